@@ -1,0 +1,34 @@
+"""fednb: four papers on federated learning with shifted features, side by side and reproducible.
+
+    import fednb
+    federation = fednb.load("shifted_digits")
+    study = fednb.Study(fednb.Recipe(algorithm="fedavg").vary(augmentations=[[], ["fedrdn"]]))
+    results = study.run()
+"""
+
+import importlib
+
+_WHERE = {
+    "load": "fednb.data",
+    "Federation": "fednb.federation",
+    "Site": "fednb.federation",
+    "Split": "fednb.federation",
+    "FederatedRun": "fednb.loop",
+    "Method": "fednb.method",
+    "Recipe": "fednb.recipe",
+    "Store": "fednb.store",
+    "Study": "fednb.study",
+    "FednbError": "fednb.errors",
+}
+__all__ = sorted(_WHERE)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    if name not in _WHERE:
+        raise AttributeError(f"module fednb has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

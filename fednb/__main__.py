@@ -1,0 +1,7 @@
+"""``python -m fednb``: the same as the command ``fednb``."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,30 @@
+"""FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
+
+from fednb.augment.fedrdn import channel_statistics, gather
+from fednb.method import Batch, Message, Method
+
+
+class FedRDNV(Method):
+    r"""FedRDN's ablation: one pair for all clients, in training and at test time.
+
+    .. math:: \hat\mu = \tfrac{1}{K} \sum_k \mu_k, \quad \hat\sigma = \tfrac{1}{K} \sum_k \sigma_k  \tag{8}
+
+    Sends 2 x channels floats per client, once, and keeps the average.
+
+    Reference: FedRDN, Sec. 4.5. Not released. Eq. 8 prints the sum without 1/K; the text says "average", which
+    is what we take.
+    """
+
+    def prepare_offer(self, client) -> Message:
+        mean, std = channel_statistics(client)
+        return {"mean": mean, "std": std}
+
+    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+        return {name: values.mean(0) for name, values in gather(offers).items()}  # Eq. 8
+
+    def prepare_receive(self, client, shared: Message) -> None:
+        client.state(self).update(shared)
+
+    def inputs(self, client, batch: Batch) -> None:
+        mean, std = (values.to(batch.images.dtype)[:, None, None] for values in client.state(self).values())
+        batch.images = (batch.images - mean) / std

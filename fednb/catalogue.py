@@ -1,0 +1,68 @@
+"""Finds what a folder offers by its file names, so that a new file needs no list to be edited.
+
+``fednb/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+
+from fednb.errors import RecipeError, nearest
+
+Choice = tuple[str, dict]
+
+
+@cache
+def names(room: str) -> tuple[str, ...]:
+    """All names in ``fednb/<room>``, sorted: its files without a leading underscore."""
+    package = importlib.import_module(f"fednb.{room}")
+    found = (module.name for module in pkgutil.iter_modules(package.__path__))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+def find(room: str, name: str):
+    """The class that ``fednb/<room>/<name>.py`` is written for, or its function ``load`` in the room ``data``."""
+    if name not in names(room):
+        raise RecipeError(f'"{name}" is not in fednb/{room}; {nearest(name, names(room))}')
+    module = importlib.import_module(f"fednb.{room}.{name}")
+    if room == "data":
+        return module.load
+    for attribute, value in vars(module).items():
+        if inspect.isclass(value) and attribute.lower() == name.replace("_", ""):
+            return value
+    raise RecipeError(f"fednb/{room}/{name}.py defines no class of its own name; expected one such class.")
+
+
+def options(made) -> dict:
+    """The options of a class or loader and their defaults: the parameters of its signature that
+    have one. Where the data lie (``root``) is none of them: it decides no number."""
+    parameters = inspect.signature(made).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "root"}
+
+
+def choice(given: str | dict) -> Choice:
+    """``"fedprox"`` or ``{"name": "fedprox", "mu": 0.01}`` as ``(name, options)``."""
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        return given["name"], {key: value for key, value in given.items() if key != "name"}
+    raise RecipeError(f'{given!r} names nothing; expected a name or {{"name": ..., option: value}}.')
+
+
+def complete(room: str, given: str | dict) -> dict:
+    """A choice with every default filled in; RecipeError for an unknown name or option."""
+    name, chosen = choice(given)
+    known = options(find(room, name))
+    for option in chosen:
+        if option not in known:
+            hint = nearest(option, known) if known else "It has no options."
+            raise RecipeError(f'{name} has no option "{option}"; {hint}')
+    return {"name": name, **known, **chosen}
+
+
+def make(room: str, given: str | dict, *arguments):
+    """The object that a choice describes: ``make("algorithms", {"name": "fedprox", "mu": 0.01})``."""
+    settings = complete(room, given)
+    made = find(room, settings.pop("name"))
+    return made(*arguments, **settings)

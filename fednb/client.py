@@ -1,0 +1,218 @@
+"""A client: a site that takes part in a run. What it knows of others came in messages."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fednb import flow, randomness
+from fednb.errors import DataError, RunError
+from fednb.federation import Site, Split
+from fednb.method import Batch, Message, Method, entries, owners, part
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
+OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+
+
+class Client:
+    """Trains and evaluates on one site's images.
+
+    The network is a scratch pad that all clients of a process share: every message is loaded into it before
+    use. What stays with the client from round to round is in ``memory``: dictionaries of named tensors.
+    """
+
+    def __init__(self, site: Site, classes: int, model: nn.Module, methods: list[Method], recipe):
+        self.site = site
+        self.classes = classes
+        self.name = site.name
+        self.model = model
+        self.methods = methods
+        self.owner = owners(methods)
+        self.recipe = recipe
+        self.device = next(model.parameters()).device
+        self.round = 0
+        self.memory: dict[str, Message] = {}
+        self._inbox: Message = {}
+        self._scratch: dict[str, dict] = {}
+        self._generators: dict[str, torch.Generator] = {}
+        self.keeps = _kept(model, methods, recipe)
+        if self.keeps:
+            self.memory["kept"] = {n: t.clone() for n, t in model.state_dict().items() if n in self.keeps}
+        self._refuse_batches_of_one()
+
+    def state(self, method: Method) -> Message:
+        """What a method remembers at this client from round to round."""
+        return self.memory.setdefault(method.name, {})
+
+    def scratch(self, method: Method) -> dict:
+        """What a method needs until the end of this round only."""
+        return self._scratch.setdefault(method.name, {})
+
+    def inbox(self, method: Method) -> Message:
+        """What the method's server side sent to this client this round."""
+        return part(self._inbox, method.name)
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """Draws for one purpose, keyed by seed, round and client; a second call goes on where it was."""
+        if purpose not in self._generators:
+            key = (self.recipe.seed, self.round, self.name, purpose)
+            self._generators[purpose] = randomness.generator(*key)
+        return self._generators[purpose]
+
+    def offer(self) -> Message:
+        """Before round 1: the number of training images, and what the methods tell of them."""
+        message = {"images": torch.tensor(len(self.site.train))}
+        for method in self.methods:
+            message |= entries(method.name, method.prepare_offer(self))
+        return message
+
+    def learn(self, shared: Message) -> None:
+        """Before round 1: what the server shares of all offers."""
+        for method in self.methods:
+            method.prepare_receive(self, part(shared, method.name))
+
+    def receive(self, message: Message, round: int) -> None:
+        """Loads the server's weights, and this client's own where they never leave it."""
+        self.round = round
+        self._inbox = message
+        self._scratch, self._generators = {}, {}
+        self.load(part(message, "model"))
+
+    def load(self, weights: Message) -> None:
+        """Copies weights into the network, and this client's kept entries over them."""
+        state = self.model.state_dict()
+        source = weights | self.memory.get("kept", {})
+        torch._foreach_copy_([state[name] for name in source], list(source.values()))
+
+    def train(self) -> float:
+        """All local epochs of this round; returns the mean loss over the images seen.
+
+        Raises RunError when the loss is not a number.
+        """
+        self.model.train()
+        self.optimiser = self._make_optimiser()
+        total, seen = torch.zeros((), device=self.device, dtype=torch.float64), 0
+        with randomness.seeded(self.recipe.seed, self.round, self.name, "layers", device=self.device):
+            for method in self.methods:
+                method.begin(self)
+            for _ in range(self.recipe.local_epochs):
+                for indices in self._batches():
+                    batch = self.batch(self.site.train, indices, training=True)
+                    total += self.owner["step"].step(self, batch) * len(indices)
+                    seen += len(indices)
+        loss = float(total) / seen
+        if loss != loss or abs(loss) == float("inf"):
+            raise RunError(
+                f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
+                "Lower the learning rate, or look for empty images."
+            )
+        if self.recipe.optimiser_state == "kept":
+            self._keep_optimiser()
+        return loss
+
+    def reply(self) -> Message:
+        """After training: what the methods add, and the weights that are not kept.
+
+        The weights are those of the shared network itself, not copies: use them before the next ``receive``.
+        """
+        added: Message = {}
+        for method in self.methods:
+            added |= entries(method.name, method.reply(self))
+        state = self.model.state_dict()
+        if self.keeps:
+            self.memory["kept"] = {name: state[name].clone() for name in self.keeps}
+        return entries("model", {n: t for n, t in state.items() if n not in self.keeps}) | added
+
+    def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
+        """Images as floats, with the augmentation flow in training, after every method's ``inputs``."""
+        split = split.select(indices)
+        images = split.images.to(DTYPES[self.recipe.precision]).div_(255)
+        if training:
+            images = flow.augment(images, self.recipe.flow, self.generator("flow"))
+        batch = Batch(images.contiguous(memory_format=torch.channels_last), split.targets, training)
+        for method in self.methods:
+            method.inputs(self, batch)
+        return batch
+
+    def forward(self, batch: Batch) -> None:
+        """Sets ``batch.features`` and ``batch.logits``."""
+        with self.autocast():
+            batch.features = self.model.features(batch.images)
+            batch.logits = self.model.head(batch.features)
+
+    def scores(self, batch: Batch) -> Tensor:
+        """``batch.logits`` in the precision of the weights, for the loss."""
+        return batch.logits.to(DTYPES[self.recipe.precision])
+
+    def autocast(self):
+        """bf16 where the recipe asks for it."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16")
+
+    def objective(self, batch: Batch) -> Tensor:
+        """The criterion and every method's added terms."""
+        owner = self.owner["criterion"]
+        if type(owner).criterion is Method.criterion:
+            self.forward(batch)
+            loss = F.cross_entropy(self.scores(batch), batch.targets)
+        else:
+            loss = owner.criterion(self, batch)
+        for method in self.methods:
+            term = method.loss(self, batch)
+            loss = loss if term is None else loss + term
+        return loss
+
+    def descend(self, loss: Tensor, batch: Batch) -> None:
+        """One backward pass and one optimiser step."""
+        self.backward(loss, batch)
+        self.optimiser.step()
+
+    def backward(self, loss: Tensor, batch: Batch) -> None:
+        """Fresh gradients, after every method's ``gradients``."""
+        self.optimiser.zero_grad()
+        loss.backward()
+        for method in self.methods:
+            method.gradients(self, batch)
+
+    def _batches(self) -> list[Tensor]:
+        count, size = len(self.site.train), self.recipe.batch_size
+        batches = list(torch.randperm(count, generator=self.generator("order")).split(size))
+        if len(batches) > 1 and len(batches[-1]) < size and self.recipe.last_batch == "drop":
+            batches.pop()
+        if len(batches) > 1 and len(batches[-1]) == 1:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        return batches
+
+    def _make_optimiser(self) -> torch.optim.Optimizer:
+        recipe = self.recipe
+        options = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "fused": True}
+        if recipe.optimiser == "sgd":
+            options["momentum"] = recipe.momentum
+        optimiser = OPTIMISERS[recipe.optimiser](self.model.parameters(), **options)
+        parameters = dict(self.model.named_parameters())
+        for key, value in self.memory.get("optimiser", {}).items():
+            name, _, entry = key.rpartition("/")
+            optimiser.state[parameters[name]][entry] = value.clone()
+        return optimiser
+
+    def _keep_optimiser(self) -> None:
+        self.memory["optimiser"] = {
+            f"{name}/{entry}": value
+            for name, parameter in self.model.named_parameters()
+            for entry, value in self.optimiser.state[parameter].items()
+            if value is not None
+        }
+
+    def _refuse_batches_of_one(self) -> None:
+        normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules())
+        if normalised and min(len(self.site.train), self.recipe.batch_size) == 1:
+            raise DataError(
+                f"client {self.name} would train on batches of one image ({len(self.site.train)} training images, "
+                f"batch size {self.recipe.batch_size}); batch normalisation needs two. "
+                "Add images, leave the site out, or take a larger batch."
+            )
+
+
+def _kept(model: nn.Module, methods: list[Method], recipe) -> set[str]:
+    names = set().union(*(method.keeps(model) for method in methods))
+    if recipe.buffers == "local":
+        names |= {name for name, _ in model.named_buffers()}
+    return names

@@ -1,0 +1,131 @@
+"""The files that digits come in: torchvision's own formats, or one ``.npz`` for each source."""
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from fednb.errors import DataError
+
+Arrays = dict[str, np.ndarray]
+
+_MNIST = [
+    f"MNIST/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+]
+_OWN = {
+    "mnist": _MNIST,
+    "usps": ["usps.bz2", "usps.t.bz2"],
+    "svhn": ["train_32x32.mat", "test_32x32.mat"],
+}
+
+
+def find(root: Path, domain: str) -> list[Path] | None:
+    """The files of a domain, in ``root/digits`` or ``root``: an ``.npz``, or torchvision's own files.
+
+    None if there are none or not all.
+    """
+    for base in (root / "digits", root):
+        if (base / f"{domain}.npz").is_file():
+            return [base / f"{domain}.npz"]
+        files = [_plain_or_gzipped(base / name) for name in _OWN.get(domain, [])]
+        if files and all(files):
+            return files
+    return None
+
+
+def _plain_or_gzipped(file: Path) -> Path | None:
+    packed = file.with_name(file.name + ".gz")
+    return next((f for f in (file, packed) if f.is_file()), None)
+
+
+def read(domain: str, files: list[Path]) -> Arrays:
+    """``x_train``, ``y_train``, ``x_test``, ``y_test`` and whatever else an ``.npz`` holds.
+
+    x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``.
+    Raises DataError naming the file that is damaged or holds something else.
+    """
+    if files[0].suffix == ".npz":
+        arrays = _reading(files[0], _npz)
+    elif domain == "mnist":
+        names = ("x_train", "y_train", "x_test", "y_test")
+        arrays = {name: _reading(file, _idx) for name, file in zip(names, files, strict=True)}
+    else:
+        reader = {"usps": _libsvm, "svhn": _mat}[domain]
+        arrays = {}
+        for part, file in zip(("train", "test"), files, strict=True):
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = _reading(file, reader)
+    for position, part in enumerate(("train", "test")):
+        file = files[0] if len(files) == 1 else files[position * len(files) // 2]
+        _check(file, part, arrays)
+    return arrays
+
+
+def _reading(file: Path, reader: Callable):
+    try:
+        return reader(file)
+    except DataError:
+        raise
+    except Exception as error:  # readers of damaged files raise many kinds
+        raise DataError(f"{file} cannot be read ({error}). Fetch it again.") from error
+
+
+def _check(file: Path, part: str, arrays: Arrays):
+    x, y = arrays.get(f"x_{part}"), arrays.get(f"y_{part}")
+    if x is None or y is None:
+        raise DataError(f"{file} holds {', '.join(arrays)}; expected x_train, y_train, x_test and y_test.")
+    if x.dtype != np.uint8 or not (x.ndim == 3 or x.ndim == 4 and x.shape[3] == 3):
+        raise DataError(
+            f"{file}: {part} images are {x.dtype} {list(x.shape)}; expected uint8 [n, height, width] or [n, "
+            f"height, width, 3]."
+        )
+    if not len(x) or y.shape != x.shape[:1] or y.dtype.kind not in "iu":
+        raise DataError(
+            f"{file}: {len(x)} {part} images and {y.dtype} {list(y.shape)} labels; expected one each."
+        )
+    if y.min() < 0 or y.max() > 9:
+        raise DataError(f"{file}: {part} labels run from {y.min()} to {y.max()}; expected digits 0 to 9.")
+
+
+def _npz(file: Path) -> Arrays:
+    with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
+        return {name: held[name] for name in held.files}
+
+
+def _idx(file: Path) -> np.ndarray:
+    """MNIST's format: two zero bytes, type 8 (uint8), the number of dimensions, big-endian sizes, the
+    bytes."""
+    content = gzip.open(file).read() if file.suffix == ".gz" else file.read_bytes()
+    dimensions = 3 if "idx3" in file.name else 1
+    if content[:4] != bytes((0, 0, 8, dimensions)):
+        raise ValueError(f"begins with {content[:4].hex()}, expected 000008{dimensions:02}")
+    shape = np.frombuffer(content, ">u4", dimensions, offset=4).astype(int)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+
+
+def _libsvm(file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """USPS: a line for each image, label 1..10 for digit 0..9, then ``number:value`` with values -1..1.
+
+    Rounded to grey levels (torchvision cuts off instead: at most one level apart).
+    """
+    with bz2.open(file, "rt", encoding="ascii") as lines:
+        rows = [line.split() for line in lines]
+    values = np.array([[value.partition(":")[2] for value in row[1:]] for row in rows], dtype=np.float64)
+    if values.shape[1:] != (256,) or np.abs(values).max() > 1:
+        raise ValueError(f"rows of {list(values.shape)} values, expected 256 each from -1 to 1")
+    pixels = np.rint((values + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16)
+    return pixels, np.array([int(float(row[0])) for row in rows]) - 1
+
+
+def _mat(file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """SVHN: X [32, 32, 3, n] and y [n, 1], where 10 stands for the digit 0."""
+    try:
+        from scipy.io import loadmat
+    except ImportError:
+        raise DataError(
+            f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere."
+        ) from None
+    held = loadmat(file, variable_names=("X", "y"))
+    digits = held["y"].ravel().astype(np.int64)
+    return np.ascontiguousarray(held["X"].transpose(3, 0, 1, 2)), np.where(digits == 10, 0, digits)

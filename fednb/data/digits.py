@@ -1,0 +1,204 @@
+"""Handwritten and photographed digits from four sources."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fednb.data import digit_files, images
+from fednb.data.cache import Arrays, cached
+from fednb.data.cache import key as cache_key
+from fednb.data.partition import sizes, stratified
+from fednb.errors import DataError, RecipeError, nearest
+from fednb.federation import Federation, Site, Split
+
+NEEDS = (
+    "MNIST (LeCun et al. 1998, CC BY-SA 3.0), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS "
+    "(Hull 1994), SVHN (Netzer et al. 2011, non-commercial use), in digits/ or in the data "
+    "folder itself, each as torchvision downloads it (MNIST/raw/*-ubyte[.gz]; usps.bz2 and usps.t.bz2; "
+    "train_32x32.mat and test_32x32.mat, which need scipy) or as <mnist|mnist_m|usps|svhn>.npz with x_train, "
+    "y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3])."
+)
+DOMAINS = ("mnist", "mnist_m", "usps", "svhn")
+SIZE = 32
+VALIDATION = 0.1  # of the training images in use, as in FRAug's released code
+
+
+def load(
+    root: Path,
+    *,
+    domains: tuple[str, ...] | None = None,
+    fraction: float = 0.1,
+    test_fraction: float = 1.0,
+    separate_mnist_m: bool = False,
+    seed: int = 0,
+) -> Federation:
+    """Sites mnist, mnist_m, usps, svhn; RGB 32 x 32, ten classes.
+
+    Args:
+        root: the data folder.
+        domains: which sites, in this order; None takes every one on disk, and ``notes`` names those missing.
+        fraction: share of each source's training images that is used, stratified by class; a tenth of them is
+            validation. FRAug uses 0.01, which leaves 540 training images of MNIST but 66 of USPS; FedBN 0.1.
+        test_fraction: share of each source's test images, stratified; below 1 testing takes less time.
+        separate_mnist_m: leave the digits that this federation's MNIST-M images are made from out of the
+            MNIST site. Needs ``index_train`` and ``index_test`` in mnist_m.npz: the MNIST number of each
+            image. By default they stay, as the papers say nothing of it: training and test images keep apart
+            either way, because MNIST-M's training images are made from MNIST's training images, and ``notes``
+            counts them.
+        seed: of all draws.
+
+    Whole sources (train, test): MNIST 60,000, 10,000; MNIST-M 59,001, 9,001; USPS 7,291, 2,007; SVHN 73,257,
+    26,032. Images of another size are resized bilinearly; grey ones get three equal channels.
+    Licences and layout: see ``NEEDS``.
+
+    Raises DataError when a named domain or all of them are missing, a file is damaged or holds something
+    else; RecipeError for an option out of its range.
+    """
+    for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
+        if not 0 < share <= 1:
+            raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+    problem = missing(root, domains=domains)
+    if problem:
+        raise DataError(f"{problem} Expected: {NEEDS}")
+    here = [domain for domain in domains or DOMAINS if digit_files.find(root, domain)]
+    notes = [
+        f"{domain} is not on disk and left out." for domain in DOMAINS if not domains and domain not in here
+    ]
+    held = {domain: _arrays(root, domain) for domain in here}
+    chosen = {}
+    # MNIST comes last, when it is known which of its digits MNIST-M uses.
+    for domain in sorted(here, key=lambda domain: domain == "mnist"):
+        free = {part: np.arange(len(held[domain][f"y_{part}"])) for part in ("train", "test")}
+        if domain == "mnist" and separate_mnist_m and "mnist_m" in here:
+            used = _origins(root, held, chosen["mnist_m"], required=True)
+            free = {part: np.setdiff1d(free[part], used[part]) for part in free}
+        chosen[domain] = _choose(held[domain], free, fraction, test_fraction, domain, seed)
+    if {"mnist", "mnist_m"} <= set(here):
+        notes.extend(_shared(root, held, chosen))
+    sites = [Site(domain, *(_split(held[domain], *cut) for cut in chosen[domain])) for domain in here]
+    return Federation("digits", sites, tuple(str(digit) for digit in range(10)), tuple(notes))
+
+
+def missing(root: Path, *, domains: tuple[str, ...] | None = None, **options) -> str | None:
+    """One sentence when one of the named domains, or without names every domain, is not on disk."""
+    for domain in domains or ():
+        if domain not in DOMAINS:
+            raise RecipeError(f'digits has no domain "{domain}"; {nearest(str(domain), DOMAINS)}')
+    absent = [domain for domain in domains or DOMAINS if not digit_files.find(root, domain)]
+    if absent and (domains or len(absent) == len(DOMAINS)):
+        return f"There is no {' or '.join(absent)} in {root / 'digits'} or {root}."
+    return None
+
+
+def describe(root: Path) -> list[str]:
+    """The files of each domain, for ``fednb data``."""
+    lines = [missing(root) or "ready"]
+    for domain in DOMAINS:
+        files = digit_files.find(root, domain)
+        lines.append(
+            f"{domain}: " + (", ".join(str(f.relative_to(root)) for f in files) if files else "missing")
+        )
+    return lines
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """Files of digits that cannot be read, each with the reason."""
+    found = []
+    for domain in DOMAINS:
+        files = digit_files.find(root, domain)
+        if files:
+            try:
+                digit_files.read(domain, files)
+            except DataError as error:
+                found.append((files[0].parent, str(error)))
+    return found
+
+
+def _arrays(root: Path, domain: str) -> Arrays:
+    """What a domain's files hold, with images as uint8 [n, 1 or 3, 32, 32]; cached."""
+    files = digit_files.find(root, domain)
+
+    def make() -> Arrays:
+        arrays = digit_files.read(domain, files)
+        return arrays | {name: _square(arrays[name]) for name in ("x_train", "x_test")}
+
+    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make)
+
+
+def _square(pixels: np.ndarray) -> np.ndarray:
+    """[n, height, width] or [n, height, width, 3] -> [n, 1 or 3, 32, 32]."""
+    if pixels.shape[1:3] != (SIZE, SIZE):
+        size = (SIZE, SIZE)
+        pixels = np.stack([np.asarray(Image.fromarray(p).resize(size, Image.BILINEAR)) for p in pixels])
+    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)) if pixels.ndim == 4 else pixels[:, None]
+
+
+Cut = tuple[str, np.ndarray]  # "train" or "test" of the source, and positions there
+
+
+def _choose(arrays: Arrays, free: dict, fraction: float, test_fraction: float, *key) -> list[Cut]:
+    """The positions of training, validation and test images in a source."""
+    count = round(len(free["train"]) * fraction)
+    shares = sizes(count, (1 - VALIDATION, VALIDATION))
+    tested = [round(len(free["test"]) * test_fraction)]
+    if not shares[0] or not tested[0]:
+        raise RecipeError(
+            f"{key[0]} is left with {count} training and {tested[0]} test images by fraction={fraction} and "
+            f"test_fraction={test_fraction} of {len(free['train'])} and {len(free['test'])}. Enlarge them."
+        )
+    train, validation = stratified(arrays["y_train"][free["train"]], shares, "digits", "train", *key)
+    (test,) = stratified(arrays["y_test"][free["test"]], tested, "digits", "test", *key)
+    return [
+        ("train", free["train"][train]),
+        ("train", free["train"][validation]),
+        ("test", free["test"][test]),
+    ]
+
+
+def _split(arrays: Arrays, part: str, positions: np.ndarray) -> Split:
+    pixels = torch.from_numpy(arrays[f"x_{part}"][positions])
+    targets = torch.from_numpy(arrays[f"y_{part}"][positions].astype(np.int64))
+    return Split(pixels.expand(-1, 3, -1, -1).contiguous(), targets)
+
+
+def _origins(root: Path, held: dict[str, Arrays], chosen: list[Cut], required: bool) -> dict | None:
+    """The MNIST positions of the chosen MNIST-M images by part, if the file has them."""
+    made, mnist = held["mnist_m"], held["mnist"]
+    file = digit_files.find(root, "mnist_m")[0]
+    if not {"index_train", "index_test"} <= made.keys():
+        if not required:
+            return None
+        raise DataError(
+            f"{file} has no index_train and index_test; separate_mnist_m needs the MNIST number of each "
+            f"image. Use a file that has them, or separate_mnist_m=False."
+        )
+    used = {"train": [], "test": []}
+    for part, positions in chosen:
+        origin = made[f"index_{part}"]
+        labels = mnist[f"y_{part}"]
+        within = origin.shape == made[f"y_{part}"].shape and 0 <= origin.min() and origin.max() < len(labels)
+        if not within or (labels[origin] != made[f"y_{part}"]).any():
+            raise DataError(
+                f"index_{part} of {file} does not lead to MNIST images of the same digits; expected for each "
+                f"image the position of its MNIST image, counted from 0. Get the file again."
+            )
+        used[part].extend(origin[positions])
+    return used
+
+
+def _shared(root: Path, held: dict[str, Arrays], chosen: dict[str, list[Cut]]) -> list[str]:
+    """A line about digits that are in both sites."""
+    used = _origins(root, held, chosen["mnist_m"], required=False)
+    if used is None:
+        return [
+            "mnist_m is made from mnist, and its file does not say from which digits: some are in both sites."
+        ]
+    both = sum(len(np.intersect1d(used[part], positions)) for part, positions in chosen["mnist"])
+    if not both:
+        return []
+    return [
+        f"{both} digits of mnist are in mnist_m as well, test images only in test; "
+        "separate_mnist_m=True leaves them out of mnist."
+    ]

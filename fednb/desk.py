@@ -1,0 +1,128 @@
+"""What a command works on: the chosen notebooks, their parameters, the runs they need, where records are."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import notebooks, papers
+from .data import data_root
+from .errors import NotebookError, RunError
+from .notebooks import Notebook
+from .store import Record, Store
+from .study import Study, default_store, expected_seconds, lacks
+
+
+@dataclass
+class Needs:
+    """The runs that one notebook asks for.
+
+    found    recipe -> record, or None where the run is missing
+    lacking  recipe -> what is missing of its data, in one sentence; these cannot be trained here
+    error    why the notebook cannot be planned, or None
+    stand_in whether embedded data take the place of the paper's
+    """
+
+    found: dict = field(default_factory=dict)
+    lacking: dict = field(default_factory=dict)
+    error: str | None = None
+    stand_in: bool = False
+
+    @property
+    def trainable(self) -> list:
+        return [recipe for recipe, record in self.found.items() if not record and recipe not in self.lacking]
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for record in self.found.values() if record]
+
+
+@dataclass
+class Desk:
+    """The chosen notebooks with the parameters that they get; `store` finds and keeps runs.
+
+    A report keeps its runs in report/runs and reads the recorded ones; recording writes to results/.
+    """
+
+    root: Path
+    report: Path
+    books: list[Notebook]
+    given: dict[str, dict]
+    store: Store
+    profile: str
+    record: bool
+
+    @classmethod
+    def open(cls, options) -> "Desk":
+        """Everything is checked here, before anything starts. Raises NotebookError or RunError.
+
+        Kernels and processes that train inherit two environment variables from here: FEDNB_DATA, absolute,
+        as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to.
+        """
+        root = notebooks.checkout()
+        report = Path(options.report).absolute() if options.report else root / "report"
+        record = getattr(options, "record", False)
+        books = notebooks.found(options.only)
+        given = {book.name: _given(book, options) for book in books}
+        for book in books:
+            notebooks.check(book, given[book.name])
+        _check_device(getattr(options, "device", "cpu"))
+        os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
+        os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
+        store = (
+            Store(root / "results", checkpoints=root / "report" / "checkpoints")
+            if record
+            else default_store()
+        )
+        return cls(root, report, books, given, store, options.profile, record)
+
+    def needs(self, book: Notebook, given: dict | None = None) -> Needs:
+        """What the notebook's study looks for, with the parameters of this command unless others are given.
+
+        Where the paper's images are missing and none of its runs is recorded, a report shows the stand-in.
+        """
+        try:
+            recipes = list(
+                dict.fromkeys(notebooks.plan(book, **(self.given[book.name] if given is None else given)))
+            )
+        except NotebookError as error:
+            return Needs(error=str(error))
+        needs = self._look(recipes)
+        paper = book.name.partition("/")[0]
+        if recipes and len(needs.lacking) == len(recipes) and not self.record and paper in papers.names():
+            needs = self._look(Study(recipes, paper)._stand_in().recipes)
+            needs.stand_in = True
+        return needs
+
+    def _look(self, recipes: list) -> Needs:
+        found = {recipe: self.store.find(recipe) for recipe in recipes}
+        lacking = {recipe: lacks(recipe, None) for recipe, record in found.items() if not record}
+        return Needs(found, {recipe: sentence for recipe, sentence in lacking.items() if sentence})
+
+    def seconds(self, book: Notebook, needs: Needs, records: list[Record]) -> dict:
+        """Expected seconds of each run to train: as recorded runs like it took, else as the notebook says."""
+        stated = (
+            60.0
+            * book.about.get("minutes", {}).get(self.profile, len(needs.found))
+            / max(1, len(needs.found))
+        )
+        return {recipe: expected_seconds(recipe, records) or stated for recipe in needs.trainable}
+
+
+def _given(book: Notebook, options) -> dict:
+    """The command's own options where the notebook defines them, and every `--set`, which it must define."""
+    shared = {name.upper(): getattr(options, name, None) for name in ("profile", "device", "jobs")}
+    defined = notebooks.parameters(book)
+    given = {name: value for name, value in shared.items() if value is not None and name in defined}
+    return given | dict(getattr(options, "set", []))
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch's own words are long; its first line says it
+        reason = str(error).splitlines()[0]
+        raise RunError(
+            f'device "{device}" cannot be used: {reason} Choose cpu, or install a torch for it.'
+        ) from error

@@ -1,0 +1,36 @@
+"""Errors that a user can cause. Each message says what was found, where, what was expected and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FednbError(Exception):
+    """Anything wrong with what fednb was given; the message is meant for the user."""
+
+
+class DataError(FednbError):
+    """Images, labels, folders or split lists are missing or damaged."""
+
+
+class RecipeError(FednbError):
+    """A name, an option or a combination that no run can be made from."""
+
+
+class RunError(FednbError):
+    """A run that started and cannot go on, for example because its loss is not a number."""
+
+
+class StoreError(FednbError):
+    """A recorded run that cannot be read or written."""
+
+
+class NotebookError(FednbError):
+    """A notebook, or a parameter of one, that cannot be run as asked."""
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the closest valid one and the list of all."""
+    choices = sorted(choices)
+    close = get_close_matches(word, choices, n=1, cutoff=0.5)
+    hint = f'did you mean "{close[0]}"? ' if close else ""
+    return f"{hint}Known: {', '.join(choices)}."

@@ -1,0 +1,149 @@
+"""The data that clients hold: sites with training, validation and test images, as tensors."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from fednb.errors import DataError, nearest
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images and their targets.
+
+    images: uint8 ``[n, channels, height, width]``, 0..255.
+    targets: int64 ``[n]`` class numbers.
+    """
+
+    images: Tensor
+    targets: Tensor
+
+    def __post_init__(self):
+        if self.images.dtype != torch.uint8 or self.images.ndim != 4:
+            raise DataError(
+                f"images are {self.images.dtype} {list(self.images.shape)}; "
+                "expected uint8 [n, channels, height, width]. Convert them before making a Split."
+            )
+        if self.targets.dtype != torch.int64 or self.targets.shape != self.images.shape[:1]:
+            raise DataError(
+                f"targets are {self.targets.dtype} {list(self.targets.shape)} for {len(self.images)} images; "
+                "expected int64 [n], one class number per image."
+            )
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def select(self, indices) -> "Split":
+        """The images at these positions, in this order."""
+        indices = torch.as_tensor(indices, dtype=torch.int64, device=self.images.device)
+        return Split(self.images[indices], self.targets[indices])
+
+    def to(self, device) -> "Split":
+        return Split(self.images.to(device), self.targets.to(device))
+
+
+@dataclass(frozen=True)
+class Site:
+    """One institution's data; a client is a site that takes part in a run."""
+
+    name: str
+    train: Split
+    validation: Split
+    test: Split
+
+    def to(self, device) -> "Site":
+        return Site(self.name, *(getattr(self, split).to(device) for split in SPLITS))
+
+
+@dataclass(frozen=True)
+class Federation:
+    """All sites, the class names, and notes that a reader of results must see.
+
+    Raises DataError when a site has no training images, when image shapes differ, or when a label is out of
+    range. A class that a site lacks in training is allowed and becomes a line of ``notes``.
+    """
+
+    name: str
+    sites: tuple[Site, ...]
+    classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "sites", tuple(self.sites))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if not self.sites:
+            raise DataError(f"federation {self.name} has no sites; expected at least one.")
+        names = [site.name for site in self.sites]
+        if len(set(names)) != len(names):
+            raise DataError(f"federation {self.name} has two sites of one name: {', '.join(names)}.")
+        lacking = []
+        for site in self.sites:
+            self._check(site)
+            absent = sorted(set(range(len(self.classes))) - set(site.train.targets.unique().tolist()))
+            if absent:
+                lacking.append(
+                    f"{site.name} has no training image of {', '.join(self.classes[c] for c in absent)}."
+                )
+        object.__setattr__(self, "notes", tuple(dict.fromkeys((*self.notes, *lacking))))
+
+    def _check(self, site: Site):
+        if len(site.train) == 0:
+            raise DataError(
+                f"site {site.name} of {self.name} has no training images; every site needs at least one. "
+                "Add images or leave the site out."
+            )
+        for split in SPLITS:
+            part = getattr(site, split)
+            if tuple(part.images.shape[1:]) != self.image_shape:
+                raise DataError(
+                    f"{self.name}: images of {site.name} / {split} are {list(part.images.shape[1:])}, those of "
+                    f"{self.sites[0].name} {list(self.image_shape)}; all sites need one size."
+                )
+            if len(part) and not 0 <= int(part.targets.min()) <= int(part.targets.max()) < len(self.classes):
+                raise DataError(
+                    f"{self.name}: labels of {site.name} / {split} run from {int(part.targets.min())} to "
+                    f"{int(part.targets.max())}; expected 0..{len(self.classes) - 1} ({len(self.classes)} classes)."
+                )
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width) of every image."""
+        return tuple(self.sites[0].train.images.shape[1:])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits over site names, class names, pixels and labels, in order."""
+        digest = hashlib.sha256("\n".join((*(site.name for site in self.sites), *self.classes)).encode())
+        for site in self.sites:
+            for split in SPLITS:
+                part = getattr(site, split)
+                digest.update(part.images.cpu().contiguous().numpy().data)
+                digest.update(part.targets.cpu().contiguous().numpy().data)
+        return digest.hexdigest()[:16]
+
+    def site(self, name: str) -> Site:
+        """The site of this name; DataError if there is none."""
+        for site in self.sites:
+            if site.name == name:
+                return site
+        known = [site.name for site in self.sites]
+        raise DataError(f'federation {self.name} has no site "{name}"; {nearest(name, known)}')
+
+    def counts(self):
+        """A data frame, sites by splits, of image counts."""
+        import pandas
+
+        rows = {site.name: {split: len(getattr(site, split)) for split in SPLITS} for site in self.sites}
+        return pandas.DataFrame.from_dict(rows, orient="index")
+
+    def to(self, device) -> "Federation":
+        """The same federation with its images resident on a device; the fingerprint is carried over."""
+        moved = replace(self, sites=tuple(site.to(device) for site in self.sites))
+        if "fingerprint" in self.__dict__:
+            moved.__dict__["fingerprint"] = self.fingerprint
+        return moved

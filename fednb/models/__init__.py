@@ -1,0 +1,21 @@
+"""Networks, one file each.
+
+Every network is made from ``(image_shape, classes, **options)`` and has
+
+- ``features(images) -> [n, d]`` and ``head`` (a module ``[n, d] -> [n, classes]``); calling it composes both;
+- ``stages``: a tuple of attribute names, in order, after each of which a feature method may sit.
+"""
+
+from torch import nn
+
+from fednb.catalogue import make
+from fednb.randomness import seeded
+
+
+def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, seed: int = 0) -> nn.Module:
+    """The network that a recipe's ``model`` names, initialised by ``seed`` alone.
+
+    Raises RecipeError for an unknown name or option, or an image too small for the network.
+    """
+    with seeded(seed, "model"):
+        return make("models", given, image_shape, classes)

@@ -1,0 +1,227 @@
+"""The notebooks of a checkout: found, read, planned without Jupyter, executed by papermill, settled.
+
+Importing this file needs nothing but Python. Reading and planning need no Jupyter either, so that a bare
+machine can train what the notebooks ask for; papermill and nbconvert are imported by functions that use them.
+"""
+
+import ast
+import contextlib
+import fnmatch
+import io
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from .errors import NotebookError, nearest
+
+CHECKED = "nbval-check-output"
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook; `name` is its path below `notebooks/` without ending, such as "fedrdn/table1_main"."""
+
+    name: str
+    path: Path
+
+    @cached_property
+    def content(self) -> dict:
+        """The notebook's JSON. NotebookError if the file cannot be read as a notebook."""
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            content["cells"], content["metadata"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise NotebookError(
+                f"{self.name}: {self.path} is not a notebook ({error!r}); restore the file."
+            ) from error
+        return content
+
+    @property
+    def about(self) -> dict:
+        """What the notebook says about itself: paper, result, claim, data, minutes for each profile."""
+        return self.content["metadata"].get("fednb", {})
+
+    @property
+    def code(self) -> list[tuple[int, str, list[str]]]:
+        """(number of the cell counted from 1, its source, its tags) of every code cell."""
+        return [
+            (number, "".join(cell["source"]), cell["metadata"].get("tags", []))
+            for number, cell in enumerate(self.content["cells"], 1)
+            if cell["cell_type"] == "code"
+        ]
+
+    @property
+    def trains(self) -> bool:
+        """Whether the notebook declares a study, so that it has runs to plan."""
+        return any(".run(" in source for _, source, _ in self.code)
+
+
+def checkout() -> Path:
+    """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package.
+
+    NotebookError if there is none: the notebooks are in the repository, not in the installed package.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents, Path(__file__).resolve().parent.parent):
+        project = folder / "pyproject.toml"
+        if not (folder / "notebooks").is_dir() or not project.is_file():
+            continue
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name") == "fednb":
+                return folder
+    raise NotebookError(
+        f"no notebooks: looked for a folder notebooks/ beside fednb's pyproject.toml in {here} and above it. "
+        "Clone the repository and run the command inside it."
+    )
+
+
+def found(only: str | None = None) -> list[Notebook]:
+    """The notebooks of the checkout; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
+    folder = checkout() / "notebooks"
+    paths = (path for path in folder.rglob("*.ipynb") if not any(part.startswith(".") for part in path.parts))
+    notebooks = [
+        Notebook(path.relative_to(folder).with_suffix("").as_posix(), path) for path in sorted(paths)
+    ]
+    if not only:
+        return notebooks
+    chosen = [book for book in notebooks if only in book.name or fnmatch.fnmatchcase(book.name, only)]
+    if not chosen:
+        raise NotebookError(
+            f'no notebook matches "{only}": {nearest(only, [book.name for book in notebooks])}'
+        )
+    return chosen
+
+
+def parameters(notebook: Notebook) -> dict:
+    """Names and defaults in the cell tagged `parameters`, read from its syntax; empty without such a cell."""
+    values = {}
+    for number, source, tags in notebook.code:
+        if "parameters" not in tags:
+            continue
+        for line in ast.parse(source).body:
+            target = line.targets[0] if isinstance(line, ast.Assign) else getattr(line, "target", None)
+            try:
+                values[target.id] = ast.literal_eval(line.value)
+            except (AttributeError, ValueError) as error:
+                raise NotebookError(
+                    f'{notebook.name}, cell {number}: "{ast.unparse(line)}" is no parameter; '
+                    "write NAME = plain value, and compute in a cell below."
+                ) from error
+    return values
+
+
+def check(notebook: Notebook, given: dict) -> None:
+    """NotebookError if `given` names a parameter that the notebook does not define, or has another type."""
+    defaults = parameters(notebook)
+    for name, value in given.items():
+        if name not in defaults:
+            raise NotebookError(f'{notebook.name} has no parameter "{name}": {nearest(name, defaults)}')
+        if not _fits(value, defaults[name]):
+            raise NotebookError(
+                f"{notebook.name}: {name} is {value!r}, a {type(value).__name__}; "
+                f"expected a {type(defaults[name]).__name__} such as {defaults[name]!r}."
+            )
+
+
+def _fits(value: object, default: object) -> bool:
+    if default is None:
+        return value is None or isinstance(value, str | int | float | list)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, list | tuple) and isinstance(value, list | tuple):
+        return not default or all(_fits(each, default[0]) for each in value)
+    return type(value) is type(default)
+
+
+def plan(notebook: Notebook, **given) -> list:
+    """The recipes that the notebook's first study asks for with these parameters; nothing is trained.
+
+    The code cells are executed in order, without Jupyter, up to the study's `run()`. A notebook that never
+    calls `run` is not executed at all. NotebookError names the cell if one fails.
+    """
+    check(notebook, given)
+    if not notebook.trains:
+        return []
+    from .study import Planned, planning
+
+    space = {"__name__": "__main__"}
+    with planning() as recipes, contextlib.redirect_stdout(io.StringIO()):
+        for number, source, tags in notebook.code:
+            lines = [line for line in source.splitlines() if not line.startswith(("%", "!"))]
+            try:
+                exec(compile("\n".join(lines), f"<{notebook.name}, cell {number}>", "exec"), space)
+            except Planned:
+                break
+            except Exception as error:
+                raise NotebookError(
+                    f"{notebook.name}, cell {number}: {type(error).__name__}: {error}. "
+                    "The cells above the study cannot be executed, so its runs are not known."
+                ) from error
+            if "parameters" in tags:
+                space.update(given)
+    return list(recipes)
+
+
+def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
+    """Execute by papermill into the file `output`; returns what went wrong, or None.
+
+    The kernel starts in the notebook's own folder, as JupyterLab's does. The output is written also when a
+    cell fails.
+    """
+    import papermill
+
+    check(notebook, given)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        papermill.execute_notebook(
+            str(notebook.path),
+            str(output),
+            parameters=given,
+            cwd=str(notebook.path.parent),
+            kernel_name="python3",
+            language="python",
+            progress_bar=False,
+            extra_arguments=["--log-level=ERROR"],
+        )
+    except papermill.PapermillExecutionError as error:
+        return f"cell {error.cell_index + 1}: {error.ename}: {error.evalue}"
+    except Exception as error:  # a dead kernel, a full disk: told in the summary, the other notebooks go on
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def html(path: Path) -> str:
+    """The notebook as one page without scripts or anything fetched from elsewhere."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(template_name="lab", exclude_input_prompt=True, exclude_output_prompt=True)
+    exporter.log.setLevel("ERROR")
+    return without_scripts(exporter.from_filename(str(path))[0])
+
+
+def without_scripts(page: str) -> str:
+    """The HTML without its scripts: a report is read offline and runs nothing."""
+    return re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL | re.IGNORECASE)
+
+
+def settle(content: dict) -> dict:
+    """An executed notebook as it is committed: without times, durations, and papermill's own cells."""
+    metadata = {key: value for key, value in content["metadata"].items() if key in ("fednb", "kernelspec")}
+    metadata["language_info"] = {"name": "python"}
+    cells = []
+    for cell in content["cells"]:
+        tags = [tag for tag in cell["metadata"].get("tags", []) if not tag.startswith("papermill-")]
+        if "injected-parameters" in tags:
+            continue
+        cells.append({**cell, "metadata": {"tags": tags} if tags else {}})
+    return {**content, "metadata": metadata, "cells": cells}
+
+
+def write(content: dict, path: Path) -> None:
+    """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
+    path.write_text(
+        json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8"
+    )

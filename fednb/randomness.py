@@ -1,0 +1,29 @@
+"""Keyed randomness: every draw comes from a generator seeded by what it is for, not by what ran before it.
+
+A run resumed at round 37 draws what the undisturbed run drew, clients can run in any order, and switching one
+method on does not shift the draws of another.
+"""
+
+import hashlib
+from contextlib import contextmanager
+
+import torch
+
+
+def seed_for(*key) -> int:
+    """A 63-bit seed from (seed, round, client, purpose) or any other key of plain values."""
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8]) >> 1
+
+
+def generator(*key) -> torch.Generator:
+    """A CPU generator for this key."""
+    return torch.Generator().manual_seed(seed_for(*key))
+
+
+@contextmanager
+def seeded(*key, device="cpu"):
+    """Layers that draw from torch's global generator (initialisation, dropout) draw by this key inside."""
+    device = torch.device(device)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed_for(*key))
+        yield

@@ -1,0 +1,190 @@
+"""A recipe: everything that decides a run's numbers, and nothing that does not."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+from fednb.catalogue import choice, complete
+from fednb.errors import RecipeError, nearest
+
+ROOMS = {"federation": "data", "model": "models", "algorithm": "algorithms"}
+ONE_OF = {
+    "last_batch": ("keep", "drop"),
+    "optimiser": ("sgd", "adam"),
+    "optimiser_state": ("renewed", "kept"),
+    "weights": ("size", "equal"),
+    "buffers": ("averaged", "local"),
+    "precision": ("fp32", "bf16", "fp64"),
+}
+EACH_OF = {"flow": ("flip", "rotation"), "evaluation": ("cross_site", "features")}
+AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Federation, model, methods and settings of one run.
+
+    Args:
+        federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
+            ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``.
+        augmentations: such names from ``fednb/augment``, called in this order.
+        flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees).
+        rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
+        last_batch: "keep" or "drop" an incomplete last batch (kept where it is the only one).
+        optimiser: "sgd" or "adam", with ``learning_rate``, ``momentum`` (SGD), ``weight_decay``.
+        optimiser_state: "renewed" each round, or "kept" at the client from round to round.
+        weights: of the clients in the mean, by training-set "size" or "equal".
+        buffers: running statistics of batch normalisation, "averaged" like weights or "local".
+        participation: share of the clients drawn each round, in (0, 1].
+        precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
+        seed: of every draw.
+        evaluation: more than accuracies: "cross_site" (each local model of the last round on every site's
+            test images) and "features" (of the last global model on all test images).
+
+    Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
+    what equals a default: a new option does not change the keys of runs made before it. A record holds the full
+    form, and a record whose full form disagrees with today's defaults is refused.
+
+    Raises RecipeError for unknown names, options or values, naming the nearest valid one.
+    """
+
+    federation: str | dict = "shifted_digits"
+    model: str | dict = "digits_cnn"
+    algorithm: str | dict = "fedavg"
+    augmentations: tuple = ()
+    flow: tuple[str, ...] = ()
+    rounds: int = 10
+    local_epochs: int = 1
+    batch_size: int = 32
+    last_batch: str = "keep"
+    optimiser: str = "sgd"
+    learning_rate: float = 0.01
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    optimiser_state: str = "renewed"
+    weights: str = "size"
+    buffers: str = "averaged"
+    participation: float = 1.0
+    precision: str = "fp32"
+    seed: int = 0
+    evaluation: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        for name in ("augmentations", "flow", "evaluation"):
+            value = getattr(self, name)
+            if isinstance(value, str | dict):
+                raise RecipeError(f"{name} is {value!r}; expected a list, for example [{value!r}].")
+            object.__setattr__(self, name, tuple(value))
+        for name, allowed in ONE_OF.items():
+            _require_known(name, getattr(self, name), allowed)
+        for name, allowed in EACH_OF.items():
+            for value in getattr(self, name):
+                _require_known(name, value, allowed)
+        for name in AT_LEAST_ONE:
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise RecipeError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1.")
+        if not 0 < self.participation <= 1:
+            raise RecipeError(f"participation is {self.participation}; expected a share in (0, 1].")
+        self.full  # names and options are checked here
+
+    @classmethod
+    def from_dict(cls, settings: dict) -> Recipe:
+        """The recipe of plain settings; RecipeError for an unknown one."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise RecipeError(f'a recipe has no setting "{name}"; {nearest(name, known)}')
+        return cls(**settings)
+
+    def vary(self, **values: list) -> list[Recipe]:
+        """One recipe for every combination: ``recipe.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])``."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        combinations = itertools.product(*values.values())
+        return [
+            self.from_dict(settings | dict(zip(values, combination, strict=True)))
+            for combination in combinations
+        ]
+
+    def with_(self, **settings) -> Recipe:
+        """The same recipe with these settings changed."""
+        return replace(self, **settings)
+
+    @cached_property
+    def full(self) -> dict:
+        """Every setting, with every option of every name spelled out; plain values."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, room in ROOMS.items():
+            settings[name] = complete(room, settings[name])
+        settings["augmentations"] = [complete("augment", given) for given in self.augmentations]
+        return json.loads(json.dumps(settings))
+
+    @cached_property
+    def short(self) -> dict:
+        """The settings and options that differ from their defaults; federation, model and algorithm always."""
+        settings = {}
+        for field in fields(self):
+            value = self.full[field.name]
+            if field.name in ROOMS:
+                settings[field.name] = _shorten(ROOMS[field.name], value)
+            elif field.name == "augmentations":
+                settings[field.name] = [_shorten("augment", augmentation) for augmentation in value]
+            elif value != json.loads(json.dumps(field.default)):
+                settings[field.name] = value
+        return settings
+
+    @cached_property
+    def key(self) -> str:
+        """12 hex digits of the canonical short form."""
+        canonical = json.dumps(self.short, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    @property
+    def algorithm_name(self) -> str:
+        return self.full["algorithm"]["name"]
+
+    @property
+    def augmentation_name(self) -> str:
+        """Names of the augmentations, joined by "+"; empty without any."""
+        return "+".join(augmentation["name"] for augmentation in self.full["augmentations"])
+
+    @property
+    def label(self) -> str:
+        """Algorithm and augmentations with the options that differ from their defaults."""
+        return "+".join(_phrase(given) for given in (self.short["algorithm"], *self.short["augmentations"]))
+
+    @property
+    def filename(self) -> str:
+        """Where the record lies below ``results/``: found by a person, unique by its key."""
+        methods = "+".join(filter(None, (self.algorithm_name, self.augmentation_name)))
+        return f"{self.full['federation']['name']}/{methods}_s{self.seed}_{self.key[:6]}.json"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Recipe) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        return f"{self.label} on {self.full['federation']['name']}, seed {self.seed} ({self.key})"
+
+
+def _shorten(room: str, full: dict) -> str | dict:
+    defaults = json.loads(json.dumps(complete(room, full["name"])))
+    differing = {key: value for key, value in full.items() if value != defaults[key]}
+    return {"name": full["name"], **differing} if differing else full["name"]
+
+
+def _phrase(given: str | dict) -> str:
+    name, chosen = choice(given)
+    if not chosen:
+        return name
+    return f"{name}({', '.join(f'{option}={value}' for option, value in chosen.items())})"
+
+
+def _require_known(setting: str, value, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise RecipeError(f'{setting} is {value!r}; {nearest(str(value), allowed)}')

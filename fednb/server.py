@@ -1,0 +1,102 @@
+"""The server: global weights, and what methods remember between rounds. It sees messages, never images."""
+
+import torch
+from torch import nn
+
+from fednb import randomness
+from fednb.method import Message, Method, entries, owners, part
+
+
+class Server:
+    """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
+
+    Memory does not grow with the number of clients: the weighted mean of the models is a running sum.
+    """
+
+    def __init__(self, model: nn.Module, methods: list[Method], keeps: set[str], recipe):
+        self.methods = methods
+        self.owner = owners(methods)
+        self.recipe = recipe
+        self.model: Message = {n: t.clone() for n, t in model.state_dict().items() if n not in keeps}
+        self.memory: dict[str, Message] = {}
+        self.images: dict[str, int] = {}
+        self.round = 0
+        self.weights: dict[str, float] = {}
+        self._mean: Message = {}
+        self._replies: dict[str, dict[str, Message]] = {}
+
+    def state(self, method: Method) -> Message:
+        """What a method remembers at the server from round to round."""
+        return self.memory.setdefault(method.name, {})
+
+    def replies(self, method: Method) -> dict[str, Message]:
+        """This round's replies to a method, by client name."""
+        return self._replies.setdefault(method.name, {})
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """Draws for one purpose, keyed by seed and round."""
+        return randomness.generator(self.recipe.seed, self.round, "server", purpose)
+
+    def prepare(self, offers: dict[str, Message]) -> Message:
+        """Before round 1: what every client is told of all offers."""
+        self.images = {client: int(offer["images"]) for client, offer in offers.items()}
+        shared: Message = {}
+        for method in self.methods:
+            told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
+            shared |= entries(method.name, told)
+        return shared
+
+    def sample(self, round: int) -> list[str]:
+        """The clients of this round, in their fixed order, and their weights in the mean.
+
+        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
+        """
+        self.round = round
+        self._mean, self._replies = {}, {}
+        names = list(self.images)
+        wanted = max(1, round_half_up(self.recipe.participation * len(names)))
+        chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
+        clients = [names[i] for i in sorted(chosen.tolist())]
+        sizes = {c: self.images[c] if self.recipe.weights == "size" else 1 for c in clients}
+        self.weights = {client: size / sum(sizes.values()) for client, size in sizes.items()}
+        return clients
+
+    def send(self, client: str) -> Message:
+        """The message for one client: global weights and what the methods add."""
+        message = entries("model", self.model)
+        for method in self.methods:
+            message |= entries(method.name, method.send(self, client))
+        return message
+
+    @torch.no_grad()
+    def receive(self, client: str, reply: Message) -> None:
+        """Adds one client's weights to the running mean and lets the methods collect what is theirs."""
+        weight = self.weights[client]
+        model = part(reply, "model")
+        if not self._mean:
+            self._mean = {n: torch.zeros_like(t, dtype=_sum_type(t)) for n, t in model.items()}
+        sums = list(self._mean.values())
+        torch._foreach_add_(sums, [model[n].to(s.dtype) for n, s in self._mean.items()], alpha=weight)
+        for method in self.methods:
+            method.collect(self, client, weight, part(reply, method.name))
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """All replies are in: every method updates its state, one of them makes the new weights."""
+        mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
+        for method in self.methods:
+            method.aggregate(self)
+        self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
+        self._mean, self._replies = {}, {}
+
+
+def round_half_up(value: float) -> int:
+    return int(value + 0.5)
+
+
+def _sum_type(tensor: torch.Tensor) -> torch.dtype:
+    return tensor.dtype if tensor.is_floating_point() else torch.float64
+
+
+def _like(pattern: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return value if pattern.is_floating_point() else value.round().to(pattern.dtype)

@@ -1,0 +1,197 @@
+"""Runs on disk: one JSON file each, written once, found by recipe; checkpoints beside them while a run trains."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from fednb.errors import StoreError
+from fednb.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run measured. Plain values only; anyone can read it without having the data.
+
+    recipe: the full recipe. key: its hash. clients: site names.
+    images: for each split, the number of images of each client.
+    prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
+    rounds: for each round ``loss`` by client, images classified correctly on ``validation`` and ``test`` for each
+    client, bytes ``up`` and ``down`` by name; ``cross_site`` (source -> one number per target) where asked for.
+    fingerprint: of the federation. notes: what its reader must know (from the federation).
+    origin: version of the code, torch, device, threads, seconds of training and evaluation.
+    """
+
+    recipe: dict
+    key: str
+    clients: list[str]
+    images: dict[str, list[int]]
+    prepare: dict[str, dict[str, int]]
+    rounds: list[dict]
+    fingerprint: str
+    notes: list[str]
+    origin: dict
+    path: Path | None = field(default=None, compare=False)
+
+    def artefact(self, name: str) -> dict:
+        """A small file of arrays beside the record, for example ``features``; StoreError if there is none."""
+        import numpy
+
+        path = self.path.with_suffix(f".{name}.npz")
+        if not path.exists():
+            raise StoreError(f"{path} is not there; run the recipe again with evaluation={[name]!r}.")
+        with numpy.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+
+class Store:
+    """Finds records in several folders and writes new ones to the first.
+
+    Args:
+        folder: where new records are written.
+        also: folders that are only read, for example the recorded runs of the project.
+        checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
+
+    ``notes`` collects what was found wrong and set aside; a summary shows it.
+    """
+
+    def __init__(self, folder: Path, also: tuple[Path, ...] = (), checkpoints: Path | None = None):
+        self.folder = Path(folder)
+        self.folders = (self.folder, *(Path(path) for path in also))
+        self.checkpoints = Path(checkpoints) if checkpoints else self.folder.parent / "checkpoints"
+        self.notes: list[str] = []
+
+    def find(self, recipe: Recipe) -> Record | None:
+        """The record of a recipe, or None.
+
+        A damaged file is set aside with the suffix ``.damaged`` and named in ``notes``. StoreError when the
+        record was made while an option that the recipe leaves at its default had another default.
+        """
+        for folder in self.folders:
+            path = folder / recipe.filename
+            record = self._read(path) if path.exists() else None
+            if record:
+                _require_same(record, recipe, path)
+                return record
+        return None
+
+    def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
+        """Writes a record once, atomically; the first writer of a recipe wins.
+
+        Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
+        """
+        path = self.folder / recipe.filename
+        if path.exists():
+            return path
+        for name, arrays in (artefacts or {}).items():
+            _write(path.with_suffix(f".{name}.npz"), lambda file, arrays=arrays: _save_arrays(file, arrays))
+        _write(path, lambda file: file.write(to_text(record).encode()))
+        return path
+
+    @contextmanager
+    def lock(self, recipe: Recipe):
+        """Held while a run trains: a second process that wants the same run waits, then finds it done."""
+        from filelock import FileLock
+
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.checkpoints / f"{recipe.key}.lock"):
+            yield
+
+    def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
+        """Replaces the checkpoint of a run, atomically."""
+        import torch
+
+        _write(self._checkpoint(recipe), lambda file: torch.save(state, file))
+
+    def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
+        """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
+        import torch
+
+        path = self._checkpoint(recipe)
+        if not path.exists():
+            return None
+        try:
+            return torch.load(path, map_location=device, weights_only=True)
+        except Exception as error:  # torch raises many kinds for a damaged file
+            self._set_aside(path, f"{type(error).__name__}; the run starts from its first round")
+            return None
+
+    def drop_checkpoint(self, recipe: Recipe) -> None:
+        self._checkpoint(recipe).unlink(missing_ok=True)
+
+    def _checkpoint(self, recipe: Recipe) -> Path:
+        return self.checkpoints / f"{recipe.key}.pt"
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            return Record(**json.loads(path.read_text()), path=path)
+        except (ValueError, TypeError) as error:
+            self._set_aside(path, f"{error}; the run counts as missing")
+            return None
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        aside = path.with_name(f"{path.name}.damaged")
+        number = 1
+        while aside.exists():
+            number += 1
+            aside = path.with_name(f"{path.name}.damaged{number}")
+        os.replace(path, aside)
+        self.notes.append(f"{path.name} was damaged and is now {aside.name}: {why}.")
+
+
+def to_text(record: Record) -> str:
+    """JSON with one line for each top-level entry and one for each round."""
+    entries = {name: value for name, value in asdict(record).items() if name != "path"}
+    lines = [f'"{name}": {json.dumps(value)}' for name, value in entries.items() if name != "rounds"]
+    rounds = ",\n".join(f"  {json.dumps(values)}" for values in entries["rounds"])
+    return "{\n" + ",\n".join([*lines, f'"rounds": [\n{rounds}\n]']) + "\n}\n"
+
+
+def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
+    differing = [
+        f"{name} was {value!r} and is {recipe.full[name]!r}"
+        for name, value in record.recipe.items()
+        if name in recipe.full and not _agree(value, recipe.full[name])
+    ]
+    if differing:
+        raise StoreError(
+            f"{path} holds another run than the recipe asks for: {'; '.join(differing)}. A default has changed "
+            "since it was made: spell the option out in the recipe, or move the file away to train again."
+        )
+
+
+def _agree(recorded, wanted) -> bool:
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        return all(_agree(recorded[key], wanted[key]) for key in recorded.keys() & wanted.keys())
+    if isinstance(recorded, list) and isinstance(wanted, list):
+        return len(recorded) == len(wanted) and all(map(_agree, recorded, wanted))
+    return recorded == wanted
+
+
+def _save_arrays(file, arrays: dict) -> None:
+    import numpy
+
+    numpy.savez_compressed(file, **arrays)
+
+
+def _write(path: Path, write: Callable) -> None:
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".part", delete=False) as file:
+            temporary = Path(file.name)
+            write(file)
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+        raise StoreError(
+            f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
+            "finished runs are kept."
+        ) from error

@@ -1,0 +1,247 @@
+"""A study: recipes that a notebook declares in plain sight, their records, and one data frame of all of them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+
+from fednb import papers
+from fednb.errors import RunError
+from fednb.recipe import Recipe
+from fednb.store import Record, Store
+from fednb.training import federation_of, train
+
+NO_TRAINING = "FEDNB_TRAIN"
+_NAMED = ("federation", "algorithm", "augmentations", "seed")
+_plan: list[Recipe] | None = None
+
+
+class Planned(Exception):
+    """Ends a notebook's cells at its study while the notebook is only being planned."""
+
+
+@contextmanager
+def planning():
+    """Inside, ``Study.run`` trains nothing: it adds its recipes to the yielded list and raises Planned."""
+    global _plan
+    _plan = []
+    try:
+        yield _plan
+    finally:
+        _plan = None
+
+
+def default_store() -> Store:
+    """Reads ``results/`` of the checkout, and reads and writes ``report/runs``.
+
+    ``FEDNB_RUNS`` names another folder to write to.
+    """
+    house = Path(__file__).parent.parent
+    home = house if (house / "results").is_dir() else Path.cwd()
+    runs = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs")
+    return Store(runs, also=(home / "results",), checkpoints=home / "report" / "checkpoints")
+
+
+class Study:
+    """Recipes that belong together.
+
+    Args:
+        recipes: what to run; doubles are run once.
+        paper: the paper that they reproduce. Rows from another federation than the paper's are stand-ins, and
+            where the paper's images are missing and nothing is recorded, its ``stand_in`` profile runs instead.
+        store: where records are; ``default_store()`` unless given.
+    """
+
+    def __init__(self, recipes: list[Recipe], paper: str | None = None, store: Store | None = None):
+        self.recipes = list(dict.fromkeys(recipes))
+        self.paper = paper
+        self.store = store or default_store()
+
+    def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
+        """Finds what is recorded, trains what is missing, and returns all of it.
+
+        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by
+        side. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
+        recipe fails, or when something is missing while ``FEDNB_TRAIN=0`` forbids training.
+        """
+        if _plan is not None:
+            _plan.extend(self.recipes)
+            raise Planned
+        data = data or None
+        results = self.recorded()
+        if not results.missing:
+            return results._compared_with(data)
+        if os.environ.get(NO_TRAINING) == "0":
+            raise RunError(
+                f"{len(results.missing)} of {len(self.recipes)} runs are not recorded and {NO_TRAINING}=0 forbids "
+                f"training, for example {results.missing[0]}. Unset {NO_TRAINING}, or record them first."
+            )
+        lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
+        if all(lacking.values()) and not results.records and self.paper:
+            return self._stand_in().run(data, device, jobs)._with_note(next(iter(lacking.values())))
+        trainable = [recipe for recipe, lack in lacking.items() if not lack]
+        failed = {recipe: lack for recipe, lack in lacking.items() if lack}
+        failed |= {r: error for r, error in _train(trainable, self.store, jobs, device, data).items() if error}
+        results = self.recorded()
+        if not results.records:
+            raise RunError("no run of this study succeeded: " + _listed(failed))
+        return results._with_note(_listed(failed)) if failed else results
+
+    def recorded(self) -> Results:
+        """What is recorded, without training anything."""
+        found = {recipe: self.store.find(recipe) for recipe in self.recipes}
+        return Results(found, self.paper, tuple(self.store.notes))
+
+    def _stand_in(self) -> Study:
+        varied = _varied(self.recipes)
+        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in varied}
+        return Study([recipe.with_(**settings) for recipe in self.recipes], self.paper, self.store)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Records of a study, in the order of its recipes.
+
+    found: a record or None for each recipe. paper: as in Study. notes: what a reader must know.
+    """
+
+    found: dict[Recipe, Record | None]
+    paper: str | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for record in self.found.values() if record]
+
+    @property
+    def missing(self) -> list[Recipe]:
+        return [recipe for recipe, record in self.found.items() if not record]
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether any of the recipes uses other data than the paper."""
+        return any(is_stand_in(recipe, self.paper) for recipe in self.found)
+
+    def record(self, **settings) -> Record:
+        """The one record whose recipe has these settings, for example ``augmentation="fedrdn", seed=0``."""
+        chosen = [
+            record
+            for recipe, record in self.found.items()
+            if record and all(_describe(recipe).get(name, recipe.full.get(name)) == v for name, v in settings.items())
+        ]
+        if len(chosen) != 1:
+            raise RunError(f"{len(chosen)} of {len(self.found)} runs are recorded with {settings}; expected one.")
+        return chosen[0]
+
+    @cached_property
+    def frame(self):
+        """One row for each recipe, round, client and split, as a pandas data frame.
+
+        run (label), algorithm, augmentation, federation, seed, key, stand_in, every other varied setting, round
+        (from 1), client, split ("validation" or "test"), correct and images (counts), accuracy (per cent).
+        """
+        import pandas
+
+        varied = [name for name in _varied(list(self.found)) if name not in _NAMED]
+        rows = []
+        for recipe, record in self.found.items():
+            if record is None:
+                continue
+            head = _describe(recipe) | {
+                "key": recipe.key,
+                "stand_in": is_stand_in(recipe, self.paper),
+                **{name: _plain(recipe.full[name]) for name in varied},
+            }
+            for values in record.rounds:
+                for split in ("validation", "test"):
+                    counts = zip(record.clients, values[split], record.images[split], strict=True)
+                    for client, correct, images in counts:
+                        accuracy = 100 * correct / images if images else float("nan")
+                        rows.append(
+                            head
+                            | {"round": values["round"], "client": client, "split": split, "correct": correct}
+                            | {"images": images, "accuracy": accuracy}
+                        )
+        return pandas.DataFrame(rows)
+
+    def _with_note(self, note: str) -> Results:
+        return Results(self.found, self.paper, (*self.notes, note))
+
+    def _compared_with(self, data: str | None) -> Results:
+        """Reports records that were made from other images than those at hand."""
+        notes = []
+        for recipe, record in self.found.items():
+            if lacks(recipe, data) is None:
+                present = federation_of(recipe, data).fingerprint
+                if present != record.fingerprint:
+                    notes.append(
+                        f"{recipe} was recorded from other images (fingerprint {record.fingerprint}) than those at "
+                        f"hand ({present}); the record is shown."
+                    )
+        return Results(self.found, self.paper, (*self.notes, *notes))
+
+
+def lacks(recipe: Recipe, data: str | None) -> str | None:
+    """What is missing of the data that a recipe needs, in one sentence; None where nothing is."""
+    from fednb.data import available
+
+    return available(root=data, **recipe.full["federation"])
+
+
+def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
+    """Whether a recipe uses another federation than the paper's profile "paper" does."""
+    if paper is None:
+        return False
+    return recipe.full["federation"]["name"] != papers.recipe(paper, "paper")["federation"]["name"]
+
+
+def expected_seconds(recipe: Recipe, records: list[Record]) -> float | None:
+    """How long a run will take, from the recorded run most like it; None where there is none like it."""
+    like = [
+        record.origin["seconds"] / (record.recipe["rounds"] * record.recipe["local_epochs"])
+        for record in records
+        if all(record.recipe[name] == recipe.full[name] for name in ("federation", "model", "precision"))
+    ]
+    return sorted(like)[len(like) // 2] * recipe.rounds * recipe.local_epochs if like else None
+
+
+def _train(recipes, store, jobs, device, data) -> dict[Recipe, str | None]:
+    from rich.progress import Progress
+
+    with Progress(transient=True) as bars:
+        total = bars.add_task("runs", total=sum(recipe.rounds for recipe in recipes))
+        done = dict.fromkeys(recipes, 0)
+
+        def tell(recipe, rounds):
+            done[recipe] = rounds
+            finished = sum(rounds == recipe.rounds for recipe, rounds in done.items())
+            text = f"run {min(finished + 1, len(recipes))}/{len(recipes)}: {recipe}, round {rounds}/{recipe.rounds}"
+            bars.update(total, completed=sum(done.values()), description=text)
+
+        return train(recipes, store, jobs, device, data, tell)
+
+
+def _describe(recipe: Recipe) -> dict:
+    return {
+        "run": recipe.label,
+        "algorithm": recipe.algorithm_name,
+        "augmentation": recipe.augmentation_name,
+        "federation": recipe.full["federation"]["name"],
+        "seed": recipe.seed,
+    }
+
+
+def _varied(recipes: list[Recipe]) -> list[str]:
+    names = [field.name for field in fields(Recipe)]
+    return [name for name in names if len({str(recipe.full[name]) for recipe in recipes}) > 1]
+
+
+def _plain(value):
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _listed(failed: dict[Recipe, str]) -> str:
+    return " ".join(f"{recipe}: {error}" for recipe, error in failed.items())

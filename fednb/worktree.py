@@ -1,0 +1,53 @@
+"""Whether recorded runs come from committed code."""
+
+import json
+import subprocess
+from pathlib import Path
+
+
+def dirty(root: Path) -> list[str]:
+    """What stands in the way of recording: the changes in the work tree that are not recording's own product.
+
+    Its own products are new files in results/, anything in figures/, README.md, and notebooks whose source is
+    as committed (only outputs differ): so an interrupted recording goes on. A changed or deleted record is
+    not one of them. One line for each change; a folder that is no git checkout is one as well.
+    """
+    status = _git(root, "status", "--porcelain", "--untracked-files=all", "-z")
+    if status is None:
+        return [f"{root} is not a git checkout, so no commit could be named as the source of a run"]
+    changes = []
+    entries = iter(status.split("\0"))
+    for entry in entries:
+        if not entry:
+            continue
+        code, path = entry[:2], entry[3:]
+        if "R" in code or "C" in code:
+            next(entries)  # the old name
+        if not _own(root, code, path):
+            changes.append(f"{code} {path}")
+    return changes
+
+
+def _own(root: Path, code: str, path: str) -> bool:
+    if path == "README.md" or path.startswith("figures/"):
+        return True
+    if path.startswith("results/"):
+        return code == "??"
+    if path.startswith("notebooks/") and path.endswith(".ipynb") and code.strip() == "M":
+        committed = _git(root, "show", f"HEAD:{path}")
+        return _source(committed) == _source((root / path).read_text(encoding="utf-8"))
+    return False
+
+
+def _source(text: str) -> list[tuple[str, str, list[str]]]:
+    """What a person wrote in a notebook: kind, text and tags of each cell."""
+    cells = json.loads(text)["cells"]
+    return [(cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])) for cell in cells]
+
+
+def _git(root: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
