@@ -15,7 +15,11 @@ Choice = tuple[str, dict]
 
 @cache
 def names(room: str) -> tuple[str, ...]:
-    """All names in ``fednb/<room>``, sorted: its files without a leading underscore."""
+    """All names in ``fednb/<room>``, sorted: its files without a leading underscore (``data``: its loaders)."""
+    if room == "data":
+        from fednb import data
+
+        return tuple(data.names())
     package = importlib.import_module(f"fednb.{room}")
     found = (module.name for module in pkgutil.iter_modules(package.__path__))
     return tuple(sorted(name for name in found if not name.startswith("_")))
@@ -51,14 +55,25 @@ def choice(given: str | dict) -> Choice:
 
 
 def complete(room: str, given: str | dict) -> dict:
-    """A choice with every default filled in; RecipeError for an unknown name or option."""
+    """A choice with every default filled in; RecipeError for an unknown name or option, or another type."""
     name, chosen = choice(given)
     known = options(find(room, name))
     for option in chosen:
         if option not in known:
             hint = nearest(option, known) if known else "It has no options."
             raise RecipeError(f'{name} has no option "{option}"; {hint}')
-    return {"name": name, **known, **chosen}
+    fitted = {option: _fitted(name, option, value, known[option]) for option, value in chosen.items()}
+    return {"name": name, **known, **fitted}
+
+
+def _fitted(name: str, option: str, value, default):
+    """The value in the type of its default: 1 as 1.0, so that both are one run."""
+    if type(default) is float and type(value) is int:
+        return float(value)
+    if type(default) in (bool, int, float, str) and type(value) is not type(default):
+        kind = type(default).__name__
+        raise RecipeError(f"{name} has {option} {value!r}; expected a value of type {kind}, such as {default!r}.")
+    return value
 
 
 def make(room: str, given: str | dict, *arguments):

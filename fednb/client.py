@@ -30,6 +30,8 @@ class Client:
         self.recipe = recipe
         self.device = next(model.parameters()).device
         self.round = 0
+        self.steps = 0
+        self.optimiser: torch.optim.Optimizer | None = None
         self.memory: dict[str, Message] = {}
         self._inbox: Message = {}
         self._scratch: dict[str, dict] = {}
@@ -50,6 +52,10 @@ class Client:
     def inbox(self, method: Method) -> Message:
         """What the method's server side sent to this client this round."""
         return part(self._inbox, method.name)
+
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """The network's parameters that are sent, by name."""
+        return {name: p for name, p in self.model.named_parameters() if name not in self.keeps}
 
     def generator(self, purpose: str) -> torch.Generator:
         """Draws for one purpose, keyed by seed, round and client; a second call goes on where it was."""
@@ -84,12 +90,12 @@ class Client:
         torch._foreach_copy_([state[name] for name in source], list(source.values()))
 
     def train(self) -> float:
-        """All local epochs of this round; returns the mean loss over the images seen.
+        """All local epochs of this round; returns the mean loss over the images seen. ``steps`` counts them.
 
         Raises RunError when the loss is not a number.
         """
         self.model.train()
-        self.optimiser = self._make_optimiser()
+        self.optimiser, self.steps = self._make_optimiser(), 0
         total, seen = torch.zeros((), device=self.device, dtype=torch.float64), 0
         with randomness.seeded(self.recipe.seed, self.round, self.name, "layers", device=self.device):
             for method in self.methods:
@@ -99,6 +105,7 @@ class Client:
                     batch = self.batch(self.site.train, indices, training=True)
                     total += self.owner["step"].step(self, batch) * len(indices)
                     seen += len(indices)
+                    self.steps += 1
         loss = float(total) / seen
         if loss != loss or abs(loss) == float("inf"):
             raise RunError(
@@ -117,6 +124,7 @@ class Client:
         added: Message = {}
         for method in self.methods:
             added |= entries(method.name, method.reply(self))
+        self._scratch, self.optimiser = {}, None
         state = self.model.state_dict()
         if self.keeps:
             self.memory["kept"] = {name: state[name].clone() for name in self.keeps}
@@ -174,10 +182,11 @@ class Client:
 
     def _batches(self) -> list[Tensor]:
         count, size = len(self.site.train), self.recipe.batch_size
-        batches = list(torch.randperm(count, generator=self.generator("order")).split(size))
+        order = torch.randperm(count, generator=self.generator("order")).to(self.device)
+        batches = list(order.split(size))
         if len(batches) > 1 and len(batches[-1]) < size and self.recipe.last_batch == "drop":
             batches.pop()
-        if len(batches) > 1 and len(batches[-1]) == 1:
+        if len(batches) > 1 and len(batches[-1]) == 1 < size:
             batches[-2:] = [torch.cat(batches[-2:])]
         return batches
 

@@ -12,13 +12,13 @@ ROTATION_DEGREES = 30.0
 def flip(images: Tensor, generator: torch.Generator) -> Tensor:
     """Mirrors each image left to right with probability 0.5."""
     chosen = torch.rand(len(images), generator=generator) < 0.5
-    return torch.where(chosen.to(images.device)[:, None, None, None], images.flip(-1), images)
+    return torch.where(chosen.to(images.device, non_blocking=True)[:, None, None, None], images.flip(-1), images)
 
 
 def rotation(images: Tensor, generator: torch.Generator) -> Tensor:
     """Turns each image by an angle uniform within 30 degrees, nearest sampling, black where nothing falls."""
     degrees = (2 * torch.rand(len(images), generator=generator) - 1) * ROTATION_DEGREES
-    return rotate(images, degrees.to(images.device))
+    return rotate(images, degrees.to(images.device, non_blocking=True))
 
 
 def rotate(images: Tensor, degrees: Tensor) -> Tensor:

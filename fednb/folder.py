@@ -49,7 +49,9 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
         content = None
         if path.exists():
             content = notebooks.Notebook(book.name, path).content
-            path.with_suffix(".html").write_text(notebooks.html(path), encoding="utf-8")
+            page = path.with_suffix(".html")
+            if not page.exists() or page.stat().st_mtime < path.stat().st_mtime:
+                page.write_text(notebooks.html(path), encoding="utf-8")
             write_figures(report / "figures", book, content)
         link = f"notebooks/{book.name}.html" if content else None
         entries.append(pages.Entry(book.name, book.about, content, link, broken.get(book.name)))

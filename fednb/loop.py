@@ -8,6 +8,7 @@ from fednb.client import DTYPES, Client
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 from fednb.method import byte_counts
+from fednb.randomness import seeded
 from fednb.server import Server
 
 
@@ -25,7 +26,8 @@ class FederatedRun:
         methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
         model = models.build(recipe.model, federation.image_shape, len(federation.classes), recipe.seed)
         for method in methods:
-            model = method.build(model)
+            with seeded(recipe.seed, method.name, "build"):
+                model = method.build(model)
         model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
         self.model = model
         classes = len(federation.classes)
@@ -52,6 +54,11 @@ class FederatedRun:
         ``test`` (images classified correctly, one number per client, in the order of the sites), ``up`` and
         ``down`` (bytes by name over all clients), and ``cross_site`` in the last round where it is asked for.
         """
+        trained = self.train_round()
+        return trained | self.evaluate()
+
+    def train_round(self) -> dict:
+        """All of a round but the evaluation."""
         if self.prepared is None:
             self.prepare()
         number = self.rounds + 1
@@ -68,11 +75,10 @@ class FederatedRun:
             down.append(byte_counts(message))
         self.server.finish()
         self.rounds = number
-        scores = self._evaluate()
         extra = {"cross_site": cross_site} if cross_site else {}
-        return {"round": number, "loss": losses, **scores, "up": _total(up), "down": _total(down), **extra}
+        return {"round": number, "loss": losses, "up": _total(up), "down": _total(down), **extra}
 
-    def _evaluate(self) -> dict[str, list[int]]:
+    def evaluate(self) -> dict[str, list[int]]:
         """The new global model at every client, with what the client keeps for itself."""
         scores: dict[str, list[int]] = {"validation": [], "test": []}
         for name, client in self.clients.items():

@@ -211,12 +211,18 @@ def settle(content: dict) -> dict:
     """An executed notebook as it is committed: without times, durations, and papermill's own cells."""
     metadata = {key: value for key, value in content["metadata"].items() if key in ("fednb", "kernelspec")}
     metadata["language_info"] = {"name": "python"}
-    cells = []
+    cells, count = [], 0
     for cell in content["cells"]:
         tags = [tag for tag in cell["metadata"].get("tags", []) if not tag.startswith("papermill-")]
         if "injected-parameters" in tags:
             continue
-        cells.append({**cell, "metadata": {"tags": tags} if tags else {}})
+        cell = {**cell, "metadata": {"tags": tags} if tags else {}}
+        if cell["cell_type"] == "code":
+            count += 1
+            numbered = {"execution_count": count}
+            outputs = [{**o, **numbered} if "execution_count" in o else o for o in cell["outputs"]]
+            cell |= {**numbered, "outputs": outputs}
+        cells.append(cell)
     return {**content, "metadata": metadata, "cells": cells}
 
 

@@ -39,9 +39,9 @@ def style(run: str) -> dict:
     together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in line and
     marker. Options in parentheses change nothing. A method without a fixed style gets one from its name.
     """
-    methods = [name for name, _ in names.parts(run)]
+    methods = [name for name, _ in names.parts(run) if name != "fedavg"] or ["fedavg"]
     numbers = [NUMBERS.get(name, crc32(name.encode())) for name in methods]
-    mark = sum(place * number for place, number in enumerate(numbers, start=1))
+    mark = sum(number * 6**place for place, number in enumerate(numbers))
     colour = COLOURS.get(methods[-1], PALETTE[numbers[-1] % len(PALETTE)])
     return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
@@ -196,3 +196,26 @@ def _key(figure, sites, labels, site_names, class_names) -> None:
     handles += [point("", marker=""), point("class", marker="")]
     handles += [point(class_names[c] if class_names else c, **look) for c, look in of_class.items()]
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
+
+
+def samples(federation, count: int = 8, split: str = "train"):
+    """The first images of every site, one row for each: what feature shift looks like."""
+    figure, axes = _rows(len(federation.sites), count)
+    for row, site in zip(axes, federation.sites, strict=True):
+        images = getattr(site, split).images[:count].permute(0, 2, 3, 1)
+        for place, image in zip(row, images, strict=False):
+            place.imshow(image)
+        row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
+    return figure
+
+
+def _rows(rows: int, columns: int):
+    from matplotlib import pyplot
+
+    size = (0.9 * columns + 0.8, 0.9 * rows)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    pyplot.close(figure)
+    for place in axes.flat:
+        place.set(xticks=[], yticks=[])
+        place.spines[:].set_visible(False)
+    return figure, axes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from dataclasses import dataclass, fields, replace
+import math
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from fednb.catalogue import choice, complete
@@ -22,6 +23,12 @@ ONE_OF = {
 }
 EACH_OF = {"flow": ("flip", "rotation"), "evaluation": ("cross_site", "features")}
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
+RANGES = {
+    "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
+    "momentum": (lambda value: 0 <= value < 1, "a number in [0, 1)"),
+    "weight_decay": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
+    "participation": (lambda value: 0 < value <= 1, "a share in (0, 1]"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +94,17 @@ class Recipe:
         for name in AT_LEAST_ONE:
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise RecipeError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1.")
-        if not 0 < self.participation <= 1:
-            raise RecipeError(f"participation is {self.participation}; expected a share in (0, 1].")
-        self.full  # names and options are checked here
+        if type(self.seed) is not int:
+            raise RecipeError(f"seed is {self.seed!r}; expected a whole number.")
+        for name, (fits, expected) in RANGES.items():
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not fits(value):
+                raise RecipeError(f"{name} is {value!r}; expected {expected}.")
+            object.__setattr__(self, name, float(value))  # 1 and 1.0 are one run
+        object.__setattr__(self, "evaluation", tuple(sorted(set(self.evaluation))))
+        augmentations = [given["name"] for given in self.full["augmentations"]]  # all names are checked here
+        if len(set(augmentations)) < len(augmentations):
+            raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
 
     @classmethod
     def from_dict(cls, settings: dict) -> Recipe:
@@ -102,6 +117,9 @@ class Recipe:
 
     def vary(self, **values: list) -> list[Recipe]:
         """One recipe for every combination: ``recipe.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])``."""
+        for name, given in values.items():
+            if not isinstance(given, list | tuple | range):
+                raise RecipeError(f"{name} varies over {given!r}; expected a list, for example [{given!r}].")
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         combinations = itertools.product(*values.values())
         return [
@@ -111,7 +129,7 @@ class Recipe:
 
     def with_(self, **settings) -> Recipe:
         """The same recipe with these settings changed."""
-        return replace(self, **settings)
+        return self.vary(**{name: [value] for name, value in settings.items()})[0]
 
     @cached_property
     def full(self) -> dict:
@@ -120,7 +138,10 @@ class Recipe:
         for name, room in ROOMS.items():
             settings[name] = complete(room, settings[name])
         settings["augmentations"] = [complete("augment", given) for given in self.augmentations]
-        return json.loads(json.dumps(settings))
+        try:
+            return json.loads(json.dumps(settings, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise RecipeError(f"a recipe holds plain values only: {error}.") from error
 
     @cached_property
     def short(self) -> dict:

@@ -143,7 +143,8 @@ def rules_table(results, title: str = "") -> Table:
     import pandas
 
     frame = _frame(results)
-    validated = frame[frame["split"] == "validation"].groupby("key")["images"].sum().gt(0).all()
+    images = frame["images"].where(frame["split"] == "validation", 0)
+    validated = images.groupby(frame["key"]).sum().gt(0).all()
     rules = [rule for rule in RULES if validated or rule != "best_validation"]
     numbers = []
     for rule in rules:

@@ -18,12 +18,15 @@ class Server:
         self.owner = owners(methods)
         self.recipe = recipe
         self.model: Message = {n: t.clone() for n, t in model.state_dict().items() if n not in keeps}
+        self.parameters = [n for n, _ in model.named_parameters() if n not in keeps]
         self.memory: dict[str, Message] = {}
         self.images: dict[str, int] = {}
         self.round = 0
         self.weights: dict[str, float] = {}
+        self.share = 0.0
         self._mean: Message = {}
         self._replies: dict[str, dict[str, Message]] = {}
+        self._scratch: dict[str, dict] = {}
 
     def state(self, method: Method) -> Message:
         """What a method remembers at the server from round to round."""
@@ -33,12 +36,17 @@ class Server:
         """This round's replies to a method, by client name."""
         return self._replies.setdefault(method.name, {})
 
+    def scratch(self, method: Method) -> dict:
+        """What a method needs until the end of this round only."""
+        return self._scratch.setdefault(method.name, {})
+
     def generator(self, purpose: str) -> torch.Generator:
         """Draws for one purpose, keyed by seed and round."""
         return randomness.generator(self.recipe.seed, self.round, "server", purpose)
 
     def prepare(self, offers: dict[str, Message]) -> Message:
-        """Before round 1: what every client is told of all offers."""
+        """Before round 1: what every client is told of all offers, taken in the order of their names."""
+        offers = dict(sorted(offers.items()))
         self.images = {client: int(offer["images"]) for client, offer in offers.items()}
         shared: Message = {}
         for method in self.methods:
@@ -47,18 +55,21 @@ class Server:
         return shared
 
     def sample(self, round: int) -> list[str]:
-        """The clients of this round, in their fixed order, and their weights in the mean.
+        """The clients of this round, by name, and their weights in the mean.
 
         Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
+        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
         """
         self.round = round
-        self._mean, self._replies = {}, {}
+        self._mean, self._replies, self._scratch = {}, {}, {}
         names = list(self.images)
         wanted = max(1, round_half_up(self.recipe.participation * len(names)))
         chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
         clients = [names[i] for i in sorted(chosen.tolist())]
-        sizes = {c: self.images[c] if self.recipe.weights == "size" else 1 for c in clients}
-        self.weights = {client: size / sum(sizes.values()) for client, size in sizes.items()}
+        sizes = {c: self.images[c] if self.recipe.weights == "size" else 1 for c in names}
+        taken = sum(sizes[client] for client in clients)
+        self.weights = {client: sizes[client] / taken for client in clients}
+        self.share = taken / sum(sizes.values())
         return clients
 
     def send(self, client: str) -> Message:
@@ -75,8 +86,8 @@ class Server:
         model = part(reply, "model")
         if not self._mean:
             self._mean = {n: torch.zeros_like(t, dtype=_sum_type(t)) for n, t in model.items()}
-        sums = list(self._mean.values())
-        torch._foreach_add_(sums, [model[n].to(s.dtype) for n, s in self._mean.items()], alpha=weight)
+        if sums := list(self._mean.values()):  # empty where every entry is kept by the clients
+            torch._foreach_add_(sums, [model[n].to(s.dtype) for n, s in self._mean.items()], alpha=weight)
         for method in self.methods:
             method.collect(self, client, weight, part(reply, method.name))
 
@@ -87,7 +98,7 @@ class Server:
         for method in self.methods:
             method.aggregate(self)
         self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
-        self._mean, self._replies = {}, {}
+        self._mean, self._replies, self._scratch = {}, {}, {}
 
 
 def round_half_up(value: float) -> int:

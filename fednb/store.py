@@ -13,6 +13,8 @@ from pathlib import Path
 from fednb.errors import StoreError
 from fednb.recipe import Recipe
 
+PART = ".part"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -39,14 +41,22 @@ class Record:
     path: Path | None = field(default=None, compare=False)
 
     def artefact(self, name: str) -> dict:
-        """A small file of arrays beside the record, for example ``features``; StoreError if there is none."""
+        """A small file of arrays beside the record, for example ``features``.
+
+        Raises StoreError where there is none or it cannot be read.
+        """
         import numpy
 
         path = self.path.with_suffix(f".{name}.npz")
         if not path.exists():
             raise StoreError(f"{path} is not there; run the recipe again with evaluation={[name]!r}.")
-        with numpy.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
+        try:
+            with open(path, "rb") as file, numpy.load(file, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except Exception as error:  # numpy and zipfile raise many kinds for a damaged file
+            raise StoreError(
+                f"{path} is damaged ({error}). Move it and {self.path.name} away and train the recipe again."
+            ) from error
 
 
 class Store:
@@ -122,7 +132,11 @@ class Store:
             return None
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
+        """Removes a finished run's checkpoint, and half files of processes that were killed while writing."""
         self._checkpoint(recipe).unlink(missing_ok=True)
+        for path in (self._checkpoint(recipe), self.folder / recipe.filename):
+            for leftover in path.parent.glob(f".{path.stem}.*{PART}"):
+                leftover.unlink(missing_ok=True)
 
     def _checkpoint(self, recipe: Recipe) -> Path:
         return self.checkpoints / f"{recipe.key}.pt"
@@ -140,8 +154,12 @@ class Store:
         while aside.exists():
             number += 1
             aside = path.with_name(f"{path.name}.damaged{number}")
-        os.replace(path, aside)
-        self.notes.append(f"{path.name} was damaged and is now {aside.name}: {why}.")
+        try:
+            os.replace(path, aside)
+        except OSError as error:  # another process was faster, or the folder is read-only
+            self.notes.append(f"{path.name} is damaged and could not be set aside ({error.strerror}): {why}.")
+        else:
+            self.notes.append(f"{path.name} was damaged and is now {aside.name}: {why}.")
 
 
 def to_text(record: Record) -> str:
@@ -183,15 +201,17 @@ def _write(path: Path, write: Callable) -> None:
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".part", delete=False) as file:
+        prefix = f".{path.name}."
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=prefix, suffix=PART, delete=False) as file:
             temporary = Path(file.name)
             write(file)
         temporary.chmod(0o644)
         os.replace(temporary, path)
     except (OSError, RuntimeError) as error:
-        if temporary:
-            temporary.unlink(missing_ok=True)
         raise StoreError(
             f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
             "finished runs are kept."
         ) from error
+    finally:
+        if temporary:
+            temporary.unlink(missing_ok=True)

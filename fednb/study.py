@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
-from fednb.errors import RunError
+from fednb.errors import FednbError, RunError
 from fednb.recipe import Recipe
 from fednb.store import Record, Store
 from fednb.training import federation_of, train
@@ -80,7 +80,8 @@ class Study:
                 f"training, for example {results.missing[0]}. Unset {NO_TRAINING}, or record them first."
             )
         lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
-        if all(lacking.values()) and not results.records and self.paper:
+        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
+        if self.paper and theirs and all(lacking.values()) and not results.records:
             return self._stand_in().run(data, device, jobs)._with_note(next(iter(lacking.values())))
         trainable = [recipe for recipe, lack in lacking.items() if not lack]
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
@@ -88,6 +89,7 @@ class Study:
         results = self.recorded()
         if not results.records:
             raise RunError("no run of this study succeeded: " + _listed(failed))
+        results = results._compared_with(data)
         return results._with_note(_listed(failed)) if failed else results
 
     def recorded(self) -> Results:
@@ -96,8 +98,9 @@ class Study:
         return Results(found, self.paper, tuple(self.store.notes))
 
     def _stand_in(self) -> Study:
-        varied = _varied(self.recipes)
-        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in varied}
+        """The same study on embedded images, with a network that fits them; what else it varies, it varies."""
+        kept = set(_varied(self.recipes)) - {"federation", "model"}
+        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept}
         return Study([recipe.with_(**settings) for recipe in self.recipes], self.paper, self.store)
 
 
@@ -172,15 +175,22 @@ class Results:
 
     def _compared_with(self, data: str | None) -> Results:
         """Reports records that were made from other images than those at hand."""
-        notes = []
+        notes, at_hand = [], {}
         for recipe, record in self.found.items():
-            if lacks(recipe, data) is None:
-                present = federation_of(recipe, data).fingerprint
-                if present != record.fingerprint:
-                    notes.append(
-                        f"{recipe} was recorded from other images (fingerprint {record.fingerprint}) than those at "
-                        f"hand ({present}); the record is shown."
-                    )
+            if record is None:
+                continue
+            place = str(recipe.full["federation"])
+            if place not in at_hand:
+                try:
+                    at_hand[place] = None if lacks(recipe, data) else federation_of(recipe, data).fingerprint
+                except FednbError as error:
+                    at_hand[place] = None
+                    notes.append(f"The images at hand cannot be compared with the recorded ones: {error}")
+            if at_hand[place] not in (None, record.fingerprint):
+                notes.append(
+                    f"{recipe} was recorded from other images (fingerprint {record.fingerprint}) than those at "
+                    f"hand ({at_hand[place]}); the record is shown."
+                )
         return Results(self.found, self.paper, (*self.notes, *notes))
 
 
@@ -209,7 +219,10 @@ def expected_seconds(recipe: Recipe, records: list[Record]) -> float | None:
 
 
 def _train(recipes, store, jobs, device, data) -> dict[Recipe, str | None]:
-    from rich.progress import Progress
+    try:
+        from rich.progress import Progress
+    except ImportError:  # a bare machine: no display
+        return train(recipes, store, jobs, device, data)
 
     with Progress(transient=True) as bars:
         total = bars.add_task("runs", total=sum(recipe.rounds for recipe in recipes))

@@ -3,11 +3,11 @@
 import json
 import multiprocessing
 import os
-import queue
 import subprocess
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from fednb.errors import FednbError
@@ -38,7 +38,8 @@ def train_one(
 
         federation = federation_of(recipe, root)
         run = FederatedRun(recipe, federation, device)
-        rounds, seconds = _resume(run, recipe, store, federation, device)
+        made_from = {"data": federation.fingerprint, "recipe": recipe.full, **_maker(run.model)}
+        rounds, seconds = _resume(run, recipe, store, made_from, device)
         begun = saved = time.monotonic()
         progress(recipe, run.rounds)
         while run.rounds < recipe.rounds:
@@ -46,7 +47,7 @@ def train_one(
             progress(recipe, run.rounds)
             if time.monotonic() - saved >= CHECKPOINT_SECONDS and run.rounds < recipe.rounds:
                 elapsed = seconds + time.monotonic() - begun
-                state = {"run": run.state(), "rounds": rounds, "seconds": elapsed, "data": federation.fingerprint}
+                state = {"run": run.state(), "rounds": rounds, "seconds": elapsed, "made_from": made_from}
                 store.save_checkpoint(recipe, state)
                 saved = time.monotonic()
         seconds += time.monotonic() - begun
@@ -89,22 +90,32 @@ def train(
 
 def federation_of(recipe: Recipe, root: str | Path | None = None) -> Federation:
     """The federation of a recipe, loaded once per process."""
-    return _load(json.dumps(recipe.full["federation"]), None if root is None else str(root))
+    from fednb.data import data_root
+
+    return _load(json.dumps(recipe.full["federation"]), str(data_root(root).absolute()))
 
 
 @lru_cache(maxsize=2)
-def _load(choice: str, root: str | None) -> Federation:
+def _load(choice: str, root: str) -> Federation:
     from fednb import data
 
     return data.load(root=root, **json.loads(choice))
 
 
-def _resume(run, recipe: Recipe, store: Store, federation: Federation, device: str) -> tuple[list[dict], float]:
+def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> tuple[list[dict], float]:
+    """The rounds that a checkpoint holds and their seconds; the run goes on after them.
+
+    A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
+    """
     saved = store.load_checkpoint(recipe, device)
     if saved is None:
         return [], 0.0
-    if saved["data"] != federation.fingerprint:
-        store.notes.append(f"The checkpoint of {recipe} was made from other images; the run starts again.")
+    before = saved.get("made_from", {})
+    if differing := [name for name, value in made_from.items() if before.get(name) != value]:
+        store.notes.append(
+            f"The checkpoint of {recipe} was made with other {' and other '.join(differing)}; "
+            "the run starts again."
+        )
         return [], 0.0
     run.load_state(saved["run"])
     return saved["rounds"], saved["seconds"]
@@ -121,48 +132,73 @@ def _attempt(recipe: Recipe, store: Store, device: str, root, progress: Progress
 
 
 def _side_by_side(recipes, store, jobs, device, root, progress) -> dict[Recipe, str | None]:
+    """``jobs`` processes, each with a pipe of its own over which it is handed one recipe after the other.
+
+    A process that dies costs the recipe that it was at; another takes its place.
+    """
     context = multiprocessing.get_context("spawn")
-    events = context.Queue()
+    jobs = min(jobs, len(recipes))
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    waiting, running, ended = list(recipes), {}, {}
-    by_key = {recipe.key: recipe for recipe in recipes}
+    waiting, working, ended = list(recipes), {}, {}
+
+    def hire() -> None:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(store, device, root, threads, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        hand_next(ours, process)
+
+    def hand_next(pipe, process) -> None:
+        if not waiting:
+            pipe.close()
+            return
+        working[pipe] = process, waiting.pop(0)
+        pipe.send(working[pipe][1])
+
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                recipe = waiting.pop(0)
-                arguments = (recipe, store, device, root, threads, events)
-                running[recipe] = context.Process(target=_work, args=arguments, daemon=True)
-                running[recipe].start()
-            gone = [recipe for recipe, process in running.items() if not process.is_alive()]
-            while True:
+        for _ in range(jobs):
+            hire()
+        while working:
+            for pipe in wait(list(working)):
+                process, recipe = working[pipe]
                 try:
-                    kind, key, value, notes = events.get(timeout=0.05 if gone else 0.5)
-                except queue.Empty:
-                    break
+                    kind, value = pipe.recv()
+                except (EOFError, ConnectionResetError):
+                    process.join()
+                    died = f"its process ended with code {process.exitcode}, as it does when memory runs out."
+                    ended[recipe] = died
+                    del working[pipe]
+                    if waiting:
+                        hire()
+                    continue
                 if kind == "round":
-                    progress(by_key[key], value)
+                    progress(recipe, value)
                 else:
-                    ended[by_key[key]] = value
+                    ended[recipe], notes = value
                     store.notes.extend(notes)
-            for recipe in gone:
-                code = running.pop(recipe).exitcode
-                ended.setdefault(recipe, f"its process ended with code {code}, as it does when memory runs out.")
+                    del working[pipe]
+                    hand_next(pipe, process)
     finally:
-        for process in running.values():
+        for process, _ in working.values():
             process.terminate()
     return {recipe: ended[recipe] for recipe in recipes}
 
 
-def _work(recipe: Recipe, store: Store, device: str, root, threads: int, events) -> None:
+def _work(store: Store, device: str, root, threads: int, pipe) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    store.notes.clear()
-    error = _attempt(recipe, store, device, root, lambda r, done: events.put(("round", r.key, done, [])))
-    events.put(("end", recipe.key, error, store.notes))
+    while True:
+        try:
+            recipe = pipe.recv()
+        except EOFError:
+            return
+        store.notes.clear()
+        error = _attempt(recipe, store, device, root, lambda _, rounds: pipe.send(("round", rounds)))
+        pipe.send(("end", (error, store.notes)))
 
 
-def _origin(model, seconds: float) -> dict:
+def _maker(model) -> dict:
     import torch
 
     device = next(model.parameters()).device
@@ -170,6 +206,13 @@ def _origin(model, seconds: float) -> dict:
         "code": code_version(),
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+    }
+
+
+def _origin(model, seconds: float) -> dict:
+    import torch
+
+    return _maker(model) | {
         "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),

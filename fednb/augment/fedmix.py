@@ -28,7 +28,7 @@ class FedMix(Method):
         ratio: lambda in [0, 1). 0 is plain training. FedRDN takes "the best configuration from the original
             paper" and prints no value; 0.05 is FedMix's for CIFAR-10.
         mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The images are shuffled first; the last average
-            may be of fewer.
+            may be of fewer, but a last single image joins the average before.
 
     Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
     Algorithm 2. FedRDN's code for it is not released.
@@ -47,7 +47,9 @@ class FedMix(Method):
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("fedmix averages"))
         labels = F.one_hot(split.targets, client.classes).float()
-        groups = order.to(client.device).split(self.mean_batch)
+        groups = list(order.to(client.device).split(self.mean_batch))
+        if len(groups) > 1 and len(groups[-1]) == 1 < self.mean_batch:  # no single image leaves the client
+            groups[-2:] = [torch.cat(groups[-2:])]
         return {
             "images": torch.stack([split.images[group].float().mean(0) / 255 for group in groups]),
             "labels": torch.stack([labels[group].mean(0) for group in groups]),
@@ -59,12 +61,17 @@ class FedMix(Method):
     def prepare_receive(self, client, shared: Message) -> None:
         client.state(self).update(shared)
 
+    def inputs(self, client, batch: Batch) -> None:
+        if batch.training:
+            count = len(client.state(self)["images"])
+            batch.aside["fedmix"] = int(torch.randint(count, (), generator=client.generator("fedmix")))
+
     def criterion(self, client, batch: Batch) -> Tensor:
         if self.ratio == 0:
             client.forward(batch)
             return F.cross_entropy(client.scores(batch), batch.targets)
         averages = client.state(self)
-        drawn = int(torch.randint(len(averages["images"]), (), generator=client.generator("fedmix")))
+        drawn = batch.aside["fedmix"]
         x_g, y_g = averages["images"][drawn].to(batch.images.dtype), averages["labels"][drawn]
         shrunk = replace(batch, images=((1 - self.ratio) * batch.images).requires_grad_())
         client.forward(shrunk)

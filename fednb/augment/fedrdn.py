@@ -89,7 +89,7 @@ def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_
     images: float ``[n, channels, height, width]``; means, stds: ``[clients, channels]``; indices: int64 ``[n]``.
     """
     mean, std = (
-        values.to(images.dtype)[chosen.to(values.device)][:, :, None, None]
+        values.to(images.dtype)[chosen.to(values.device, non_blocking=True)][:, :, None, None]
         for values, chosen in ((means, mean_of), (stds, std_of))
     )
     return (images - mean) / std

@@ -34,4 +34,4 @@ class Normalise(Method):
 
 
 def _per_channel(values, images: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(values, dtype=images.dtype, device=images.device)[:, None, None]
+    return torch.tensor(values, dtype=images.dtype).to(images.device, non_blocking=True)[:, None, None]

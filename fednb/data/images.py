@@ -78,7 +78,7 @@ def read(root: Path, name: str, paths: Sequence[Path], hashes: Sequence[str], si
     """uint8 ``[n, 3, size, size]`` of these files, from the cache of ``root`` if they have been decoded
     before.
 
-    ``hashes`` are the files' ``digests``; with the size they are the cache's key.
+    ``hashes`` are the files' ``digests``; with the size they name the cache file.
     Raises DataError naming the first file that cannot be decoded.
     """
 
@@ -89,7 +89,7 @@ def read(root: Path, name: str, paths: Sequence[Path], hashes: Sequence[str], si
                 pixels[position] = image
         return {"pixels": pixels}
 
-    return cached(root, f"{name}_{size}_{key(('rgb bilinear', str(size), *hashes))}", make)["pixels"]
+    return cached(root, f"{name}_{size}_{key(hashes)}", make)["pixels"]
 
 
 def corrupt(root: Path) -> list[tuple[Path, str]]:

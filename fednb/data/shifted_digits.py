@@ -96,7 +96,7 @@ def _blurred(strokes: np.ndarray) -> np.ndarray:
 
 
 def _tinted(strokes: np.ndarray) -> np.ndarray:
-    ground, ink = np.array([150, 70, 60]), np.array([180, 120, 60])
+    ground, ink = np.array([150, 70, 60]), np.array([180, 120, 80])
     return ground + strokes[..., None] * (ink - ground)
 
 

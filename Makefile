@@ -1,0 +1,37 @@
+# make run    trains what is not recorded yet, executes the notebooks and writes report/index.html
+# make test   unit tests, every notebook at PROFILE=smoke, every committed notebook against its recorded runs
+#
+# Settings:   make run PROFILE=quick DATA=folder JOBS=2 DEVICE=cpu ONLY=fedrdn/table1
+PROFILE ?= quick
+DATA    ?=
+JOBS    ?=
+DEVICE  ?= cpu
+ONLY    ?=
+PYTHON  ?= $(shell for name in python3.11 python3.12 python3 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+
+bin := .venv/bin
+installed := .venv/installed
+
+.PHONY: run test
+run: $(installed)
+	@$(bin)/fednb run --profile "$(PROFILE)" --device "$(DEVICE)" \
+		$(if $(DATA),--data "$(DATA)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(ONLY),--only "$(ONLY)")
+
+test: $(installed)
+	$(bin)/ruff check .
+	$(bin)/ruff format --check .
+	$(bin)/pytest -n 2 --dist loadgroup --nbval-lax tests notebooks
+
+$(bin)/python:
+	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or newer; install 3.11 or 3.12," \
+		"or say where it is: make $(MAKECMDGOALS) PYTHON=path"; exit 1; }
+	@echo "making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
+		echo "make: $(PYTHON) cannot make .venv (Debian and Ubuntu: install python3-venv)"; exit 1; }
+
+$(installed): pyproject.toml constraints.txt | $(bin)/python
+	@$(bin)/python -m pip --version >/dev/null 2>&1 || $(bin)/python -m ensurepip
+	@echo "installing into .venv (the first time takes some minutes)"
+	@$(bin)/python -m pip install --quiet -c constraints.txt -e ".[notebooks,test]"
+	@touch $@

@@ -1,0 +1,42 @@
+"""What a method exchanges before round 1: counted from the messages themselves, on made images of any shape."""
+
+import torch
+
+from fednb.federation import Federation, Site, Split
+from fednb.loop import FederatedRun
+from fednb.recipe import Recipe
+
+
+def prepare_bytes(
+    augmentation: str | dict, clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10
+) -> dict[str, int]:
+    """Bytes by direction, over all clients: ``{"up": ..., "down": ...}``; what a receiver gets counts each time.
+
+    clients sites of ``images`` training images of ``image_shape`` (channels, height, width) each. The pixels are
+    made: bytes do not depend on them.
+    """
+    run = FederatedRun(_recipe(augmentation), _made(clients, images, image_shape, classes))
+    name = run.recipe.augmentation_name
+    return {direction: counts[name] for direction, counts in run.prepare().items()}
+
+
+def model_bytes(model: str | dict, image_shape: tuple[int, int, int], classes: int = 10) -> dict[str, int]:
+    """Bytes of one network: its ``parameters``, and all that a message holds (``message``: with buffers)."""
+    from fednb import models
+
+    network = models.build(model, image_shape, classes)
+    return {
+        "parameters": sum(p.numel() * p.element_size() for p in network.parameters()),
+        "message": sum(t.numel() * t.element_size() for t in network.state_dict().values()),
+    }
+
+
+def _recipe(augmentation: str | dict) -> Recipe:
+    return Recipe(model={"name": "digits_cnn", "channels": 1, "width": 4}, augmentations=[augmentation])
+
+
+def _made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int) -> Federation:
+    pixels = torch.arange(images * image_shape[1], dtype=torch.uint8).view(images, 1, -1, 1).expand(images, *image_shape)
+    split = Split(pixels, torch.arange(images) % classes)
+    sites = [Site(f"client {number + 1}", split, split, split) for number in range(clients)]
+    return Federation("made", tuple(sites), tuple(map(str, range(classes))))

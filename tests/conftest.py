@@ -1,0 +1,90 @@
+"""What tests share: one thread, a cache of their own, pictures, real images if there are any, a checkout."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Caches of tests do not mix with the user's (where platformdirs follows XDG)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real images: FEDNB_DATA, else the folder shared/data beside the repository, else skip."""
+    named = os.environ.get("FEDNB_DATA")
+    root = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
+    if not root.is_dir():
+        pytest.skip(f"no real images: FEDNB_DATA is not set and {root} is not there")
+    return root
+
+
+@pytest.fixture(scope="session")
+def picture():
+    """``picture(path, number, mode="RGB", size=8)`` writes an image of noise, a different one per number."""
+
+    def write(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shape = (size, size) if mode == "L" else (size, size, 3)
+        Image.fromarray(np.random.RandomState(number).randint(0, 256, shape, np.uint8)).save(path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A checkout of its own in a temporary folder, the current one; call it to write a notebook there.
+
+    made("fedrdn/fig", ["a cell's code", ...], parameters="ROUNDS = 1", tags={1: ["a tag"]}, about={...})
+    """
+    from fednb.notebooks import Notebook
+
+    root = tmp_path / "checkout"
+    (root / "notebooks").mkdir(parents=True)
+    (root / "pyproject.toml").write_text('[project]\nname = "fednb"\n')
+    monkeypatch.chdir(root)
+    monkeypatch.setenv(
+        "FEDNB_RUNS", str(root / "report" / "runs")
+    )  # the commands set both; restored afterwards
+    monkeypatch.setenv("FEDNB_DATA", str(root / "no-data"))
+
+    def make(name, cells, parameters=None, tags=None, about=None):
+        sources = cells if parameters is None else [parameters, *cells]
+        tags = dict(tags or {}) if parameters is None else {0: ["parameters"], **(tags or {})}
+        content = {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {
+                "fednb": about or {},
+                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            },
+            "cells": [
+                {
+                    "cell_type": "code",
+                    "execution_count": None,
+                    "id": f"cell-{number}",
+                    "metadata": {"tags": tags[number]} if number in tags else {},
+                    "outputs": [],
+                    "source": source,
+                }
+                for number, source in enumerate(sources)
+            ],
+        }
+        path = root / "notebooks" / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+        return Notebook(name, path)
+
+    return make

@@ -1,0 +1,448 @@
+"""Loading by name, the embedded federation, own folders, and what loaders share: images, cache, cutting."""
+
+import errno
+import hashlib
+import os
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import fednb.data
+from fednb.data import cache, folders, images
+from fednb.data.partition import sizes, stratified
+from fednb.errors import DataError, RecipeError
+from fednb.federation import SPLITS
+
+
+def hashes(split) -> set[str]:
+    return {hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in split.images}
+
+
+@pytest.fixture
+def tree(tmp_path, picture):
+    """root/own/<hospital_a|hospital_b>/<cat|dog>/: 20 and 12 images of a, 10 and 10 of b."""
+    root = tmp_path / "data"
+    number = 0
+    for site, counts in {"hospital_a": (20, 12), "hospital_b": (10, 10)}.items():
+        for label, count in zip(("cat", "dog"), counts, strict=True):
+            for i in range(count):
+                number += 1
+                picture(root / "own" / site / label / f"{i:02}.png", number)
+    return root
+
+
+class TestByName:
+    def test_names_are_the_files_that_load(self):
+        assert fednb.data.names() == ["digits", "folders", "office_caltech10", "shifted_digits"]
+
+    def test_unknown_name_and_option_say_the_nearest(self):
+        with pytest.raises(RecipeError, match='did you mean "shifted_digits"'):
+            fednb.data.load("shifted_digit")
+        with pytest.raises(RecipeError, match='no option "sise"; did you mean "size"'):
+            fednb.data.load("shifted_digits", sise=32)
+        with pytest.raises(RecipeError, match='did you mean "split"'):
+            fednb.data.available("office_caltech10", splits="fedbn")
+
+    def test_root_is_the_argument_then_the_environment_then_data(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "named"))
+        assert fednb.data.data_root(tmp_path / "given") == tmp_path / "given"
+        assert fednb.data.data_root() == tmp_path / "named"
+        monkeypatch.delenv("FEDNB_DATA")
+        assert str(fednb.data.data_root()) == "data"
+
+    @pytest.mark.parametrize("name", ["office_caltech10", "digits", "folders"])
+    def test_a_missing_folder_says_where_it_looked_and_what_it_needs(self, name, tmp_path):
+        root = tmp_path / "nowhere"
+        assert str(root) in fednb.data.available(name, root)
+        with pytest.raises(DataError) as caught:
+            fednb.data.load(name, root)
+        assert str(root) in str(caught.value)
+        assert sys.modules[f"fednb.data.{name}"].NEEDS in str(caught.value)
+
+    def test_loaders_import_without_the_libraries_that_few_need(self):
+        late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision"
+        program = (
+            "import sys, importlib, fednb.data as d\n"
+            "[importlib.import_module(f'fednb.data.{name}') for name in d.names()]\n"
+            f"print([name for name in {late} if name in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]"
+
+    def test_names_are_found_without_torch(self):
+        program = "import sys, fednb.data as d; d.names(); print('torch' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "False"
+
+
+@pytest.fixture(scope="module")
+def federation():
+    return fednb.data.load("shifted_digits")
+
+
+class TestShiftedDigits:
+    def test_counts(self, federation):
+        assert federation.image_shape == (3, 32, 32)
+        assert federation.counts().to_dict("index") == {
+            "plain": {"train": 224, "validation": 68, "test": 157},
+            "photos": {"train": 224, "validation": 68, "test": 157},
+            "blurred": {"train": 225, "validation": 67, "test": 158},
+            "tinted": {"train": 224, "validation": 68, "test": 157},
+        }
+        assert federation.classes == tuple("0123456789") and federation.notes == ()
+
+    def test_every_class_has_its_share_in_every_split(self, federation):
+        for site in federation.sites:
+            for split, (low, high) in {"train": (20, 25), "validation": (5, 8), "test": (14, 18)}.items():
+                counts = getattr(site, split).targets.bincount(minlength=10)
+                assert low <= counts.min() <= counts.max() <= high
+
+    def test_every_digit_is_used_once(self, monkeypatch):
+        """With one look for all sites, the pictures are the 1,797 digits, as often as they are there."""
+        from sklearn.datasets import load_digits
+
+        from fednb.data import shifted_digits
+
+        monkeypatch.setattr(
+            shifted_digits, "_LOOKS", dict.fromkeys(shifted_digits.SITES, shifted_digits._plain)
+        )
+        federation = shifted_digits.load()
+        used = [
+            (hashlib.sha256(image.numpy().tobytes()).hexdigest(), int(target))
+            for site in federation.sites
+            for split in SPLITS
+            for image, target in zip(*vars(getattr(site, split)).values(), strict=True)
+        ]
+        digits = load_digits()
+        pictures = np.rint(shifted_digits._plain(shifted_digits._enlarge(digits.images / 16))).astype(
+            np.uint8
+        )
+        whole = [
+            (hashlib.sha256(np.ascontiguousarray(p.transpose(2, 0, 1)).tobytes()).hexdigest(), int(target))
+            for p, target in zip(pictures, digits.target, strict=True)
+        ]
+        assert len(set(whole)) == 1797  # no two digits are equal, so disjointness is seen by hash
+        assert sorted(used) == sorted(whole)
+
+    def test_same_pixels_every_time(self, federation):
+        assert fednb.data.load("shifted_digits").fingerprint == federation.fingerprint
+
+    def test_looks(self, federation):
+        """What each site is said to look like, from its mean and its spread of grey and of colour."""
+        pixels = {site.name: site.train.images.float() for site in federation.sites}
+        grey = {name: images.std(dim=1).mean() for name, images in pixels.items()}
+        spread = {name: images.std(dim=(2, 3)).mean() for name, images in pixels.items()}
+        assert grey["plain"] == grey["blurred"] == 0 and grey["photos"] > 10 and grey["tinted"] > 10
+        assert pixels["plain"].mean() < 100 < 150 < pixels["blurred"].mean()
+        assert spread["tinted"] < 0.3 * spread["blurred"] < 0.3 * spread["plain"]
+
+    def test_larger_images(self, federation):
+        larger = fednb.data.load("shifted_digits", size=64)
+        assert larger.image_shape == (3, 64, 64)
+        assert torch.equal(larger.sites[0].test.targets, federation.sites[0].test.targets)
+
+    def test_a_model_of_one_site_loses_on_another(self, federation):
+        """Softmax regression on pixels, 40 steps: on average about 73 % at home and 22 % elsewhere."""
+        at_home, elsewhere = [], []
+        for home in federation.sites:
+            torch.manual_seed(0)
+            model = torch.nn.Linear(3 * 32 * 32, 10)
+            optimiser = torch.optim.Adam(model.parameters(), 0.003)
+
+            def logits(split, model=model):
+                return model(split.images.flatten(1) / 255.0)
+
+            for _ in range(40):
+                optimiser.zero_grad()
+                torch.nn.functional.cross_entropy(logits(home.train), home.train.targets).backward()
+                optimiser.step()
+            for site in federation.sites:
+                correct = (logits(site.test).argmax(1) == site.test.targets).float().mean()
+                (at_home if site is home else elsewhere).append(correct.item())
+        assert np.mean(at_home) > 0.65 and np.mean(elsewhere) < 0.35
+
+    def test_without_scikit_learn(self, monkeypatch):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        assert "pip install scikit-learn" in fednb.data.available("shifted_digits")
+        with pytest.raises(DataError, match="scikit-learn"):
+            fednb.data.load("shifted_digits")
+
+
+class TestFolders:
+    def load(self, tree, **options):
+        return fednb.data.load("folders", tree, folder="own", size=8, **options)
+
+    def test_counts(self, tree):
+        federation = self.load(tree)
+        assert federation.name == "own" and federation.classes == ("cat", "dog")
+        assert federation.counts().to_dict("index") == {
+            "hospital_a": {"train": 19, "validation": 5, "test": 8},
+            "hospital_b": {"train": 12, "validation": 3, "test": 5},
+        }
+        for split, counts in {"train": [12, 7], "validation": [3, 2], "test": [5, 3]}.items():
+            assert getattr(federation.sites[0], split).targets.bincount().tolist() == counts
+
+    def test_no_image_is_in_two_splits_and_none_is_lost(self, tree):
+        federation = self.load(tree)
+        parts = [hashes(getattr(site, split)) for site in federation.sites for split in SPLITS]
+        assert all(not first & second for first, second in combinations(parts, 2))
+        assert sum(len(part) for part in parts) == 52
+
+    def test_labels_are_those_of_the_folders(self, tree):
+        federation = self.load(tree)
+        for site in federation.sites:
+            for number, label in enumerate(federation.classes):
+                files = images.files(tree / "own" / site.name / label)
+                on_disk = {hashlib.sha256(images.decode(f, 8).tobytes()).hexdigest() for f in files}
+                for split in SPLITS:
+                    part = getattr(site, split)
+                    assert hashes(part.select(torch.nonzero(part.targets == number)[:, 0])) <= on_disk
+
+    def test_the_seed_decides_the_split(self, tree):
+        assert self.load(tree).fingerprint == self.load(tree).fingerprint
+        assert self.load(tree).fingerprint != self.load(tree, seed=1).fingerprint
+
+    def test_sites_in_the_root_itself(self, tree):
+        inside = fednb.data.load("folders", tree / "own", size=8)
+        assert inside.fingerprint == self.load(tree).fingerprint
+
+    def test_divided_on_disk(self, tree, picture):
+        for i in range(10):
+            picture(tree / "own" / "hospital_c" / "train" / "cat" / f"{i}.png", 100 + i)
+            picture(tree / "own" / "hospital_c" / "test" / "dog" / f"{i}.png", 200 + i)
+        site = self.load(tree).site("hospital_c")
+        assert [len(getattr(site, split)) for split in SPLITS] == [8, 2, 10]
+        assert site.test.targets.tolist() == [1] * 10
+        picture(tree / "own" / "hospital_c" / "validation" / "cat" / "0.png", 300)
+        site = self.load(tree).site("hospital_c")
+        assert [len(getattr(site, split)) for split in SPLITS] == [10, 1, 10]
+
+    def test_half_divided_is_refused(self, tree, picture):
+        picture(tree / "own" / "hospital_c" / "train" / "cat" / "0.png", 1)
+        picture(tree / "own" / "hospital_c" / "val" / "cat" / "0.png", 2)
+        with pytest.raises(DataError, match="hospital_c has the folders train, val; .* needs train and test"):
+            self.load(tree)
+
+    def test_a_class_that_a_site_lacks_is_a_note(self, tree, picture):
+        picture(tree / "own" / "hospital_b" / "fox" / "0.png", 1)
+        assert self.load(tree).notes == ("hospital_a has no training image of fox.",)
+
+    def test_a_site_without_images_is_refused(self, tree):
+        (tree / "own" / "hospital_c" / "cat").mkdir(parents=True)
+        with pytest.raises(DataError, match="hospital_c has no class folder with images"):
+            self.load(tree)
+        assert "hospital_c" in fednb.data.available("folders", tree, folder="own")
+
+    def test_other_and_hidden_files_are_ignored(self, tree):
+        before = self.load(tree).fingerprint
+        (tree / "own" / "hospital_a" / "cat" / "Thumbs.db").write_text("no image")
+        (tree / "own" / "hospital_a" / "cat" / "._00.png").write_text("no image")
+        (tree / "own" / ".DS_Store").mkdir()
+        assert self.load(tree).fingerprint == before
+
+    @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.3, 0.3), (1.2, -0.3, 0.1), (0.5, 0.5, 0.0)])
+    def test_shares_out_of_range(self, tree, shares):
+        with pytest.raises(RecipeError, match="three positive numbers"):
+            self.load(tree, shares=shares)
+
+    @pytest.mark.parametrize("size", [0, -1, 2.5, "8", True, None])
+    def test_size_out_of_range(self, tree, size):
+        with pytest.raises(RecipeError, match="size is"):
+            fednb.data.load("folders", tree, folder="own", size=size)
+
+    def test_real_pacs(self, real_data):
+        if fednb.data.available("folders", real_data, folder="pacs"):
+            pytest.skip("no pacs folder")
+        (line,) = (line for line in folders.describe(real_data) if "pacs" in line)
+        assert line == 'folder="pacs": 9991 images in art_painting, cartoon, photo, sketch'
+
+
+class TestImages:
+    def test_colour_is_kept_and_resized_without_cropping(self, tmp_path, picture):
+        path = picture(tmp_path / "a.png", 1, size=10)
+        with Image.open(path) as image:
+            expected = np.asarray(image.resize((6, 6), Image.BILINEAR))
+        assert (images.decode(path, 6) == expected.transpose(2, 0, 1)).all()
+        assert images.decode(path, None).shape == (3, 10, 10)
+
+    def test_grey_becomes_rgb(self, tmp_path, picture):
+        decoded = images.decode(picture(tmp_path / "grey.png", 1, mode="L"), 8)
+        assert decoded.shape == (3, 8, 8) and decoded.std() > 0
+        assert (decoded[0] == decoded[1]).all() and (decoded[0] == decoded[2]).all()
+
+    def test_sixteen_bits_are_refused(self, tmp_path):
+        Image.fromarray(np.full((8, 8), 3000, np.uint16)).save(tmp_path / "deep.png")
+        with pytest.raises(DataError, match=r"deep\.png has more than 8 bits"):
+            images.decode(tmp_path / "deep.png", 8)
+
+    @pytest.mark.parametrize("suffix", ["jpg", "png", "gif", "bmp"])
+    def test_a_truncated_image_is_named(self, tmp_path, picture, suffix):
+        path = picture(tmp_path / f"half.{suffix}", 1, size=64)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        with pytest.raises(DataError, match=rf"half\.{suffix} cannot be decoded"):
+            images.decode(path, 8)
+
+    @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(100)])
+    def test_what_is_no_image_is_named(self, tmp_path, content):
+        (tmp_path / "bad.jpg").write_bytes(content)
+        with pytest.raises(DataError, match=r"bad\.jpg cannot be decoded"):
+            images.decode(tmp_path / "bad.jpg", 8)
+
+    def test_a_missing_image_is_named(self, tmp_path):
+        with pytest.raises(DataError, match=r"gone\.jpg is not there"):
+            images.decode(tmp_path / "gone.jpg", 8)
+
+    def test_loading_names_the_corrupt_image_and_check_finds_all(self, tree):
+        bad = [tree / "own" / "hospital_a" / "dog" / "03.png", tree / "own" / "hospital_b" / "cat" / "07.png"]
+        for path in bad:
+            path.write_bytes(path.read_bytes()[:-40])
+        with pytest.raises(DataError, match=r"03\.png cannot be decoded"):
+            fednb.data.load("folders", tree, folder="own", size=8)
+        assert [path for path, _ in images.corrupt(tree)] == bad
+        found = fednb.data.check(tree)
+        assert [path for path, _ in found.damaged] == bad
+        assert all(str(path) in str(found) for path in bad) and "Damaged files: 2" in str(found)
+
+
+class TestCheck:
+    def test_says_what_is_there_what_is_expected_and_from_where(self, tree):
+        text = str(fednb.data.check(tree))
+        assert str(tree) in text and 'folder="own": 52 images in hospital_a, hospital_b' in text
+        assert all(f"{name}:" in text for name in fednb.data.names())
+        assert "github.com/med-air/FedBN" in text and "amazon: 0 images (complete: 958), 0 of 2 lists" in text
+        assert "mnist: missing" in text and "No damaged files." in text
+
+    def test_a_folder_that_is_not_there(self, tmp_path):
+        found = fednb.data.check(tmp_path / "nowhere")
+        assert "(not there)" in str(found) and found.damaged == ()
+
+
+class TestCache:
+    def make(self):
+        self.made = getattr(self, "made", 0) + 1
+        return {"pixels": np.arange(1000, dtype=np.uint8), "labels": np.arange(10)}
+
+    def fetch(self, root):
+        arrays = cache.cached(root, "name", self.make)
+        assert (arrays["pixels"] == np.arange(1000, dtype=np.uint8)).all()
+        assert (arrays["labels"] == np.arange(10)).all()
+        return self.made
+
+    def test_made_once_beside_the_data(self, tmp_path):
+        assert self.fetch(tmp_path) == 1
+        assert [p.name for p in (tmp_path / ".fednb_cache").iterdir()] == ["name.npz"]
+        assert self.fetch(tmp_path) == 1
+
+    @pytest.mark.parametrize("damage", ["empty", "half", "bit", "text", "pickle"])
+    def test_a_damaged_file_is_made_again(self, tmp_path, damage):
+        self.fetch(tmp_path)
+        file = tmp_path / ".fednb_cache" / "name.npz"
+        content = bytearray(file.read_bytes())
+        if damage == "pickle":
+            np.savez(file, pixels=np.array([{"an": "object"}], dtype=object))
+        else:
+            content[600] ^= 1
+            changed = {"empty": b"", "half": content[: len(content) // 2], "bit": content, "text": b"no"}
+            file.write_bytes(changed[damage])
+        assert self.fetch(tmp_path) == 2
+        assert self.fetch(tmp_path) == 2
+
+    def test_a_folder_that_may_not_be_written_is_left_alone(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+        root = tmp_path / "data"
+        root.mkdir()
+        root.chmod(0o555)
+        assert self.fetch(root) == self.fetch(root) == 1
+        assert list(root.iterdir()) == []
+        assert (tmp_path / "user" / "fednb" / "name.npz").is_file()
+
+    @pytest.mark.parametrize("where", ["savez", "replace"])
+    def test_a_full_disk_is_a_warning_and_leaves_nothing(self, tmp_path, monkeypatch, where):
+        def full(*arguments, **named):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+        monkeypatch.setattr(*{"savez": (np, "savez"), "replace": (os, "replace")}[where], full)
+        with pytest.warns(UserWarning, match="not cached.*No space left on device"):
+            self.fetch(tmp_path)
+        assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+    def test_a_full_disk_does_not_stop_a_load(self, tree, monkeypatch):
+        expected = fednb.data.load("folders", tree, folder="own", size=8).fingerprint
+        for file in (tree / ".fednb_cache").iterdir():
+            file.unlink()
+
+        def full(*arguments, **named):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(np, "savez", full)
+        with pytest.warns(UserWarning, match="not cached"):
+            assert fednb.data.load("folders", tree, folder="own", size=8).fingerprint == expected
+
+    def test_killed_while_writing_leaves_no_file_under_the_name(self, tmp_path, monkeypatch):
+        def stopped(part, **arrays):
+            part.write(b"PK half a file")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(np, "savez", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            self.fetch(tmp_path)
+        assert list((tmp_path / ".fednb_cache").iterdir()) == []
+
+    def test_a_reader_never_sees_half_a_file(self, tmp_path, monkeypatch):
+        """While the arrays are being written the name is not there, and the file that takes it is whole."""
+        file = tmp_path / ".fednb_cache" / "name.npz"
+        savez = np.savez
+
+        def watched(part, **arrays):
+            savez(part, **arrays)
+            assert not file.exists()
+
+        monkeypatch.setattr(np, "savez", watched)
+        self.fetch(tmp_path)
+        assert file.is_file()
+
+    def test_changed_content_and_size_are_other_entries(self, tree, picture):
+        first = fednb.data.load("folders", tree, folder="own", size=8).fingerprint
+        path = tree / "own" / "hospital_a" / "cat" / "00.png"
+        before = path.stat()
+        picture(path, 999)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        changed = fednb.data.load("folders", tree, folder="own", size=8)
+        assert changed.fingerprint != first
+        assert fednb.data.load("folders", tree, folder="own", size=9).image_shape == (3, 9, 9)
+
+    def test_warm_and_cold_are_equal(self, tree, monkeypatch):
+        cold = fednb.data.load("folders", tree, folder="own", size=8)
+        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
+        assert fednb.data.load("folders", tree, folder="own", size=8).fingerprint == cold.fingerprint
+
+
+class TestPartition:
+    def test_parts_are_disjoint_stratified_and_of_the_sizes(self):
+        targets = np.repeat([0, 1, 2], [50, 30, 20])
+        parts = stratified(targets, [60, 15, 25], "key")
+        assert [len(part) for part in parts] == [60, 15, 25]
+        assert sorted(np.concatenate(parts)) == list(range(100))
+        for part in parts:
+            assert np.abs(np.bincount(targets[part]) - len(part) * np.array([0.5, 0.3, 0.2])).max() < 2
+
+    def test_a_smaller_part_is_inside_a_larger_one(self):
+        targets = np.arange(100) % 7
+        (small,), (large,) = stratified(targets, [10], "key"), stratified(targets, [30], "key")
+        assert set(small) <= set(large) and set(targets[small]) == set(range(7))
+
+    def test_the_key_decides(self):
+        targets = np.arange(100) % 7
+        first, again, other = (stratified(targets, [50], key)[0].tolist() for key in ("a", "a", "b"))
+        assert first == again != other
+
+    def test_sizes_sum_to_the_total(self):
+        assert sum(sizes(1797, [0.25] * 4)) == 1797
+        assert sizes(10, (0.6, 0.15, 0.25)) == [6, 2, 2]
+        assert sizes(1, (0.6, 0.15, 0.25)) == [1, 0, 0]

@@ -1,0 +1,340 @@
+"""The four sources of digits: formats, counts, fractions, MNIST-M's origin, and damaged files."""
+
+import bz2
+import gzip
+import hashlib
+import shutil
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import fednb.data
+from fednb.data import digit_files
+from fednb.errors import DataError, RecipeError
+from fednb.federation import SPLITS
+
+
+def load(root, **options):
+    return fednb.data.load("digits", root, **options)
+
+
+def counts(federation) -> dict:
+    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
+
+
+def hashes(split) -> set[str]:
+    return {hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in split.images}
+
+
+def noise(seed: int, n: int, size: int, channels: int | None = None):
+    """Images [n, size, size] or [n, size, size, channels] and labels 0..9, each as often."""
+    shape = (n, size, size) if channels is None else (n, size, size, channels)
+    return np.random.RandomState(seed).randint(0, 256, shape, np.uint8), (np.arange(n) * 7 % 10).astype(
+        np.uint8
+    )
+
+
+def idx(array: np.ndarray) -> bytes:
+    sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
+    return bytes((0, 0, 8, array.ndim)) + sizes + array.tobytes()
+
+
+def write_mnist(folder, train, test, gzipped=False):
+    folder = folder / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for name, (x, y) in {"train": train, "t10k": test}.items():
+        for kind, array in {"images-idx3": x, "labels-idx1": y}.items():
+            if gzipped:
+                (folder / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(array)))
+            else:
+                (folder / f"{name}-{kind}-ubyte").write_bytes(idx(array))
+
+
+def write_npz(file, train, test, **more):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    named = {"x_train": train[0], "y_train": train[1], "x_test": test[0], "y_test": test[1], **more}
+    np.savez(file, **{name: array for name, array in named.items() if array is not None})
+
+
+MNIST = noise(1, 400, 28), noise(2, 100, 28)
+ORIGIN = {"index_train": np.arange(200, 300), "index_test": np.arange(50, 100)}
+MNIST_M = (
+    (noise(3, 100, 32, 3)[0], MNIST[0][1][200:300]),
+    (noise(4, 50, 32, 3)[0], MNIST[1][1][50:100]),
+)
+USPS = noise(5, 300, 16), noise(6, 60, 16)
+SVHN = noise(7, 200, 32, 3), noise(8, 40, 32, 3)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """All but SVHN, as the files of the whole sources would lie."""
+    write_mnist(tmp_path / "digits", *MNIST, gzipped=True)
+    write_npz(tmp_path / "digits" / "mnist_m.npz", *MNIST_M, **ORIGIN)
+    write_npz(tmp_path / "digits" / "usps.npz", *USPS)
+    return tmp_path
+
+
+class TestFederation:
+    def test_counts(self, root):
+        federation = load(root, fraction=0.5)
+        assert counts(federation) == {"mnist": (180, 20, 100), "mnist_m": (45, 5, 50), "usps": (135, 15, 60)}
+        assert federation.image_shape == (3, 32, 32) and federation.classes == tuple("0123456789")
+        for site in federation.sites:
+            for split in SPLITS:
+                per_class = getattr(site, split).targets.bincount(minlength=10)
+                assert per_class.max() - per_class.min() <= 1
+
+    def test_a_missing_domain_is_a_note_unless_it_is_named(self, root):
+        assert "svhn is not on disk and left out." in load(root).notes
+        assert fednb.data.available("digits", root) is None
+        with pytest.raises(DataError, match="no svhn in .*digits.*test_32x32.mat"):
+            load(root, domains=["usps", "svhn"])
+        assert "svhn" in fednb.data.available("digits", root, domains=["usps", "svhn"])
+
+    def test_domains_choose_the_sites_and_their_order(self, root):
+        federation = load(root, domains=["usps", "mnist"])
+        assert [site.name for site in federation.sites] == ["usps", "mnist"] and federation.notes == ()
+        with pytest.raises(RecipeError, match='no domain "minst"; did you mean "mnist"'):
+            load(root, domains=["minst"])
+
+    def test_no_image_is_in_two_splits_or_sites(self, root):
+        federation = load(root, fraction=1.0)
+        parts = [hashes(getattr(site, split)) for site in federation.sites for split in SPLITS]
+        assert all(not first & second for first, second in combinations(parts, 2))
+        assert sum(map(len, parts)) == 400 + 100 + 300 + 100 + 50 + 60
+
+    def test_the_seed_decides_and_a_smaller_fraction_is_inside_a_larger(self, root):
+        first, again, other = (load(root, domains=["usps"], seed=seed) for seed in (0, 0, 1))
+        assert first.fingerprint == again.fingerprint != other.fingerprint
+        small, large = (load(root, domains=["usps"], fraction=f).sites[0] for f in (0.1, 0.4))
+        everything = hashes(large.train) | hashes(large.validation)
+        assert hashes(small.train) | hashes(small.validation) < everything
+
+    def test_fraction_of_the_test_images(self, root):
+        assert counts(load(root, test_fraction=0.5))["mnist"] == (36, 4, 50)
+
+    def test_pixels_labels_and_grey_to_rgb(self, root):
+        """Every image of the site is one of the source, resized, under its label."""
+        site = load(root, domains=["mnist"], fraction=1.0).sites[0]
+        (x, y), _ = MNIST
+        resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
+        source = {image.tobytes(): int(label) for image, label in zip(resized, y, strict=True)}
+        assert torch.equal(site.train.images[:, :1].expand(-1, 3, -1, -1), site.train.images)
+        for image, label in zip(site.train.images, site.train.targets, strict=True):
+            assert source[image[0].numpy().tobytes()] == label
+
+    def test_colours_stay_in_their_channels(self, root):
+        site = load(root, domains=["mnist_m"], fraction=1.0).sites[0]
+        source = {image.tobytes() for image in MNIST_M[0][0]}
+        assert {image.permute(1, 2, 0).numpy().tobytes() for image in site.train.images} <= source
+
+    def test_the_cache_gives_the_same(self, root, monkeypatch):
+        cold = load(root).fingerprint
+        monkeypatch.setattr(digit_files, "read", lambda *arguments: pytest.fail("read again"))
+        assert load(root).fingerprint == cold
+
+    @pytest.mark.parametrize("option", ["fraction", "test_fraction"])
+    @pytest.mark.parametrize("share", [0, -0.1, 1.5])
+    def test_fractions_out_of_range(self, root, option, share):
+        with pytest.raises(RecipeError, match=f"{option} is {share}"):
+            load(root, **{option: share})
+
+    def test_a_fraction_that_leaves_nothing(self, root):
+        with pytest.raises(RecipeError, match="mnist_m is left with 0 training"):
+            load(root, fraction=0.004)
+
+
+class TestOrigin:
+    def site_pixels(self, federation, split):
+        return hashes(getattr(federation.site("mnist"), split))
+
+    def originals(self, part, indices):
+        x = MNIST[("train", "test").index(part)][0][indices]
+        resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
+        return {hashlib.sha256(np.stack([image] * 3).tobytes()).hexdigest() for image in resized}
+
+    def test_digits_of_mnist_m_are_left_out_of_mnist(self, root):
+        shared, separate = load(root, fraction=1.0), load(root, fraction=1.0, separate_mnist_m=True)
+        train, test = self.originals("train", np.arange(200, 300)), self.originals("test", np.arange(50, 100))
+        for federation, overlap in ((shared, 150), (separate, 0)):
+            mnist = [self.site_pixels(federation, split) for split in SPLITS]
+            assert len((mnist[0] | mnist[1]) & train) + len(mnist[2] & test) == overlap
+        assert counts(shared)["mnist"] == (360, 40, 100) and counts(separate)["mnist"] == (270, 30, 50)
+        assert any(note.startswith("150 digits of mnist are in mnist_m") for note in shared.notes)
+        assert not any("digits of mnist" in note for note in separate.notes)
+
+    def test_only_the_digits_in_use_are_left_out(self, root):
+        """A tenth of MNIST-M's 100 is in use, so MNIST has 390 left, and uses a tenth of them."""
+        assert counts(load(root, fraction=0.1, separate_mnist_m=True))["mnist"] == (35, 4, 50)
+
+    def test_a_file_that_does_not_say(self, root):
+        write_npz(root / "digits" / "mnist_m.npz", *MNIST_M)
+        assert any("does not say from which digits" in note for note in load(root).notes)
+        with pytest.raises(DataError, match=r"mnist_m\.npz has no index_train"):
+            load(root, separate_mnist_m=True)
+
+    @pytest.mark.parametrize(
+        "wrong", [np.arange(201, 301), np.arange(350, 450), np.arange(5), -ORIGIN["index_train"]]
+    )
+    def test_a_wrong_index_is_refused(self, root, wrong):
+        write_npz(root / "digits" / "mnist_m.npz", *MNIST_M, **(ORIGIN | {"index_train": wrong}))
+        with pytest.raises(
+            DataError, match="index_train .* does not lead to MNIST images of the same digits"
+        ):
+            load(root, fraction=1.0)
+
+
+class TestFormats:
+    @pytest.mark.parametrize("place", ["digits", "."])
+    @pytest.mark.parametrize("kind", ["plain", "gzipped", "npz"])
+    def test_mnist_in_all_forms_is_the_same(self, tmp_path, root, place, kind):
+        other = tmp_path / "other"
+        if kind == "npz":
+            write_npz(other / place / "mnist.npz", *MNIST)
+        else:
+            write_mnist(other / place, *MNIST, gzipped=kind == "gzipped")
+        expected = load(root, domains=["mnist"]).fingerprint
+        assert load(other, domains=["mnist"]).fingerprint == expected
+
+    def write_usps(self, folder, values, labels):
+        for name in ("usps.bz2", "usps.t.bz2"):
+            lines = [
+                f"{label} " + " ".join(f"{i}:{value:.7f}" for i, value in enumerate(row, 1)) + "\n"
+                for label, row in zip(labels, values, strict=True)
+            ]
+            (folder / name).write_bytes(bz2.compress("".join(lines).encode()))
+
+    def test_usps(self, tmp_path):
+        """-1, 0, 1 are the grey levels 0, 127.5 (rounded to even) and 255; label 1 is the digit 0."""
+        values = np.zeros((3, 256))
+        values[0, :3] = -1, 1, 0.5
+        self.write_usps(tmp_path, values, [1, 10, 5])
+        arrays = digit_files.read("usps", digit_files.find(tmp_path, "usps"))
+        assert arrays["y_train"].tolist() == arrays["y_test"].tolist() == [0, 9, 4]
+        assert arrays["x_train"].shape == (3, 16, 16) and arrays["x_train"].dtype == np.uint8
+        assert arrays["x_train"][0, 0, :4].tolist() == [0, 255, 191, 128]
+
+    def test_usps_of_other_values_is_refused(self, tmp_path):
+        self.write_usps(tmp_path, np.full((3, 256), 7.0), [1, 2, 3])
+        with pytest.raises(DataError, match=r"usps\.bz2 cannot be read \(.*expected 256 each from -1 to 1"):
+            load(tmp_path, domains=["usps"], fraction=1.0)
+
+    def write_svhn(self, folder):
+        io = pytest.importorskip("scipy.io")
+        for name, (x, y) in {"train": SVHN[0], "test": SVHN[1]}.items():
+            y = np.where(y == 0, 10, y)[:, None]
+            io.savemat(
+                folder / f"{name}_32x32.mat", {"X": x.transpose(1, 2, 3, 0), "y": y}, do_compression=True
+            )
+
+    def test_svhn(self, tmp_path):
+        self.write_svhn(tmp_path)
+        arrays = digit_files.read("svhn", digit_files.find(tmp_path, "svhn"))
+        for part, (x, y) in {"train": SVHN[0], "test": SVHN[1]}.items():
+            assert (arrays[f"x_{part}"] == x).all() and (arrays[f"y_{part}"] == y).all()
+
+    def test_svhn_without_scipy_says_what_to_do(self, tmp_path, monkeypatch):
+        for part in ("train", "test"):
+            (tmp_path / f"{part}_32x32.mat").write_bytes(b"")
+        monkeypatch.setitem(__import__("sys").modules, "scipy.io", None)
+        with pytest.raises(DataError, match="needs scipy .*pip install scipy"):
+            load(tmp_path, domains=["svhn"])
+
+    def test_half_of_a_source_is_missing(self, tmp_path):
+        write_mnist(tmp_path, *MNIST)
+        (tmp_path / "MNIST" / "raw" / "t10k-labels-idx1-ubyte").unlink()
+        with pytest.raises(DataError, match="no mnist in"):
+            load(tmp_path, domains=["mnist"])
+
+
+class TestDamage:
+    @pytest.mark.parametrize("damage", ["half", "empty", "text", "header", "short"])
+    def test_a_damaged_idx_file_is_named(self, root, damage):
+        file = root / "digits" / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"
+        content, plain = file.read_bytes(), idx(MNIST[0][0])
+        file.write_bytes(
+            {
+                "half": content[: len(content) // 2],
+                "empty": b"",
+                "text": b"<html>not found</html>",
+                "header": gzip.compress(b"\0\0\x0d\3" + plain[4:]),
+                "short": gzip.compress(plain[:-1]),
+            }[damage]
+        )
+        with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz cannot be read"):
+            load(root, domains=["mnist"])
+        assert "train-images-idx3-ubyte.gz cannot be read" in str(fednb.data.check(root))
+
+    @pytest.mark.parametrize("damage", ["half", "text", "bit"])
+    def test_a_damaged_npz_is_named(self, root, damage):
+        file = root / "digits" / "usps.npz"
+        content = bytearray(file.read_bytes())
+        content[700] ^= 1
+        file.write_bytes({"half": content[: len(content) // 2], "text": b"no", "bit": content}[damage])
+        with pytest.raises(DataError, match=r"usps\.npz cannot be read"):
+            load(root, domains=["usps"])
+
+    def test_an_npz_of_objects_is_not_unpickled(self, root, tmp_path):
+        import os
+
+        class Evil:
+            def __reduce__(self):
+                return os.mkdir, (str(tmp_path / "executed"),)
+
+        np.savez(root / "digits" / "usps.npz", x_train=np.array([Evil()], dtype=object))
+        with pytest.raises(DataError, match=r"usps\.npz cannot be read"):
+            load(root, domains=["usps"])
+        assert not (tmp_path / "executed").exists()
+
+    @pytest.mark.parametrize(
+        "change, message",
+        [
+            ({"y_test": None}, "expected x_train, y_train, x_test and y_test"),
+            ({"x_train": USPS[0][0] / 255}, r"train images are float64 \[300, 16, 16\]"),
+            ({"x_test": USPS[1][0][:, None]}, r"test images are uint8 \[60, 1, 16, 16\]"),
+            ({"y_train": USPS[0][1][:-1]}, "300 train images and uint8 .299. labels"),
+            ({"y_train": USPS[0][1] / 1.0}, "300 train images and float64"),
+            ({"y_train": USPS[0][1] + 1}, "train labels run from 1 to 10; expected digits 0 to 9"),
+            ({"y_test": USPS[1][1].astype(int) - 1}, "test labels run from -1 to 8"),
+            ({"x_test": USPS[1][0][:0], "y_test": USPS[1][1][:0]}, "0 test images"),
+        ],
+    )
+    def test_what_an_npz_should_not_hold(self, root, change, message):
+        write_npz(root / "digits" / "usps.npz", *USPS, **{})
+        held = (
+            dict(zip(("x_train", "y_train", "x_test", "y_test"), (*USPS[0], *USPS[1]), strict=True)) | change
+        )
+        np.savez(root / "digits" / "usps.npz", **{k: v for k, v in held.items() if v is not None})
+        with pytest.raises(DataError, match=rf"usps\.npz.*{message}"):
+            load(root, domains=["usps"])
+
+    def test_a_damaged_cache_is_made_again(self, root):
+        expected = load(root, domains=["usps"]).fingerprint
+        (cached,) = (root / ".fednb_cache").iterdir()
+        cached.write_bytes(cached.read_bytes()[:-100])
+        assert load(root, domains=["usps"]).fingerprint == expected
+
+    def test_nothing_at_all(self, root):
+        shutil.rmtree(root / "digits")
+        with pytest.raises(DataError, match="no mnist or mnist_m or usps or svhn in .*Expected: MNIST"):
+            load(root)
+
+
+class TestReal:
+    def test_counts(self, real_data):
+        if problem := fednb.data.available("digits", real_data, domains=["mnist", "mnist_m", "usps"]):
+            pytest.skip(problem)
+        federation = load(
+            real_data, domains=["mnist", "mnist_m", "usps"], fraction=0.01, separate_mnist_m=True
+        )
+        assert counts(federation)["usps"] == (66, 7, 2007)
+        assert federation.site("usps").test.targets.bincount().tolist() == [
+            359, 264, 198, 166, 200, 160, 170, 147, 166, 177,
+        ]  # fmt: skip
+        assert sum(len(getattr(federation.site("mnist"), split)) for split in SPLITS) >= 599
+        parts = [hashes(getattr(federation.site("mnist"), split)) for split in SPLITS]
+        assert all(not first & second for first, second in combinations(parts, 2))

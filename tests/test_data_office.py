@@ -1,0 +1,390 @@
+"""Office-Caltech-10: counts, order, disjointness, lists in both forms, and what can be wrong with them."""
+
+import csv
+import hashlib
+import os
+import pickle
+import shutil
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+import fednb.data
+from fednb.data import images, office_caltech10
+from fednb.data.office_caltech10 import CLASSES, DOMAINS, TABLE11
+from fednb.errors import DataError, RecipeError
+from fednb.federation import SPLITS
+
+FEDBN = {"amazon": (62, 50, 192), "caltech": (62, 50, 225), "dslr": (62, 50, 32), "webcam": (62, 50, 59)}
+# The labels of FedBN's lists, counted: first 62, last 50, test; classes in their order.
+REAL_CLASSES = {
+    ("amazon", "train"): [6, 7, 6, 4, 9, 4, 8, 8, 9, 1],
+    ("amazon", "validation"): [6, 4, 4, 7, 1, 5, 4, 3, 7, 9],
+    ("amazon", "test"): [18, 16, 19, 20, 20, 20, 20, 20, 19, 20],
+    ("caltech", "train"): [9, 11, 3, 5, 3, 7, 6, 6, 3, 9],
+    ("caltech", "validation"): [11, 5, 1, 7, 5, 3, 7, 6, 2, 3],
+    ("caltech", "test"): [30, 22, 20, 28, 17, 26, 27, 19, 17, 19],
+    ("dslr", "train"): [2, 13, 5, 2, 5, 9, 10, 3, 4, 9],
+    ("dslr", "validation"): [7, 4, 4, 3, 2, 8, 6, 7, 1, 8],
+    ("dslr", "test"): [2, 4, 2, 3, 2, 5, 5, 2, 2, 5],
+    ("webcam", "train"): [5, 7, 8, 4, 5, 7, 8, 9, 4, 5],
+    ("webcam", "validation"): [7, 3, 4, 6, 7, 6, 10, 2, 2, 3],
+    ("webcam", "test"): [6, 4, 6, 6, 5, 6, 9, 6, 5, 6],
+}
+
+
+def load(root, size=8, **options):
+    return fednb.data.load("office_caltech10", root, size=size, **options)
+
+
+def counts(federation) -> dict:
+    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
+
+
+def hashes(split) -> set[str]:
+    return {hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in split.images}
+
+
+def listed(root, domain: str, part: str) -> list[str]:
+    with open(root / "splits" / f"office_caltech_10_{domain}_{part}.csv", newline="") as handle:
+        return [row["path"] for row in csv.DictReader(handle)]
+
+
+def write_list(root, domain: str, part: str, paths: list[str]):
+    file = root / "splits" / f"office_caltech_10_{domain}_{part}.csv"
+    file.parent.mkdir(exist_ok=True)
+    file.unlink(missing_ok=True)
+    rows = [("path", "label"), *((path, path.split("/")[1]) for path in paths)]
+    with open(file, "w", newline="") as handle:
+        csv.writer(handle).writerows(rows)
+
+
+def replace(path, content: bytes):
+    """Writes a new file; the old one may be a hard link that other tests use."""
+    path.unlink()
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, picture):
+    """All 2,533 images in small, of noise, in lists of the real lengths and a shuffled order.
+
+    The first image of webcam's train list and the last of dslr's are byte for byte test images of their site.
+    """
+    root = tmp_path_factory.mktemp("office")
+    number = 0
+    for domain in DOMAINS:
+        total = sum(TABLE11[domain])
+        paths = [f"{domain}/{CLASSES[i % 10]}/frame_{i:04}.png" for i in range(total)]
+        for path in paths:
+            number += 1
+            picture(root / "office_caltech_10" / path, number)
+        order = np.random.RandomState(number).permutation(total)
+        cut = total - TABLE11[domain][2]
+        write_list(root, domain, "train", [paths[i] for i in order[:cut]])
+        write_list(root, domain, "test", [paths[i] for i in order[cut:]])
+    for domain, position in {"webcam": 0, "dslr": -1}.items():
+        train = listed(root, domain, "train")[position]
+        test = next(p for p in listed(root, domain, "test") if p.split("/")[1] == train.split("/")[1])
+        shutil.copy(root / "office_caltech_10" / train, root / "office_caltech_10" / test)
+    return root
+
+
+@pytest.fixture
+def tree(whole, tmp_path):
+    """A copy that a test may change (by ``replace``: its files are links)."""
+    copy = tmp_path / "data"
+    shutil.copytree(whole, copy, copy_function=os.link)
+    return copy
+
+
+class TestSplits:
+    @pytest.mark.parametrize(
+        "options, expected",
+        [
+            ({}, FEDBN),
+            ({"split": "fedfa"}, TABLE11),
+            ({"split": "stratified"}, TABLE11),
+            ({"train_images": 75}, {domain: (75, *sizes[1:]) for domain, sizes in FEDBN.items()}),
+            (
+                {"split": "fedfa", "train_images": 20},
+                {domain: (20, *sizes[1:]) for domain, sizes in TABLE11.items()},
+            ),
+            (
+                {"drop_duplicates": True},
+                FEDBN | {"webcam": (61, 50, 59), "dslr": (62, 49, 32)},
+            ),
+        ],
+    )
+    def test_counts(self, whole, options, expected):
+        federation = load(whole, **options)
+        assert counts(federation) == expected
+        assert federation.classes == CLASSES and federation.image_shape == (3, 8, 8)
+
+    @pytest.mark.parametrize("split, start", [("fedbn", -50), ("fedfa", 459)])
+    def test_images_and_labels_follow_the_lists_in_order(self, whole, split, start):
+        site = load(whole, split=split).site("amazon")
+        train, test = listed(whole, "amazon", "train"), listed(whole, "amazon", "test")
+        taken = {"train": train[: len(site.train)], "validation": train[start:], "test": test}
+        for part, paths in taken.items():
+            held = getattr(site, part)
+            assert held.targets.tolist() == [CLASSES.index(path.split("/")[1]) for path in paths]
+            for position in (0, 17, len(paths) - 1):
+                expected = images.decode(whole / "office_caltech_10" / paths[position], 8)
+                assert (held.images[position].numpy() == expected).all()
+
+    @pytest.mark.parametrize("split", ["fedbn", "fedfa", "stratified"])
+    def test_no_image_is_in_two_splits_or_sites(self, whole, split):
+        federation = load(whole, split=split, drop_duplicates=True)
+        parts = [hashes(getattr(site, part)) for site in federation.sites for part in SPLITS]
+        assert all(not first & second for first, second in combinations(parts, 2))
+
+    def test_stratified_needs_no_lists_and_keeps_the_class_shares(self, tree):
+        expected = load(tree, split="stratified").fingerprint
+        shutil.rmtree(tree / "splits")
+        federation = load(tree, split="stratified")
+        assert federation.fingerprint == expected
+        for site in federation.sites:
+            total = sum(getattr(site, part).targets.bincount(minlength=10) for part in SPLITS)
+            assert total.sum() == sum(TABLE11[site.name])
+            for part in SPLITS:
+                share = len(getattr(site, part)) / total.sum()
+                # Each of the two cuts around a part is less than one image per class away.
+                assert (getattr(site, part).targets.bincount(minlength=10) - share * total).abs().max() < 2
+
+    def test_stratified_refuses_an_incomplete_domain(self, tree):
+        next((tree / "office_caltech_10" / "dslr" / "mug").iterdir()).unlink()
+        with pytest.raises(DataError, match="dslr has 156 images; .* divides 157"):
+            load(tree, split="stratified")
+
+    def test_same_pixels_every_time(self, whole):
+        assert load(whole).fingerprint == load(whole).fingerprint
+        assert load(whole).fingerprint != load(whole, split="fedfa").fingerprint
+
+    def test_grey_images_become_rgb(self, tree, picture, tmp_path):
+        path = tree / "office_caltech_10" / listed(tree, "caltech", "train")[3]
+        replace(path, picture(tmp_path / "grey.png", 5000, mode="L").read_bytes())
+        image = load(tree).site("caltech").train.images[3]
+        assert torch.equal(image[0], image[1]) and torch.equal(image[0], image[2]) and image.float().std() > 0
+
+
+class TestDuplicates:
+    def test_kept_but_counted(self, whole):
+        federation = load(whole)
+        assert hashes(federation.site("webcam").train) & hashes(federation.site("webcam").test)
+        assert [note.split(" (")[0] for note in federation.notes] == [
+            "dslr, images with the same bytes as a test image: 1 in validation",
+            "webcam, images with the same bytes as a test image: 1 in train",
+        ]
+        assert "drop_duplicates=True" in federation.notes[0]
+
+    def test_left_out_and_nothing_moves_up(self, whole):
+        kept, dropped = load(whole), load(whole, drop_duplicates=True)
+        assert torch.equal(dropped.site("webcam").train.images, kept.site("webcam").train.images[1:])
+        assert torch.equal(dropped.site("dslr").validation.images, kept.site("dslr").validation.images[:-1])
+        for site in DOMAINS:
+            assert torch.equal(dropped.site(site).test.images, kept.site(site).test.images)
+        assert all("left out" in note for note in dropped.notes) and len(dropped.notes) == 2
+
+    def test_straddling_names_the_groups(self, whole):
+        groups = office_caltech10.straddling(whole)
+        assert [train for train, _ in groups] == [
+            [listed(whole, "dslr", "train")[-1]],
+            [listed(whole, "webcam", "train")[0]],
+        ]
+        for (train,), (test,) in groups:
+            first, second = ((whole / "office_caltech_10" / path).read_bytes() for path in (train, test))
+            assert first == second and test in listed(whole, test.split("/")[0], "test")
+
+
+class TestPickles:
+    def convert(self, tree, protocol, dtype=str, prefix="office_caltech_10/"):
+        for domain in DOMAINS:
+            for part in ("train", "test"):
+                paths = listed(tree, domain, part)
+                pair = (
+                    np.array([prefix + path for path in paths], dtype=dtype),
+                    np.array([path.split("/")[1] for path in paths], dtype=dtype),
+                )
+                with open(tree / "office_caltech_10" / f"{domain}_{part}.pkl", "wb") as handle:
+                    pickle.dump(pair, handle, protocol)
+        shutil.rmtree(tree / "splits")
+
+    @pytest.mark.parametrize("protocol", range(6))
+    def test_fedbn_pickles_are_the_same_lists(self, whole, tree, protocol):
+        self.convert(tree, protocol)
+        assert load(tree).fingerprint == load(whole).fingerprint
+
+    def test_arrays_of_objects_and_of_bytes_are_read(self, whole, tree):
+        self.convert(tree, 4, dtype=object, prefix="../data/office_caltech_10/")
+        assert load(tree).fingerprint == load(whole).fingerprint
+
+    def test_names_of_older_and_newer_numpy(self, whole, tree):
+        self.convert(tree, 2)
+        for file in (tree / "office_caltech_10").glob("*.pkl"):
+            content = file.read_bytes()
+            old, new = b"numpy.core.multiarray", b"numpy._core.multiarray"
+            assert old in content or new in content
+            file.write_bytes(content.replace(new, old) if new in content else content.replace(old, new))
+        assert load(tree).fingerprint == load(whole).fingerprint
+
+    @pytest.mark.parametrize("protocol", range(6))
+    def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, tree, tmp_path, protocol):
+        self.convert(tree, 4)
+        trace = tmp_path / "executed"
+
+        class Evil:
+            def __reduce__(self):
+                return os.mkdir, (str(trace),)
+
+        pair = (np.array([Evil()], dtype=object), np.array(["mug"]))
+        (tree / "office_caltech_10" / "amazon_train.pkl").write_bytes(pickle.dumps(pair, protocol))
+        with pytest.raises(DataError, match=r"amazon_train\.pkl is a pickle that asks for .*mkdir.*executed"):
+            load(tree)
+        assert not trace.exists()
+
+    @pytest.mark.parametrize("asked", ["builtins eval", "builtins getattr", "numpy load", "pickle loads"])
+    def test_no_other_name_is_looked_up(self, tree, asked):
+        self.convert(tree, 4)
+        module, name = asked.split()
+        (tree / "office_caltech_10" / "amazon_test.pkl").write_bytes(f"c{module}\n{name}\n.".encode())
+        with pytest.raises(DataError, match=rf"asks for {module}\.{name}"):
+            load(tree)
+
+    def test_no_other_codec_is_looked_up(self, tree):
+        self.convert(tree, 4)
+        evil = b"c_codecs\nencode\n(X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13tR."
+        (tree / "office_caltech_10" / "amazon_test.pkl").write_bytes(evil)
+        with pytest.raises(DataError, match="codec rot13"):
+            load(tree)
+
+    @pytest.mark.parametrize("content", [b"", b"nothing", pickle.dumps(3), pickle.dumps((1, 2, 3))])
+    def test_a_damaged_pickle_is_named(self, tree, content):
+        self.convert(tree, 4)
+        (tree / "office_caltech_10" / "amazon_test.pkl").write_bytes(content)
+        with pytest.raises(DataError, match=r"amazon_test\.pkl cannot be read"):
+            load(tree)
+
+    def test_unequal_lengths_are_named(self, tree):
+        self.convert(tree, 4)
+        pair = np.array(["amazon/mug/a.png"]), np.array(["mug", "mug"])
+        (tree / "office_caltech_10" / "amazon_test.pkl").write_bytes(pickle.dumps(pair))
+        with pytest.raises(DataError, match="as many paths as labels"):
+            load(tree)
+
+
+class TestBadInput:
+    def test_missing_domains_are_named(self, tree):
+        for domain in ("dslr", "webcam"):
+            shutil.rmtree(tree / "office_caltech_10" / domain)
+        with pytest.raises(DataError, match=r"no folder \S+dslr, \S+webcam\. Expected: Office-Caltech-10"):
+            load(tree)
+        assert "dslr" in fednb.data.available("office_caltech10", tree)
+
+    def test_a_missing_class_is_named(self, tree):
+        shutil.rmtree(tree / "office_caltech_10" / "dslr" / "mug")
+        with pytest.raises(DataError, match=r"no folder \S+mug\."):
+            load(tree)
+
+    def test_a_missing_list_says_where_it_looked_and_what_works_without(self, tree):
+        (tree / "splits" / "office_caltech_10_dslr_test.csv").unlink()
+        with pytest.raises(
+            DataError, match=r"test list of dslr .*_dslr_test\.csv.*dslr_test\.pkl.*stratified"
+        ):
+            load(tree)
+        assert fednb.data.available("office_caltech10", tree, split="stratified") is None
+
+    def test_a_corrupt_image_is_named(self, tree):
+        path = tree / "office_caltech_10" / listed(tree, "webcam", "test")[7]
+        replace(path, path.read_bytes()[:-30])
+        with pytest.raises(DataError, match=f"{path.parent.name}/{path.name} cannot be decoded"):
+            load(tree)
+        assert [bad for bad, _ in fednb.data.check(tree).damaged] == [path]
+
+    def test_a_listed_image_that_is_not_there_is_named(self, tree):
+        path = listed(tree, "dslr", "test")[4]
+        (tree / "office_caltech_10" / path).unlink()
+        with pytest.raises(DataError, match=f"1 images in the lists of dslr are not in .*{path}"):
+            load(tree)
+
+    def test_an_image_in_both_lists_is_named(self, tree):
+        train, test = listed(tree, "dslr", "train"), listed(tree, "dslr", "test")
+        write_list(tree, "dslr", "test", [*test, train[0]])
+        with pytest.raises(DataError, match=f"{train[0]} is in the train list and in the test list"):
+            load(tree)
+
+    def test_an_image_listed_twice(self, tree):
+        test = listed(tree, "dslr", "test")
+        write_list(tree, "dslr", "test", [*test, test[0]])
+        with pytest.raises(DataError, match="33 entries, 32 different"):
+            load(tree)
+
+    @pytest.mark.parametrize(
+        "row", ["dslr/mug/a.png,bike", "dslr/cup/a.png,cup", "amazon/mug/a.png,mug", "a.png,mug"]
+    )
+    def test_an_entry_of_another_class_or_domain(self, tree, row):
+        file = tree / "splits" / "office_caltech_10_dslr_test.csv"
+        replace(file, f"path,label\n{row}\n".encode())
+        with pytest.raises(DataError, match=r"dslr_test\.csv, entry 1: .*expected dslr/<class>/<file>"):
+            load(tree)
+
+    @pytest.mark.parametrize("content", [b"file,class\na,b\n", b"path,label\n\xff\xfe,\xff\n", b"path\na\n"])
+    def test_a_damaged_list_is_named(self, tree, content):
+        replace(tree / "splits" / "office_caltech_10_dslr_test.csv", content)
+        with pytest.raises(DataError, match=r"dslr_test\.csv cannot be read"):
+            load(tree)
+
+    def test_an_empty_list(self, tree):
+        write_list(tree, "dslr", "test", [])
+        with pytest.raises(DataError, match="0 entries"):
+            load(tree)
+
+    @pytest.mark.parametrize("split, length", [("fedbn", 50), ("fedbn", 111), ("fedfa", 75)])
+    def test_a_list_too_short_for_the_split(self, tree, split, length):
+        write_list(tree, "dslr", "train", listed(tree, "dslr", "train")[:length])
+        with pytest.raises(DataError, match="Get the whole list"):
+            load(tree, split=split)
+
+    @pytest.mark.parametrize("count", [0, -3, 76, 2.5, True])
+    def test_train_images_out_of_range(self, whole, count):
+        with pytest.raises(RecipeError, match="train_images is .* 1 to "):
+            load(whole, train_images=count)
+
+    def test_unknown_split_says_the_nearest(self, whole):
+        with pytest.raises(RecipeError, match='did you mean "fedbn"'):
+            load(whole, split="fedbm")
+
+
+class TestReal:
+    @pytest.fixture
+    def root(self, real_data):
+        if problem := fednb.data.available("office_caltech10", real_data):
+            pytest.skip(problem)
+        return real_data
+
+    def test_counts_per_site_class_and_split(self, root):
+        federation = load(root, size=16)
+        assert counts(federation) == FEDBN
+        found = {
+            (site.name, split): getattr(site, split).targets.bincount(minlength=10).tolist()
+            for site in federation.sites
+            for split in SPLITS
+        }
+        assert found == REAL_CLASSES
+        assert counts(load(root, size=16, split="fedfa")) == TABLE11
+        assert counts(load(root, size=16, split="stratified")) == TABLE11
+
+    def test_nine_groups_straddle_the_lists(self, root):
+        groups = office_caltech10.straddling(root)
+        assert len(groups) == 9
+        assert sorted(test[0].split("/")[0] for _, test in groups) == ["amazon"] * 8 + ["caltech"]
+        assert (["amazon/mug/frame_0071.jpg"], ["amazon/mug/frame_0073.jpg"]) in groups
+
+    def test_without_duplicates_no_image_is_in_two_splits(self, root):
+        federation = load(root, size=16, split="fedfa", drop_duplicates=True)
+        assert counts(federation) == TABLE11 | {"amazon": (453, 299, 192), "caltech": (538, 359, 225)}
+        for site in federation.sites:
+            test = hashes(site.test)
+            assert not test & (hashes(site.train) | hashes(site.validation))
