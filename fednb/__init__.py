@@ -1,9 +1,9 @@
 """fednb: four papers on federated learning with shifted features, side by side and reproducible.
 
-    import fednb
-    federation = fednb.load("shifted_digits")
-    study = fednb.Study(fednb.Recipe(algorithm="fedavg").vary(augmentations=[[], ["fedrdn"]]))
-    results = study.run()
+import fednb
+federation = fednb.load("shifted_digits")
+study = fednb.Study(fednb.Recipe(algorithm="fedavg").vary(augmentations=[[], ["fedrdn"]]))
+results = study.run()
 """
 
 import importlib

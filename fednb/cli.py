@@ -19,9 +19,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"fednb: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(
-            "fednb: stopped. What is finished is kept; the same command goes on from there.", file=sys.stderr
-        )
+        print("fednb: stopped. What is finished is kept; the same command goes on from there.", file=sys.stderr)
         return 130
 
 
@@ -51,9 +49,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 
 def _verb(verbs, name: str, function, help: str, example: str) -> argparse.ArgumentParser:
-    verb = verbs.add_parser(
-        name, help=help, description=help, epilog=f"example: {example}", allow_abbrev=False
-    )
+    verb = verbs.add_parser(name, help=help, description=help, epilog=f"example: {example}", allow_abbrev=False)
     verb.set_defaults(verb=function)
     return verb
 
@@ -74,9 +70,7 @@ def _run(verbs) -> None:
     _profile(verb)
     _only(verb)
     _data_root(verb)
-    verb.add_argument(
-        "--jobs", type=_count, metavar="N", help="runs side by side (default: one per core, at most 8)"
-    )
+    verb.add_argument("--jobs", type=_count, metavar="N", help="runs side by side (default: one per core, at most 8)")
     verb.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 or mps (default: cpu)")
     verb.add_argument(
         "--set",
@@ -95,9 +89,7 @@ def _run(verbs) -> None:
 
 
 def _status(verbs) -> None:
-    verb = _verb(
-        verbs, "status", status, "runs recorded and missing, and their time", "fednb status --profile paper"
-    )
+    verb = _verb(verbs, "status", status, "runs recorded and missing, and their time", "fednb status --profile paper")
     _profile(verb)
     _only(verb)
     _folder(verb)
@@ -117,23 +109,17 @@ def _data(verbs) -> None:
 def _report(verbs) -> None:
     verb = _verb(verbs, "report", report, "write the report's page again", "fednb report --readme")
     _folder(verb)
-    verb.add_argument(
-        "--readme", action="store_true", help="instead, write README's table of claims and notebooks"
-    )
+    verb.add_argument("--readme", action="store_true", help="instead, write README's table of claims and notebooks")
 
 
 def _bench(verbs) -> None:
-    verb = _verb(
-        verbs, "bench", bench, "time a federated round against a bare PyTorch loop", "fednb bench --rounds 5"
-    )
+    verb = _verb(verbs, "bench", bench, "time a federated round against a bare PyTorch loop", "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
     verb.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 or mps (default: cpu)")
 
 
 def _profile(verb) -> None:
-    verb.add_argument(
-        "--profile", type=_profile_name, default="quick", help=f"{', '.join(PROFILES)} (default: quick)"
-    )
+    verb.add_argument("--profile", type=_profile_name, default="quick", help=f"{', '.join(PROFILES)} (default: quick)")
 
 
 def _only(verb) -> None:
@@ -141,15 +127,11 @@ def _only(verb) -> None:
 
 
 def _data_root(verb) -> None:
-    verb.add_argument(
-        "--data", metavar="DIR", help="folder with the images (default: $FEDNB_DATA, else ./data)"
-    )
+    verb.add_argument("--data", metavar="DIR", help="folder with the images (default: $FEDNB_DATA, else ./data)")
 
 
 def _folder(verb) -> None:
-    verb.add_argument(
-        "--report", metavar="DIR", help="folder of the report (default: report/ in the repository)"
-    )
+    verb.add_argument("--report", metavar="DIR", help="folder of the report (default: report/ in the repository)")
 
 
 def _profile_name(text: str) -> str:

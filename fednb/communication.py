@@ -36,7 +36,7 @@ def _recipe(augmentation: str | dict) -> Recipe:
 
 
 def _made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int) -> Federation:
-    pixels = torch.arange(images * image_shape[1], dtype=torch.uint8).view(images, 1, -1, 1).expand(images, *image_shape)
-    split = Split(pixels, torch.arange(images) % classes)
+    split = Split(torch.zeros(images, *image_shape, dtype=torch.uint8), torch.arange(images) % classes)
+    split.images[:, :, ::2] = 255  # a constant channel has no standard deviation
     sites = [Site(f"client {number + 1}", split, split, split) for number in range(clients)]
     return Federation("made", tuple(sites), tuple(map(str, range(classes))))

@@ -9,7 +9,7 @@ from .data import data_root
 from .errors import NotebookError, RunError
 from .notebooks import Notebook
 from .store import Record, Store
-from .study import Study, default_store, expected_seconds, lacks
+from .study import Study, default_store, expected_seconds, is_stand_in, lacks
 
 
 @dataclass
@@ -68,11 +68,7 @@ class Desk:
         _check_device(getattr(options, "device", "cpu"))
         os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
-        store = (
-            Store(root / "results", checkpoints=root / "report" / "checkpoints")
-            if record
-            else default_store()
-        )
+        store = Store(root / "results", checkpoints=root / "report" / "checkpoints") if record else default_store()
         return cls(root, report, books, given, store, options.profile, record)
 
     def needs(self, book: Notebook, given: dict | None = None) -> Needs:
@@ -81,14 +77,13 @@ class Desk:
         Where the paper's images are missing and none of its runs is recorded, a report shows the stand-in.
         """
         try:
-            recipes = list(
-                dict.fromkeys(notebooks.plan(book, **(self.given[book.name] if given is None else given)))
-            )
+            recipes = list(dict.fromkeys(notebooks.plan(book, **(self.given[book.name] if given is None else given))))
         except NotebookError as error:
             return Needs(error=str(error))
         needs = self._look(recipes)
-        paper = book.name.partition("/")[0]
-        if recipes and len(needs.lacking) == len(recipes) and not self.record and paper in papers.names():
+        paper = book.about.get("paper")
+        theirs = paper in papers.names() and any(not is_stand_in(recipe, paper) for recipe in recipes)
+        if theirs and len(needs.lacking) == len(recipes) and not self.record:
             needs = self._look(Study(recipes, paper)._stand_in().recipes)
             needs.stand_in = True
         return needs
@@ -100,11 +95,7 @@ class Desk:
 
     def seconds(self, book: Notebook, needs: Needs, records: list[Record]) -> dict:
         """Expected seconds of each run to train: as recorded runs like it took, else as the notebook says."""
-        stated = (
-            60.0
-            * book.about.get("minutes", {}).get(self.profile, len(needs.found))
-            / max(1, len(needs.found))
-        )
+        stated = 60.0 * book.about.get("minutes", {}).get(self.profile, len(needs.found)) / max(1, len(needs.found))
         return {recipe: expected_seconds(recipe, records) or stated for recipe in needs.trainable}
 
 
@@ -123,6 +114,4 @@ def _check_device(device: str) -> None:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:  # torch's own words are long; its first line says it
         reason = str(error).splitlines()[0]
-        raise RunError(
-            f'device "{device}" cannot be used: {reason} Choose cpu, or install a torch for it.'
-        ) from error
+        raise RunError(f'device "{device}" cannot be used: {reason} Choose cpu, or install a torch for it.') from error

@@ -86,9 +86,7 @@ class Federation:
             self._check(site)
             absent = sorted(set(range(len(self.classes))) - set(site.train.targets.unique().tolist()))
             if absent:
-                lacking.append(
-                    f"{site.name} has no training image of {', '.join(self.classes[c] for c in absent)}."
-                )
+                lacking.append(f"{site.name} has no training image of {', '.join(self.classes[c] for c in absent)}.")
         object.__setattr__(self, "notes", tuple(dict.fromkeys((*self.notes, *lacking))))
 
     def _check(self, site: Site):

@@ -7,6 +7,7 @@ from fednb.catalogue import make
 from fednb.client import DTYPES, Client
 from fednb.errors import RecipeError
 from fednb.federation import Federation
+from fednb.memory import keep_freed_memory
 from fednb.method import byte_counts
 from fednb.randomness import seeded
 from fednb.server import Server
@@ -20,6 +21,7 @@ class FederatedRun:
     """
 
     def __init__(self, recipe, federation: Federation, device: str | torch.device = "cpu"):
+        keep_freed_memory()
         self.recipe = recipe
         self.federation = federation.to(device)
         methods = [make("algorithms", recipe.algorithm)]
@@ -137,4 +139,3 @@ class FederatedRun:
 def _total(counts: list[dict[str, int]]) -> dict[str, int]:
     names = dict.fromkeys(name for count in counts for name in count)
     return {name: sum(count.get(name, 0) for count in counts) for name in names}
-

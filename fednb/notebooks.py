@@ -34,9 +34,7 @@ class Notebook:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             content["cells"], content["metadata"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise NotebookError(
-                f"{self.name}: {self.path} is not a notebook ({error!r}); restore the file."
-            ) from error
+            raise NotebookError(f"{self.name}: {self.path} is not a notebook ({error!r}); restore the file.") from error
         return content
 
     @property
@@ -82,16 +80,12 @@ def found(only: str | None = None) -> list[Notebook]:
     """The notebooks of the checkout; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
     folder = checkout() / "notebooks"
     paths = (path for path in folder.rglob("*.ipynb") if not any(part.startswith(".") for part in path.parts))
-    notebooks = [
-        Notebook(path.relative_to(folder).with_suffix("").as_posix(), path) for path in sorted(paths)
-    ]
+    notebooks = [Notebook(path.relative_to(folder).with_suffix("").as_posix(), path) for path in sorted(paths)]
     if not only:
         return notebooks
     chosen = [book for book in notebooks if only in book.name or fnmatch.fnmatchcase(book.name, only)]
     if not chosen:
-        raise NotebookError(
-            f'no notebook matches "{only}": {nearest(only, [book.name for book in notebooks])}'
-        )
+        raise NotebookError(f'no notebook matches "{only}": {nearest(only, [book.name for book in notebooks])}')
     return chosen
 
 
@@ -228,6 +222,4 @@ def settle(content: dict) -> dict:
 
 def write(content: dict, path: Path) -> None:
     """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
-    path.write_text(
-        json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8"
-    )
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")

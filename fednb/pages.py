@@ -77,13 +77,7 @@ def index(entries: list[Entry], summary: list[str]) -> str:
 def _row(entry: Entry) -> str:
     said = [html.escape(f"{entry.about.get('paper', '')} {entry.about.get('result', '')}".strip())]
     said.append(html.escape(entry.about.get("claim", "")))
-    state = (
-        '<span class="failed">failed</span>'
-        if entry.error
-        else "executed"
-        if entry.content
-        else "not executed"
-    )
+    state = '<span class="failed">failed</span>' if entry.error else "executed" if entry.content else "not executed"
     name = f'<a href="#{html.escape(entry.name)}">{html.escape(entry.name)}</a>'
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (name, *said, state)) + "</tr>"
 

@@ -22,7 +22,7 @@ COLOURS = {
     **{"fedproto": BLUE, "fedbn": RED, "fedsam": GREEN},
 }
 NUMBERS = {name: number for number, name in enumerate(COLOURS)}
-LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
 # Seaborn's "colorblind" colours, for classes.

@@ -32,9 +32,7 @@ class Display:
         if self.work and self.stream.isatty() and importlib.util.find_spec("rich"):
             from rich.progress import BarColumn, Progress, TextColumn
 
-            self.bars = Progress(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}")
-            )
+            self.bars = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
             self.total = self.bars.add_task("all", total=1.0, left="")
             self.tasks = {}
             self.bars.start()

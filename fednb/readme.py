@@ -34,9 +34,7 @@ def _runs(book: notebooks.Notebook) -> str:
     counts = []
     for profile in ("quick", "paper"):
         recipes = set(notebooks.plan(book, PROFILE=profile))
-        counts.append(
-            f"{profile} {sum(store.find(recipe) is not None for recipe in recipes)} of {len(recipes)}"
-        )
+        counts.append(f"{profile} {sum(store.find(recipe) is not None for recipe in recipes)} of {len(recipes)}")
     return ", ".join(counts)
 
 
@@ -45,9 +43,7 @@ def filled(text: str) -> str:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise NotebookError(
-            f"README.md has no two lines {BEGIN!r} and {END!r}; put them where the table belongs."
-        )
+        raise NotebookError(f"README.md has no two lines {BEGIN!r} and {END!r}; put them where the table belongs.")
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 

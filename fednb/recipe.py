@@ -122,10 +122,7 @@ class Recipe:
                 raise RecipeError(f"{name} varies over {given!r}; expected a list, for example [{given!r}].")
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         combinations = itertools.product(*values.values())
-        return [
-            self.from_dict(settings | dict(zip(values, combination, strict=True)))
-            for combination in combinations
-        ]
+        return [self.from_dict(settings | dict(zip(values, combination, strict=True))) for combination in combinations]
 
     def with_(self, **settings) -> Recipe:
         """The same recipe with these settings changed."""
@@ -208,4 +205,4 @@ def _phrase(given: str | dict) -> str:
 
 def _require_known(setting: str, value, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise RecipeError(f'{setting} is {value!r}; {nearest(str(value), allowed)}')
+        raise RecipeError(f"{setting} is {value!r}; {nearest(str(value), allowed)}")

@@ -48,7 +48,7 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
         ours, paper = here["ours"].map(_number), here["paper"].map(_number) + here["star"].fillna("")
         flag = here["outside"].eq(True).map({True: "!", False: ""})
         pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
-        short[f"{site} ({count}){marked}" if count else site] = pair
+        short[f"{site} ({count}){marked}" if count else site] = pair.where(pair != "- | -", "")
         columns = {
             "paper": paper,
             f"ours{marked}": ours,
@@ -276,8 +276,7 @@ def _ours(chosen, federation: str):
                 "stand_in": bool(rows["stand_in"].any() or (rows["federation"] != federation).any()),
             }
             numbers = {
-                site: {**found._asdict(), "images": images[site], **about}
-                for site, found in of_clients(rows).items()
+                site: {**found._asdict(), "images": images[site], **about} for site, found in of_clients(rows).items()
             }
             yield names.method(rows["run"].iloc[0]), source, _from(label, source), numbers
 

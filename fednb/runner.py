@@ -34,9 +34,7 @@ def run(options) -> int:
         stale = []
     else:  # a new run can change what any notebook shows
         stale = [book for book in desk.books if wanted or desk.record or not _fresh(desk, book)]
-    work = {recipe.key: seconds[recipe] for recipe in wanted} | {
-        book.name: NOTEBOOK_SECONDS for book in stale
-    }
+    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in stale}
     with Display(work) as display:
         failed = _train(desk, wanted, jobs, options.device, display)
         broken = _execute(desk, stale, jobs, display)
@@ -98,9 +96,7 @@ def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> 
             book = waiting[done]
             if error := done.exception() or done.result():
                 broken[book.name] = str(error)
-            display.finish(
-                book.name, f"notebook {book.name} {'failed: ' + str(error) if error else 'executed'}"
-            )
+            display.finish(book.name, f"notebook {book.name} {'failed: ' + str(error) if error else 'executed'}")
     for book in books:
         if book.name not in broken:
             folder.stamp(desk.report, book, desk.given[book.name], desk.store.folders)
@@ -122,16 +118,10 @@ def _summary(desk, needs, trained: int, failed: dict, broken: dict, stale: list,
     ]
     if absent:
         lines.append(f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]"; the runs are kept')
-    lines += [
-        f"stand-in data: {book.name} (proves nothing about the paper)"
-        for book, each in needs
-        if each.stand_in
-    ]
+    lines += [f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in]
     lines += [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
     lines += [f"note: {note}" for note in dict.fromkeys(desk.store.notes)]
     lines += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
     lines += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
-    lines += [
-        f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken
-    ]
+    lines += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
     return lines

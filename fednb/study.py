@@ -148,7 +148,7 @@ class Results:
         """
         import pandas
 
-        varied = [name for name in _varied(list(self.found)) if name not in _NAMED]
+        varied = _varied_columns(list(self.found))
         rows = []
         for recipe, record in self.found.items():
             if record is None:
@@ -156,7 +156,7 @@ class Results:
             head = _describe(recipe) | {
                 "key": recipe.key,
                 "stand_in": is_stand_in(recipe, self.paper),
-                **{name: _plain(recipe.full[name]) for name in varied},
+                **{name: _plain(value(recipe)) for name, value in varied.items()},
             }
             for values in record.rounds:
                 for split in ("validation", "test"):
@@ -250,6 +250,22 @@ def _describe(recipe: Recipe) -> dict:
 def _varied(recipes: list[Recipe]) -> list[str]:
     names = [field.name for field in fields(Recipe)]
     return [name for name in names if len({str(recipe.full[name]) for recipe in recipes}) > 1]
+
+
+def _varied_columns(recipes: list[Recipe]) -> dict:
+    """Column name -> its value for a recipe; where federation or model vary, a column for each option that does."""
+    columns, settings = {}, {field.name for field in fields(Recipe)}
+    for name in _varied(recipes):
+        if name in ("federation", "model"):
+            for option in dict.fromkeys(option for recipe in recipes for option in recipe.full[name]):
+                if len({str(recipe.full[name].get(option)) for recipe in recipes}) > 1:
+                    column = name if option == "name" else option
+                    if column in columns or column in settings - {name}:  # the seed of a federation is not the run's
+                        column = f"{name}_{option}"
+                    columns[column] = lambda recipe, name=name, option=option: recipe.full[name].get(option)
+        elif name not in _NAMED:
+            columns[name] = lambda recipe, name=name: recipe.full[name]
+    return {column: value for column, value in columns.items() if column != "federation"}
 
 
 def _plain(value):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -113,8 +114,7 @@ def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> 
     before = saved.get("made_from", {})
     if differing := [name for name, value in made_from.items() if before.get(name) != value]:
         store.notes.append(
-            f"The checkpoint of {recipe} was made with other {' and other '.join(differing)}; "
-            "the run starts again."
+            f"The checkpoint of {recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
         return [], 0.0
     run.load_state(saved["run"])
@@ -153,7 +153,8 @@ def _side_by_side(recipes, store, jobs, device, root, progress) -> dict[Recipe, 
             pipe.close()
             return
         working[pipe] = process, waiting.pop(0)
-        pipe.send(working[pipe][1])
+        with suppress(BrokenPipeError):  # it has died since; its pipe will tell
+            pipe.send(working[pipe][1])
 
     try:
         for _ in range(jobs):
@@ -204,7 +205,7 @@ def _maker(model) -> dict:
     device = next(model.parameters()).device
     return {
         "code": code_version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),  # plain text, as a checkpoint holds it too
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
     }
 

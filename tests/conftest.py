@@ -55,9 +55,7 @@ def made(tmp_path, monkeypatch):
     (root / "notebooks").mkdir(parents=True)
     (root / "pyproject.toml").write_text('[project]\nname = "fednb"\n')
     monkeypatch.chdir(root)
-    monkeypatch.setenv(
-        "FEDNB_RUNS", str(root / "report" / "runs")
-    )  # the commands set both; restored afterwards
+    monkeypatch.setenv("FEDNB_RUNS", str(root / "report" / "runs"))  # the commands set both; restored afterwards
     monkeypatch.setenv("FEDNB_DATA", str(root / "no-data"))
 
     def make(name, cells, parameters=None, tags=None, about=None):

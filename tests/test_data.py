@@ -108,9 +108,7 @@ class TestShiftedDigits:
 
         from fednb.data import shifted_digits
 
-        monkeypatch.setattr(
-            shifted_digits, "_LOOKS", dict.fromkeys(shifted_digits.SITES, shifted_digits._plain)
-        )
+        monkeypatch.setattr(shifted_digits, "_LOOKS", dict.fromkeys(shifted_digits.SITES, shifted_digits._plain))
         federation = shifted_digits.load()
         used = [
             (hashlib.sha256(image.numpy().tobytes()).hexdigest(), int(target))
@@ -119,9 +117,7 @@ class TestShiftedDigits:
             for image, target in zip(*vars(getattr(site, split)).values(), strict=True)
         ]
         digits = load_digits()
-        pictures = np.rint(shifted_digits._plain(shifted_digits._enlarge(digits.images / 16))).astype(
-            np.uint8
-        )
+        pictures = np.rint(shifted_digits._plain(shifted_digits._enlarge(digits.images / 16))).astype(np.uint8)
         whole = [
             (hashlib.sha256(np.ascontiguousarray(p.transpose(2, 0, 1)).tobytes()).hexdigest(), int(target))
             for p, target in zip(pictures, digits.target, strict=True)

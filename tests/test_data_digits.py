@@ -32,9 +32,7 @@ def hashes(split) -> set[str]:
 def noise(seed: int, n: int, size: int, channels: int | None = None):
     """Images [n, size, size] or [n, size, size, channels] and labels 0..9, each as often."""
     shape = (n, size, size) if channels is None else (n, size, size, channels)
-    return np.random.RandomState(seed).randint(0, 256, shape, np.uint8), (np.arange(n) * 7 % 10).astype(
-        np.uint8
-    )
+    return np.random.RandomState(seed).randint(0, 256, shape, np.uint8), (np.arange(n) * 7 % 10).astype(np.uint8)
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -177,14 +175,10 @@ class TestOrigin:
         with pytest.raises(DataError, match=r"mnist_m\.npz has no index_train"):
             load(root, separate_mnist_m=True)
 
-    @pytest.mark.parametrize(
-        "wrong", [np.arange(201, 301), np.arange(350, 450), np.arange(5), -ORIGIN["index_train"]]
-    )
+    @pytest.mark.parametrize("wrong", [np.arange(201, 301), np.arange(350, 450), np.arange(5), -ORIGIN["index_train"]])
     def test_a_wrong_index_is_refused(self, root, wrong):
         write_npz(root / "digits" / "mnist_m.npz", *MNIST_M, **(ORIGIN | {"index_train": wrong}))
-        with pytest.raises(
-            DataError, match="index_train .* does not lead to MNIST images of the same digits"
-        ):
+        with pytest.raises(DataError, match="index_train .* does not lead to MNIST images of the same digits"):
             load(root, fraction=1.0)
 
 
@@ -227,9 +221,7 @@ class TestFormats:
         io = pytest.importorskip("scipy.io")
         for name, (x, y) in {"train": SVHN[0], "test": SVHN[1]}.items():
             y = np.where(y == 0, 10, y)[:, None]
-            io.savemat(
-                folder / f"{name}_32x32.mat", {"X": x.transpose(1, 2, 3, 0), "y": y}, do_compression=True
-            )
+            io.savemat(folder / f"{name}_32x32.mat", {"X": x.transpose(1, 2, 3, 0), "y": y}, do_compression=True)
 
     def test_svhn(self, tmp_path):
         self.write_svhn(tmp_path)
@@ -305,9 +297,7 @@ class TestDamage:
     )
     def test_what_an_npz_should_not_hold(self, root, change, message):
         write_npz(root / "digits" / "usps.npz", *USPS, **{})
-        held = (
-            dict(zip(("x_train", "y_train", "x_test", "y_test"), (*USPS[0], *USPS[1]), strict=True)) | change
-        )
+        held = dict(zip(("x_train", "y_train", "x_test", "y_test"), (*USPS[0], *USPS[1]), strict=True)) | change
         np.savez(root / "digits" / "usps.npz", **{k: v for k, v in held.items() if v is not None})
         with pytest.raises(DataError, match=rf"usps\.npz.*{message}"):
             load(root, domains=["usps"])
@@ -328,9 +318,7 @@ class TestReal:
     def test_counts(self, real_data):
         if problem := fednb.data.available("digits", real_data, domains=["mnist", "mnist_m", "usps"]):
             pytest.skip(problem)
-        federation = load(
-            real_data, domains=["mnist", "mnist_m", "usps"], fraction=0.01, separate_mnist_m=True
-        )
+        federation = load(real_data, domains=["mnist", "mnist_m", "usps"], fraction=0.01, separate_mnist_m=True)
         assert counts(federation)["usps"] == (66, 7, 2007)
         assert federation.site("usps").test.targets.bincount().tolist() == [
             359, 264, 198, 166, 200, 160, 170, 147, 166, 177,

@@ -290,9 +290,7 @@ class TestBadInput:
 
     def test_a_missing_list_says_where_it_looked_and_what_works_without(self, tree):
         (tree / "splits" / "office_caltech_10_dslr_test.csv").unlink()
-        with pytest.raises(
-            DataError, match=r"test list of dslr .*_dslr_test\.csv.*dslr_test\.pkl.*stratified"
-        ):
+        with pytest.raises(DataError, match=r"test list of dslr .*_dslr_test\.csv.*dslr_test\.pkl.*stratified"):
             load(tree)
         assert fednb.data.available("office_caltech10", tree, split="stratified") is None
 
@@ -321,9 +319,7 @@ class TestBadInput:
         with pytest.raises(DataError, match="33 entries, 32 different"):
             load(tree)
 
-    @pytest.mark.parametrize(
-        "row", ["dslr/mug/a.png,bike", "dslr/cup/a.png,cup", "amazon/mug/a.png,mug", "a.png,mug"]
-    )
+    @pytest.mark.parametrize("row", ["dslr/mug/a.png,bike", "dslr/cup/a.png,cup", "amazon/mug/a.png,mug", "a.png,mug"])
     def test_an_entry_of_another_class_or_domain(self, tree, row):
         file = tree / "splits" / "office_caltech_10_dslr_test.csv"
         replace(file, f"path,label\n{row}\n".encode())

@@ -30,9 +30,7 @@ def test_zero_offset_is_the_plain_loss():
     client = clients_of(LINEAR, -1.0)[0]
     weight = torch.tensor([0.5, -2.0], dtype=toy.REAL)
     zero = torch.zeros(2, dtype=toy.REAL)
-    assert torch.equal(
-        toy.linear_loss(client, weight, zero, zero), ((client.x @ weight - client.y) ** 2).mean()
-    )
+    assert torch.equal(toy.linear_loss(client, weight, zero, zero), ((client.x @ weight - client.y) ** 2).mean())
 
 
 @pytest.mark.parametrize("p, q", [(0.5, 0.7), (-0.4, -1.1), (-1.5, 0.2)])
@@ -107,9 +105,7 @@ def test_lowest_loss_solves_the_normal_equations(centre):
     alone = np.concatenate([mine[:, [k]] * np.column_stack([x, np.ones(len(x))]) for k in (0, 1)], axis=1)
     for learn, design in (((), x), (("q",), np.column_stack([x, mine])), (("p", "q"), alone)):
         solution = np.linalg.solve(design.T @ design, design.T @ y)
-        assert toy.lowest_loss(clients, learn) == pytest.approx(
-            np.mean((design @ solution - y) ** 2), rel=1e-9
-        )
+        assert toy.lowest_loss(clients, learn) == pytest.approx(np.mean((design @ solution - y) ** 2), rel=1e-9)
 
 
 def test_a_shift_removes_only_the_disagreement_along_the_mean():
@@ -142,9 +138,7 @@ def test_federated_run_is_the_loop_by_hand(learn):
     path, losses = [], []
     for _ in range(5):
         path.append(w)
-        losses.append(
-            np.mean([np.mean(((x + p[k] * x + q[k]) @ w - y) ** 2) for k, (x, y) in enumerate(data)])
-        )
+        losses.append(np.mean([np.mean(((x + p[k] * x + q[k]) @ w - y) ** 2) for k, (x, y) in enumerate(data)]))
         replies = []
         for k, (x, y) in enumerate(data):
             r = (x + p[k] * x + q[k]) @ w - y

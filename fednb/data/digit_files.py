@@ -11,9 +11,7 @@ from fednb.errors import DataError
 
 Arrays = dict[str, np.ndarray]
 
-_MNIST = [
-    f"MNIST/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
-]
+_MNIST = [f"MNIST/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
 _OWN = {
     "mnist": _MNIST,
     "usps": ["usps.bz2", "usps.t.bz2"],
@@ -81,9 +79,7 @@ def _check(file: Path, part: str, arrays: Arrays):
             f"height, width, 3]."
         )
     if not len(x) or y.shape != x.shape[:1] or y.dtype.kind not in "iu":
-        raise DataError(
-            f"{file}: {len(x)} {part} images and {y.dtype} {list(y.shape)} labels; expected one each."
-        )
+        raise DataError(f"{file}: {len(x)} {part} images and {y.dtype} {list(y.shape)} labels; expected one each.")
     if y.min() < 0 or y.max() > 9:
         raise DataError(f"{file}: {part} labels run from {y.min()} to {y.max()}; expected digits 0 to 9.")
 
@@ -123,9 +119,7 @@ def _mat(file: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         from scipy.io import loadmat
     except ImportError:
-        raise DataError(
-            f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere."
-        ) from None
+        raise DataError(f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere.") from None
     held = loadmat(file, variable_names=("X", "y"))
     digits = held["y"].ravel().astype(np.int64)
     return np.ascontiguousarray(held["X"].transpose(3, 0, 1, 2)), np.where(digits == 10, 0, digits)

@@ -63,9 +63,7 @@ def load(
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
     here = [domain for domain in domains or DOMAINS if digit_files.find(root, domain)]
-    notes = [
-        f"{domain} is not on disk and left out." for domain in DOMAINS if not domains and domain not in here
-    ]
+    notes = [f"{domain} is not on disk and left out." for domain in DOMAINS if not domains and domain not in here]
     held = {domain: _arrays(root, domain) for domain in here}
     chosen = {}
     # MNIST comes last, when it is known which of its digits MNIST-M uses.
@@ -97,9 +95,7 @@ def describe(root: Path) -> list[str]:
     lines = [missing(root) or "ready"]
     for domain in DOMAINS:
         files = digit_files.find(root, domain)
-        lines.append(
-            f"{domain}: " + (", ".join(str(f.relative_to(root)) for f in files) if files else "missing")
-        )
+        lines.append(f"{domain}: " + (", ".join(str(f.relative_to(root)) for f in files) if files else "missing"))
     return lines
 
 
@@ -192,9 +188,7 @@ def _shared(root: Path, held: dict[str, Arrays], chosen: dict[str, list[Cut]]) -
     """A line about digits that are in both sites."""
     used = _origins(root, held, chosen["mnist_m"], required=False)
     if used is None:
-        return [
-            "mnist_m is made from mnist, and its file does not say from which digits: some are in both sites."
-        ]
+        return ["mnist_m is made from mnist, and its file does not say from which digits: some are in both sites."]
     both = sum(len(np.intersect1d(used[part], positions)) for part, positions in chosen["mnist"])
     if not both:
         return []

@@ -45,17 +45,14 @@ def load(
     """
     images.check_size(size)
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise RecipeError(
-            f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1."
-        )
+        raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
     place = root / folder
     found = _sites(place)
     classes = sorted({label for parts in found.values() for _, labels in parts.values() for label in labels})
     sites = []
     for name, parts in found.items():
         whole = {
-            part: _split(root, f"{place.absolute().name}_{name}_{part}", *parts[part], classes, size)
-            for part in parts
+            part: _split(root, f"{place.absolute().name}_{name}_{part}", *parts[part], classes, size) for part in parts
         }
         if "" in whole:
             everything = whole[""]
@@ -122,9 +119,7 @@ def _labelled(folder: Path) -> Labelled:
     return [file for file, _ in pairs], [label for _, label in pairs]
 
 
-def _split(
-    root: Path, name: str, paths: list[Path], labels: list[str], classes: list[str], size: int
-) -> Split:
+def _split(root: Path, name: str, paths: list[Path], labels: list[str], classes: list[str], size: int) -> Split:
     pixels = images.read(root, name.strip("_"), paths, images.digests(paths), size)
     return Split(torch.from_numpy(pixels), torch.tensor([classes.index(label) for label in labels]))
 

@@ -22,17 +22,13 @@ def subfolders(folder: Path) -> list[Path]:
 
 def files(folder: Path) -> list[Path]:
     """The image files directly in a folder, sorted by name; other and hidden files are ignored."""
-    return sorted(
-        p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file() and p.name[0] != "."
-    )
+    return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file() and p.name[0] != ".")
 
 
 def check_size(size):
     """RecipeError unless ``size`` is a whole number from 1."""
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise RecipeError(
-            f"size is {size!r}; expected the height and width in pixels, a whole number from 1."
-        )
+        raise RecipeError(f"size is {size!r}; expected the height and width in pixels, a whole number from 1.")
 
 
 def decode(path: Path, size: int | None) -> np.ndarray:

@@ -181,9 +181,7 @@ def _parts(root: Path, domain: str, split: str, names: list[str]) -> Parts:
     test = _listed(root, domain, "test")
     both = set(listed) & set(test)
     if both:
-        raise DataError(
-            f"{min(both)} is in the train list and in the test list of {domain}; expected one only."
-        )
+        raise DataError(f"{min(both)} is in the train list and in the test list of {domain}; expected one only.")
     return {"train": listed[:start], "validation": listed[start:], "test": test}
 
 
@@ -200,8 +198,7 @@ def _first(parts: Parts, domain: str, split: str, train_images: int | None) -> l
             )
     if not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= most:
         raise RecipeError(
-            f'train_images is {count!r}; {domain} with split="{split}" has 1 to {most} beside its validation '
-            f"images."
+            f'train_images is {count!r}; {domain} with split="{split}" has 1 to {most} beside its validation images.'
         )
     return parts["train"][:count]
 
@@ -259,9 +256,7 @@ def _listed(root: Path, domain: str, part: str) -> list[str]:
             )
         paths.append(path)
     if not paths or len(set(paths)) < len(paths):
-        raise DataError(
-            f"{file} has {len(paths)} entries, {len(set(paths))} different; expected each image once."
-        )
+        raise DataError(f"{file} has {len(paths)} entries, {len(set(paths))} different; expected each image once.")
     return paths
 
 

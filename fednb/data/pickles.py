@@ -31,8 +31,7 @@ def paths_and_labels(file: Path) -> tuple[list[str], list[str]]:
         ) from error
     if paths.ndim != 1 or paths.shape != labels.shape:
         raise DataError(
-            f"{file} holds arrays of {list(paths.shape)} and {list(labels.shape)}; expected as many paths as "
-            f"labels."
+            f"{file} holds arrays of {list(paths.shape)} and {list(labels.shape)}; expected as many paths as labels."
         )
     return paths.tolist(), labels.tolist()
 

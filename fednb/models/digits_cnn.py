@@ -20,9 +20,7 @@ class DigitsCNN(nn.Module):
 
     stages = ("stage1", "stage2", "stage3")
 
-    def __init__(
-        self, image_shape: tuple[int, int, int], classes: int, channels: int = 64, width: int = 2048
-    ):
+    def __init__(self, image_shape: tuple[int, int, int], classes: int, channels: int = 64, width: int = 2048):
         super().__init__()
         channels_in, height, size = image_shape
         if min(height, size) < 8:

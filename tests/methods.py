@@ -1,0 +1,190 @@
+"""One row for every method, and the small federation on which the laws hold it.
+
+A new file in ``fednb/algorithms`` or ``fednb/augment`` needs one row here: its neutral setting, and the
+simpler run that this setting must equal, bit for bit. All laws follow from the row.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+import torch
+
+from fednb.augment.fedrdn import channel_statistics
+from fednb.federation import Federation, Site, Split
+from fednb.loop import FederatedRun
+from fednb.recipe import Recipe
+
+SIZES = {"clinic": 12, "harbour": 7, "tower": 5}  # steps of 4 images: 3, 2 and 1 (5 = 4 + 1, joined)
+EQUAL = {"clinic": 8, "harbour": 8, "tower": 8}
+ONE = {"clinic": 12}
+
+TINY = {
+    "model": {"name": "digits_cnn", "channels": 2, "width": 16},
+    "flow": ("flip", "rotation"),
+    "rounds": 3,
+    "batch_size": 4,
+    "learning_rate": 0.05,
+    "momentum": 0.5,
+    "weight_decay": 1e-3,
+}
+
+
+@cache
+def federation(sizes: tuple = tuple(SIZES.items()), held_out: int = 0) -> Federation:
+    """Sites whose class is the brightest channel, each with its own brightness.
+
+    held_out: seed of the validation and test images; training images do not depend on it.
+    """
+    sites = []
+    for number, (name, size) in enumerate(sizes):
+        brightness = 25 * number
+        held = [_split(6, brightness, 1000 * held_out + 10 * number + part) for part in (1, 2)]
+        sites.append(Site(name, _split(size, brightness, 10 * number), *held))
+    return Federation("toy", tuple(sites), ("red", "green", "blue"))
+
+
+def _split(size: int, brightness: int, seed: int) -> Split:
+    targets = torch.arange(size) % 3
+    images = torch.randint(0, 100, (size, 3, 8, 8), generator=torch.Generator().manual_seed(seed))
+    images[torch.arange(size), targets] += 100
+    return Split((images + brightness).to(torch.uint8), targets)
+
+
+@dataclass
+class Trained:
+    """A run that has ended, or stands where ``rounds`` says."""
+
+    run: FederatedRun
+    rounds: list[dict]
+
+    @property
+    def weights(self) -> dict[str, torch.Tensor]:
+        """What the last client is evaluated with, kept entries included."""
+        return self.run.model.state_dict()
+
+
+def train(settings: dict, data: Federation | None = None, rounds: int | None = None) -> Trained:
+    """Trains a recipe of ``TINY`` with these settings."""
+    recipe = Recipe(**TINY | settings)
+    run = FederatedRun(recipe, data or federation())
+    return Trained(run, [run.advance() for _ in range(recipe.rounds if rounds is None else rounds)])
+
+
+def reloaded(state: dict) -> dict:
+    """A state after it was saved and loaded, as a checkpoint is."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def same(one: dict, other: dict) -> bool:
+    """Whether two nested dictionaries of tensors and plain values are equal, bit for bit."""
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return one == other
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method under the laws.
+
+    neutral, simpler: settings of a recipe that must give the same run, on ``sizes``; ``simpler`` may be
+    computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
+    to rounding. variants: the options under which all other laws hold it.
+    """
+
+    room: str
+    name: str
+    neutral: dict | None = None
+    simpler: dict | Callable[[Federation], dict] = field(default_factory=dict)
+    sizes: dict = field(default_factory=lambda: SIZES)
+    exact: bool = True
+    variants: tuple[dict, ...] = ({},)
+
+    def cases(self) -> list[dict]:
+        """Settings of a recipe, one for each variant."""
+        chosen = [{"name": self.name, **options} for options in self.variants]
+        return [{"algorithm": c} if self.room == "algorithms" else {"augmentations": (c,)} for c in chosen]
+
+
+def own_statistics(correction: int) -> Callable[[Federation], dict]:
+    """Normalisation with the only client's own statistics."""
+
+    def settings(data: Federation) -> dict:
+        run = FederatedRun(Recipe(**TINY), data)
+        (client,) = run.clients.values()
+        mean, std = channel_statistics(client, correction=correction)
+        return {"augmentations": ({"name": "normalise", "mean": mean.tolist(), "std": std.tolist()},)}
+
+    return settings
+
+
+ROWS = [
+    Row("algorithms", "fedavg"),
+    Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
+    Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
+    Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
+    Row(
+        "algorithms",
+        "fedproto",
+        neutral={"algorithm": {"name": "fedproto", "mu": 0, "share_model": True}},
+        variants=({}, {"share_model": True}),
+    ),
+    Row(
+        "algorithms",
+        "fedprox",
+        neutral={"algorithm": {"name": "fedprox", "mu": 0}},
+        variants=({"mu": 0.1},),
+    ),
+    Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
+    Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
+    Row(
+        "augment",
+        "fedmix",
+        neutral={"augmentations": ({"name": "fedmix", "ratio": 0},)},
+        variants=({"ratio": 0.2, "mean_batch": 4},),
+    ),
+    Row(
+        "augment",
+        "fedrdn",
+        neutral={"augmentations": ("fedrdn",)},
+        simpler=own_statistics(correction=0),
+        sizes=ONE,
+        variants=({}, {"variant": "released"}),
+    ),
+    Row(
+        "augment",
+        "fedrdn_v",
+        neutral={"augmentations": ("fedrdn_v",)},
+        simpler=own_statistics(correction=0),
+        sizes=ONE,
+    ),
+    Row(
+        "augment",
+        "normalise",
+        neutral={"augmentations": ({"name": "normalise", "mean": (0, 0, 0), "std": (1, 1, 1)},)},
+    ),
+]
+
+CASES = [case for row in ROWS for case in row.cases()]
+
+
+def label(case: dict) -> str:
+    """Names a case in a test's id: ``"fedavg+fedrdn(variant=released)"``."""
+    return Recipe(**case).label.replace("fedavg+", "")
+
+
+@cache
+def _trained(key: str, precision: str) -> Trained:
+    (case,) = [case for case in CASES if label(case) == key]
+    return train(case | {"precision": precision})
+
+
+def trained(case: dict, precision: str = "fp32") -> Trained:
+    """The undisturbed run of a case, trained once for all laws; not to be advanced."""
+    return _trained(label(case), precision)

@@ -1,0 +1,56 @@
+"""Runs of a fraction of a second, for the tests of the store, of training and of studies."""
+
+from functools import cache
+
+import torch
+from methods import TINY, federation
+
+from fednb import data, training
+from fednb.federation import Federation
+from fednb.recipe import Recipe
+from fednb.store import Record
+
+SMALL = Recipe(**TINY | {"rounds": 2, "flow": ()})
+
+
+def use_toy(monkeypatch, found: Federation | None = None) -> None:
+    """Every recipe gets the toy federation, or the given one, whatever it names."""
+    toy = found or federation()
+    monkeypatch.setattr(data, "load", lambda **asked: toy)
+    monkeypatch.setattr(training, "_load", cache(lambda choice, root: data.load()))
+
+
+def other_images() -> Federation:
+    """The toy federation with one pixel changed."""
+    toy = federation()
+    images = toy.sites[0].test.images.clone()
+    images[0, 0, 0, 0] ^= 1
+    changed = type(toy.sites[0].test)(images, toy.sites[0].test.targets)
+    site = type(toy.sites[0])(toy.sites[0].name, toy.sites[0].train, toy.sites[0].validation, changed)
+    return Federation(toy.name, (site, *toy.sites[1:]), toy.classes)
+
+
+def record(recipe: Recipe, seconds: float = 1.0, fingerprint: str = "0" * 16, right: int = 3) -> Record:
+    """What a run might have measured; nothing is trained."""
+    rounds = [
+        {
+            "round": number,
+            "loss": {"a": 0.5, "b": 0.25},
+            "validation": [1, 2],
+            "test": [right, right + number],
+            "up": {"model": 8},
+            "down": {"model": 8},
+        }
+        for number in range(1, recipe.rounds + 1)
+    ]
+    return Record(
+        recipe=recipe.full,
+        key=recipe.key,
+        clients=["a", "b"],
+        images={"train": [10, 10], "validation": [4, 4], "test": [5, 10]},
+        prepare={"up": {}, "down": {}},
+        rounds=rounds,
+        fingerprint=fingerprint,
+        notes=[],
+        origin={"code": "abc", "torch": torch.__version__, "device": "cpu", "seconds": seconds},
+    )

@@ -1,0 +1,208 @@
+"""The command, tried as a user would: on a checkout with a few tiny notebooks."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fednb import cli, worktree
+
+STUDY = """from fednb import Recipe, Study
+base = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=ROUNDS)
+results = Study(base.vary(seed=SEEDS)).run(data=DATA, device=DEVICE, jobs=JOBS)"""
+SETTINGS = 'PROFILE = "quick"\nDATA = None\nDEVICE = "cpu"\nSEEDS = [0]\nJOBS = 1\nROUNDS = 1'
+SHOWN = "print(len(results.records), 'recorded')"
+FIGURE = """import base64
+from IPython.display import HTML, Image, display
+display(Image(data=base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")))
+display(HTML("<table><tr><td>12.5</td></tr></table>"))"""
+ABOUT = {
+    "paper": "FedRDN",
+    "result": "Table 1",
+    "claim": "A < B",
+    "data": "embedded",
+    "minutes": {"quick": 1},
+}
+
+
+@pytest.fixture
+def checkout(made, tmp_path):
+    made("fedrdn/study", [STUDY, SHOWN], SETTINGS, {2: ["nbval-check-output"]}, ABOUT)
+    made("together/figure", [FIGURE])
+    return tmp_path / "checkout"
+
+
+def test_list_answers_within_a_second_and_without_torch(checkout):
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "fednb", "list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert time.monotonic() - begun < 1
+    assert "fedrdn/study  (FedRDN Table 1)\n    A < B\n    data: embedded; cost: quick 1 min" in done.stdout
+    assert "torch" not in done.stderr and "pandas" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rnu"], 'no verb "rnu": did you mean "run"'),
+        (["run", "--proflie", "quick"], '"--proflie" is not an option here: did you mean "--profile"'),
+        (["run", "--profile", "qiuck"], 'no profile "qiuck": did you mean "quick"'),
+        (["run", "--jobs", "0"], '"0" is not a whole number of at least 1'),
+        (["run", "--set", "SEEDS"], '"SEEDS" is not NAME=VALUE'),
+    ],
+)
+def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, message):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "fedrnd/study"], 'no notebook matches "fedrnd/study": did you mean "fedrdn/study"'),
+        (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
+        (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, a int; expected a list"),
+        (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
+        (["--record"], "is not a git checkout"),
+    ],
+)
+def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
+    assert cli.main(["run", *words]) == 1
+    assert message in capsys.readouterr().err
+    assert not (checkout / "report").exists()
+
+
+@pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "bench"])
+def test_help_of_each_verb_has_an_example(capsys, verb):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([verb, "--help"])
+    assert f"example: fednb {verb}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, made, capsys):
+    made("together/broken", ["1 / 0"])
+    before = {path: path.read_bytes() for path in checkout.rglob("*.ipynb")}
+    assert cli.main(["status"]) == 0
+    assert "fedrdn/study        0 recorded    1 missing, about 60 s to train" in capsys.readouterr().out
+    assert cli.main(["run", "--jobs", "2", "--set", "SEEDS=[0, 1]", "--only", "study"]) == 0
+    out = capsys.readouterr().out
+    assert "2 runs to train, about" in out and "round 1/1, for fedrdn/study" in out
+    assert "runs: 0 recorded before, 2 trained, 0 failed" in out
+    runs = list((checkout / "report/runs").rglob("*.json"))
+    assert len(runs) == 2
+    assert cli.main(["status"]) == 0
+    assert "fedrdn/study        1 recorded    0 missing\n" in capsys.readouterr().out
+
+    assert cli.main(["run", "--jobs", "2"]) == 1
+    out = capsys.readouterr().out
+    assert "runs: 1 recorded before, 0 trained, 0 failed" in out
+    assert "notebooks: 2 executed, 1 failed, 0 up to date before" in out
+    assert "FAILED notebook together/broken: cell 1: ZeroDivisionError: division by zero" in out
+
+    (checkout / "notebooks/together/broken.ipynb").unlink()
+    assert cli.main(["run", "--jobs", "2"]) == 0
+    assert "notebooks: 0 executed, 0 failed, 2 up to date before" in capsys.readouterr().out
+
+    page = (checkout / "report/index.html").read_text()
+    assert "<td>12.5</td>" in page and "data:image/png;base64,iVBOR" in page and "1 recorded" in page
+    assert 'href="notebooks/fedrdn/study.html"' in page and "http" not in page.replace("http://www.w3.org", "")
+    assert (checkout / "report/notebooks/fedrdn/study.html").exists()
+    assert (checkout / "report/figures/together/figure.png").read_bytes().startswith(b"\x89PNG")
+    del before[checkout / "notebooks/together/broken.ipynb"]
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_failed_run_is_named_and_stops_no_other(checkout, made, capsys):
+    diverging = STUDY.replace("rounds=ROUNDS", "rounds=ROUNDS, learning_rate=RATE")
+    made("fedrdn/diverging", [diverging, SHOWN], SETTINGS + "\nRATE = 1e30")
+    assert cli.main(["run", "--only", "fedrdn/*", "--jobs", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED run fedavg on shifted_digits, seed 0" in out and "FAILED notebook fedrdn/diverging" in out
+    assert "1 trained, 1 failed" in out and "notebooks: 1 executed, 1 failed" in out
+
+
+def test_notebook_that_cannot_be_planned_is_named(checkout, made, capsys):
+    made("fedrdn/unplanned", ["1 / 0", STUDY], SETTINGS)
+    assert cli.main(["status"]) == 1
+    assert "fedrdn/unplanned  cannot be planned" in capsys.readouterr().out
+
+
+def test_bare_machine_trains_and_says_what_it_left_out(checkout, monkeypatch, capsys):
+    find = importlib.util.find_spec
+    bare = ("papermill", "nbclient", "nbconvert", "ipykernel", "rich")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name in bare else find(name, *rest))
+    assert cli.main(["run", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 trained" in out and "notebooks need papermill, nbclient, nbconvert, ipykernel" in out
+    assert not (checkout / "report/index.html").exists()
+
+
+def test_report_is_written_again_from_executed_notebooks(checkout, capsys):
+    assert cli.main(["report"]) == 1
+    assert "has no executed notebook to show" in capsys.readouterr().err
+    assert cli.main(["run", "--only", "figure"]) == 0
+    (checkout / "report/index.html").unlink()
+    assert cli.main(["report"]) == 0
+    assert "12.5" in (checkout / "report/index.html").read_text()
+
+
+def git(root, *words):
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def committed(checkout):
+    (checkout / ".gitignore").write_text("/report/\n")
+    git(checkout, "init", "-q")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-qm", "start")
+    return checkout
+
+
+def test_record_writes_results_outputs_and_figures(committed, capsys):
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    assert len(list((committed / "results").rglob("*.json"))) == 1
+    assert (committed / "figures/together/figure.png").exists()
+    book = json.loads((committed / "notebooks/fedrdn/study.ipynb").read_text())
+    assert book["cells"][-1]["outputs"][0]["text"] == ["1 recorded\n"] and len(book["cells"]) == 3
+    assert not (committed / "report/runs").exists()
+    kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*")]
+    first = {path: path.read_bytes() for path in kept}
+    assert worktree.dirty(committed) == []
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    assert "1 recorded before, 0 trained" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in kept} == first
+
+
+def test_record_refuses_what_is_not_committed(committed, capsys):
+    source = committed / "notebooks/fedrdn/study.ipynb"
+    text = source.read_text()
+    (committed / "new.py").write_text("")
+    source.write_text(text.replace("rounds=ROUNDS", "rounds=3"))
+    assert cli.main(["run", "--record"]) == 1
+    error = capsys.readouterr().err
+    assert "?? new.py" in error and " M notebooks/fedrdn/study.ipynb" in error
+    assert not (committed / "results").exists()
+
+
+def test_changed_or_deleted_record_is_refused(committed):
+    record = committed / "results/a/b.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
+    assert worktree.dirty(committed) == []
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "record")
+    record.write_text("{ }")
+    assert worktree.dirty(committed) == [" M results/a/b.json"]
+    record.unlink()
+    assert worktree.dirty(committed) == [" D results/a/b.json"]

@@ -1,0 +1,100 @@
+"""Federations: what they refuse, what they note, and what their fingerprint depends on."""
+
+import pytest
+import torch
+
+from fednb.errors import DataError
+from fednb.federation import Federation, Site, Split
+
+
+def split(count=3, shape=(3, 4, 5), targets=None, seed=0) -> Split:
+    images = torch.randint(0, 256, (count, *shape), generator=torch.Generator().manual_seed(seed))
+    targets = torch.arange(count) % 2 if targets is None else torch.tensor(targets, dtype=torch.int64)
+    return Split(images.to(torch.uint8), targets)
+
+
+def site(name="a", **splits) -> Site:
+    return Site(name, *(splits.get(part, split()) for part in ("train", "validation", "test")))
+
+
+def federation(*sites, classes=("cat", "dog"), notes=()) -> Federation:
+    return Federation("toy", sites or (site("a"), site("b")), classes, notes)
+
+
+@pytest.mark.parametrize(
+    ("images", "targets", "message"),
+    [
+        (torch.zeros(2, 3, 4, 4), torch.zeros(2, dtype=torch.int64), "images are torch.float32"),
+        (torch.zeros(3, 4, 4, dtype=torch.uint8), torch.zeros(3, dtype=torch.int64), r"\[3, 4, 4\]"),
+        (torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.zeros(2), "targets are torch.float32"),
+        (torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.zeros(3, dtype=torch.int64), "for 2 images"),
+    ],
+)
+def test_tensors_of_another_kind_are_refused(images, targets, message):
+    with pytest.raises(DataError, match=message):
+        Split(images, targets)
+
+
+@pytest.mark.parametrize(
+    ("sites", "message"),
+    [
+        ([], "has no sites"),
+        ([site("a"), site("a")], "two sites of one name: a, a"),
+        ([site("a"), site("b", train=split(0))], "site b of toy has no training images"),
+        ([site("a"), site("b", test=split(shape=(3, 4, 6)))], r"images of b / test are \[3, 4, 6\], those of a"),
+        ([site("a", validation=split(targets=[0, 1, 2]))], "labels of a / validation run from 0 to 2; expected 0..1"),
+        ([site("a", test=split(targets=[0, -1, 0]))], "labels of a / test run from -1 to 0"),
+    ],
+)
+def test_wrong_sites_are_refused(sites, message):
+    with pytest.raises(DataError, match=message):
+        Federation("toy", sites, ("cat", "dog"))
+
+
+def test_a_class_that_a_site_lacks_becomes_a_note():
+    lacking = site("b", train=split(targets=[1, 1, 1]))
+    assert federation(site("a"), lacking, notes=("first",)).notes == ("first", "b has no training image of cat.")
+    assert federation().notes == ()
+    assert federation(site("a"), lacking).to("cpu").notes == ("b has no training image of cat.",)
+
+
+def test_no_held_out_images_are_allowed():
+    assert len(federation(site("a", validation=split(0), test=split(0))).site("a").test) == 0
+
+
+def test_counts_shape_and_sites():
+    made = federation(site("a"), site("b", test=split(7)))
+    assert made.image_shape == (3, 4, 5)
+    assert made.counts().to_dict("index") == {
+        "a": {"train": 3, "validation": 3, "test": 3},
+        "b": {"train": 3, "validation": 3, "test": 7},
+    }
+    assert made.site("b").name == "b"
+    with pytest.raises(DataError, match='no site "amazone"; did you mean "amazon"'):
+        federation(site("amazon"), site("dslr")).site("amazone")
+
+
+def test_select_takes_positions_in_their_order():
+    whole = split(5)
+    chosen = whole.select([4, 0, 4])
+    assert len(chosen) == 3
+    assert torch.equal(chosen.images, whole.images[[4, 0, 4]]) and chosen.targets.tolist() == [0, 0, 0]
+
+
+def test_the_fingerprint_is_of_pixels_labels_names_and_their_order():
+    made = federation()
+    assert made.fingerprint == federation().fingerprint and len(made.fingerprint) == 16
+    image = split()
+    image.images[0, 0, 0, 0] += 1
+    others = [
+        federation(site("a"), site("b", test=image)),
+        federation(site("a"), site("b", test=split(targets=[1, 1, 0]))),
+        federation(site("a"), site("c")),
+        federation(site("b"), site("a")),
+        federation(classes=("dog", "cat")),
+        federation(site("a"), site("b", train=split(4))),
+    ]
+    assert len({made.fingerprint, *(other.fingerprint for other in others)}) == 7
+    assert made.to("cpu").fingerprint == made.fingerprint
+    noncontiguous = Split(image.images.contiguous(memory_format=torch.channels_last), image.targets)
+    assert federation(site("a"), site("b", test=noncontiguous)).fingerprint == others[0].fingerprint

@@ -1,0 +1,222 @@
+"""FedMix: its loss against formulas written out here, its averages, and what they cost to send."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from methods import TINY, federation, same, train
+from torch import nn
+from torch.func import functional_call
+
+from fednb.augment.fedmix import FedMix
+from fednb.federation import Split
+from fednb.loop import FederatedRun
+from fednb.randomness import generator
+from fednb.recipe import Recipe
+
+
+def prepared(**options) -> FederatedRun:
+    recipe = Recipe(**TINY | {"augmentations": [{"name": "fedmix", **options}], "flow": (), "precision": "fp64"})
+    run = FederatedRun(recipe, federation())
+    run.prepare()
+    return run
+
+
+class Smooth(nn.Module):
+    """A small network without batch normalisation, whose derivatives can be written by hand: W tanh(V x)."""
+
+    def __init__(self):
+        super().__init__()
+        draws = generator("smooth")
+        self.hidden = nn.Parameter(torch.randn(192, 6, generator=draws, dtype=torch.float64) / 5)
+        self.last = nn.Parameter(torch.randn(6, 3, generator=draws, dtype=torch.float64))
+
+    def features(self, images):
+        return (images.flatten(1) @ self.hidden).tanh()
+
+    def head(self, features):
+        return features @ self.last
+
+    def forward(self, images):
+        return self.head(self.features(images))
+
+
+def fedmix_client(ratio: float):
+    """A client with a smooth network, and one batch with its drawn average."""
+    run = prepared(ratio=ratio)
+    client = run.clients["clinic"]
+    client.model = Smooth()
+    batch = client.batch(client.site.train, torch.arange(5), training=True)
+    method = client.methods[-1]
+    drawn, known = batch.aside["fedmix"], client.state(method)
+    return client, method, batch, known["images"][drawn].double(), known["labels"][drawn].double()
+
+
+def by_hand(model: Smooth, images, targets, x_g, y_g, ratio) -> float:
+    """The three terms in numpy, with the derivative of cross entropy for the input written out:
+    (p - y) W' diag(1 - tanh^2) V' for each image, and the mean over images.
+    """
+    v, w = (parameter.detach().numpy() for parameter in (model.hidden, model.last))
+    x = (1 - ratio) * images.reshape(len(images), -1)
+    h = np.tanh(x @ v)
+    scores = h @ w
+    logs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    y = np.eye(3)[targets]
+    own = -(y * logs).sum(1)
+    other = -(y_g * logs).sum(1)
+    slope = ((np.exp(logs) - y) @ w.T * (1 - h**2)) @ v.T
+    first = slope @ x_g.reshape(-1)
+    return float(np.mean((1 - ratio) * own + ratio * other + ratio * (1 - ratio) * first))
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.5])
+def test_the_loss_is_the_formula(ratio):
+    client, method, batch, x_g, y_g = fedmix_client(ratio)
+    loss = method.criterion(client, batch).detach()
+    wanted = by_hand(client.model, batch.images.numpy(), batch.targets.numpy(), x_g.numpy(), y_g.numpy(), ratio)
+    assert float(loss) == pytest.approx(wanted, rel=1e-12)
+    assert batch.logits.shape == (5, 3)  # for terms that other methods add
+
+
+def test_its_gradient_is_that_of_the_formula():
+    """Central differences of the formula in numpy, in random directions of the weights."""
+    client, method, batch, x_g, y_g = fedmix_client(0.3)
+    method.criterion(client, batch).backward()
+    inputs = (batch.images.numpy(), batch.targets.numpy(), x_g.numpy(), y_g.numpy(), 0.3)
+    for parameter in client.model.parameters():
+        for seed in range(3):
+            direction = torch.randn(parameter.shape, generator=generator(seed), dtype=torch.float64)
+            values = []
+            for step in (1e-5, -1e-5):
+                with torch.no_grad():
+                    parameter += step * direction
+                    values.append(by_hand(client.model, *inputs))
+                    parameter -= step * direction
+            numeric = (values[0] - values[1]) / 2e-5
+            assert float((parameter.grad * direction).sum()) == pytest.approx(numeric, rel=1e-6, abs=1e-9)
+
+
+@torch.no_grad()
+def mixup(model, images, targets, x_g, y_g, ratio) -> float:
+    """What FedMix approximates: the loss of the mixed image, with the mixed label."""
+    mixed = (1 - ratio) * images + ratio * x_g
+    labels = (1 - ratio) * torch.nn.functional.one_hot(targets, 3).double() + ratio * y_g
+    return float(torch.nn.functional.cross_entropy(model(mixed), labels))
+
+
+def test_it_agrees_with_mixup_to_first_order():
+    """Halving the ratio divides the difference by four; without the third term it would be halved only."""
+    differences = []
+    for ratio in (0.02, 0.01, 0.005):
+        client, method, batch, x_g, y_g = fedmix_client(ratio)
+        ours = float(method.criterion(client, batch).detach())
+        differences.append(ours - mixup(client.model, batch.images, batch.targets, x_g, y_g, ratio))
+    assert differences[0] / differences[1] == pytest.approx(4, rel=0.1)
+    assert differences[1] / differences[2] == pytest.approx(4, rel=0.05)
+
+
+def test_with_batch_normalisation_the_third_term_is_along_the_whole_batch():
+    """The images of a batch share statistics: the slope is that of the batch's loss as all of them move."""
+    run = prepared(ratio=0.2)
+    client = run.clients["clinic"]
+    method, model = client.methods[-1], client.model.train()
+    batch = client.batch(client.site.train, torch.arange(6), training=True)
+    known, drawn = client.state(method), batch.aside["fedmix"]
+    x_g, y_g = known["images"][drawn].double(), known["labels"][drawn].double()
+    start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+    def scores(images):
+        return functional_call(model, {n: t.clone() for n, t in start.items()}, (images,))
+
+    def own(step):
+        return 0.8 * float(torch.nn.functional.cross_entropy(scores(0.8 * batch.images + step * x_g), batch.targets))
+
+    with torch.no_grad():
+        other = float(torch.nn.functional.cross_entropy(scores(0.8 * batch.images), y_g.expand(6, -1)))
+        wanted = own(0) + 0.2 * other + 0.2 * (own(1e-6) - own(-1e-6)) / 2e-6
+    assert float(method.criterion(client, batch).detach()) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_ratio_zero_is_plain_training():
+    plain, mixed = train({}), train({"augmentations": [{"name": "fedmix", "ratio": 0.0}]})
+    assert same(plain.weights, mixed.weights)
+
+
+def test_at_test_time_images_are_not_shrunk():
+    client = prepared(ratio=0.4).clients["clinic"]
+    batch = client.batch(client.site.test, torch.arange(6), training=False)
+    assert torch.equal(batch.images, client.site.test.images.double() / 255) and not batch.aside
+
+
+def offer(client, method) -> tuple[np.ndarray, np.ndarray]:
+    client._generators.clear()
+    told = method.prepare_offer(client)
+    return told["images"].numpy(), told["labels"].numpy()
+
+
+def test_averages_are_of_five_images_each_used_once():
+    client = prepared().clients["clinic"]  # 12 images: 5, 5 and 2
+    images, labels = offer(client, FedMix(mean_batch=5))
+    pixels = client.site.train.images.numpy() / 255
+    order = torch.randperm(12, generator=generator(0, 0, "clinic", "fedmix averages")).numpy()
+    for number, members in enumerate((order[:5], order[5:10], order[10:])):
+        np.testing.assert_allclose(images[number], pixels[members].mean(0), rtol=1e-5)
+        one_hot = np.eye(3)[client.site.train.targets.numpy()[members]]
+        np.testing.assert_allclose(labels[number], one_hot.mean(0), rtol=1e-6)
+    assert len(images) == len(labels) == 3
+
+
+@pytest.mark.parametrize(("mean_batch", "sizes"), [(11, [12]), (4, [4, 4, 4]), (7, [7, 5]), (1, [1] * 12)])
+def test_a_last_single_image_joins_the_average_before(mean_batch, sizes):
+    client = prepared().clients["clinic"]
+    images, labels = offer(client, FedMix(mean_batch=mean_batch))
+    assert len(images) == len(sizes)
+    counts = np.array(sizes)[:, None] * labels  # whole numbers of images of each class
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-5)
+    np.testing.assert_allclose(counts.sum(0), torch.bincount(client.site.train.targets), atol=1e-4)
+
+
+def test_every_client_draws_among_the_averages_of_all():
+    run = prepared()
+    client = run.clients["tower"]
+    known = client.state(client.methods[-1])
+    groups = {name: math.ceil(size / 5) for name, size in (("clinic", 12), ("harbour", 7), ("tower", 5))}
+    assert len(known["images"]) == sum(groups.values()) == 6
+    drawn = {client.batch(client.site.train, torch.arange(2), training=True).aside["fedmix"] for _ in range(60)}
+    assert drawn == set(range(6))
+    pointers = {c.state(c.methods[-1])["images"].data_ptr() for c in run.clients.values()}
+    assert len(pointers) == 1  # one process keeps them once, however many clients it has
+
+
+@pytest.mark.parametrize(("clients", "images", "mebibytes"), [(4, 62, 156), (6, 105, 567)])
+def test_averages_cost_what_the_paper_prints(clients, images, mebibytes):
+    """FedRDN, Sec. 4.3: every client receives the averages of all, 3 x 256 x 256 in float32. One image is expanded,
+    so that nothing large is allocated for the images themselves; the averages of one client are.
+    """
+    one = torch.zeros(1, 1, 1, 1, dtype=torch.uint8)
+    targets = torch.zeros(images, dtype=torch.int64)
+    client = SimpleNamespace(
+        site=SimpleNamespace(train=Split(one.expand(images, 3, 256, 256), targets)),
+        classes=10,
+        device=torch.device("cpu"),
+        generator=lambda purpose: generator(purpose),
+    )
+    sent = FedMix().prepare_offer(client)["images"]
+    assert sent.dtype == torch.float32
+    assert clients * clients * sent.nbytes / 2**20 == mebibytes
+
+
+def test_the_run_counts_averages_and_labels_once():
+    run = prepared()
+    averages, numbers = 6, 3 * 8 * 8 + 3
+    assert run.prepared["up"]["fedmix"] == averages * numbers * 4
+    assert run.prepared["down"]["fedmix"] == 3 * averages * numbers * 4
+    assert "fedmix" not in run.advance()["up"]
+
+
+def test_a_batch_is_drawn_for_once_however_often_its_loss_is_computed():
+    """FedSAM computes it twice, and both must be of one mixture."""
+    client, method, batch, *_ = fedmix_client(0.3)
+    assert torch.equal(method.criterion(client, batch), method.criterion(client, batch))

@@ -1,0 +1,182 @@
+"""FedRDN and FedRDN-V against Eq. 4 to 8, computed independently in float64."""
+
+import numpy as np
+import pytest
+import torch
+from methods import TINY, federation
+
+from fednb import flow
+from fednb.errors import DataError
+from fednb.federation import Federation, Site, Split
+from fednb.loop import FederatedRun
+from fednb.randomness import generator
+from fednb.recipe import Recipe
+
+PAPER = "fedrdn"
+RELEASED = {"name": "fedrdn", "variant": "released"}
+
+
+def prepared(augmentation, data=None, flow=(), **settings):
+    """A run after the exchange before round 1, without the basic flow: its clients by name."""
+    recipe = Recipe(**TINY | {"augmentations": [augmentation], "flow": flow, "precision": "fp64"} | settings)
+    run = FederatedRun(recipe, data or federation())
+    run.prepare()
+    return run.clients
+
+
+def state(client) -> dict[str, np.ndarray]:
+    return {name: tensor.double().numpy() for name, tensor in client.state(client.methods[-1]).items()}
+
+
+def pixels(split) -> np.ndarray:
+    return split.images.numpy().astype(np.float64) / 255
+
+
+def statistics(images: np.ndarray, ddof: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. 5 for every image, then the mean over images in the place of Eq. 4's sum."""
+    flat = images.reshape(*images.shape[:2], -1)
+    means = flat.sum(2) / flat.shape[2]
+    deviations = np.sqrt(((flat - means[..., None]) ** 2).sum(2) / (flat.shape[2] - ddof))
+    return means.mean(0), deviations.mean(0)
+
+
+def test_every_client_knows_all_pairs_of_eq_4_and_5():
+    data = federation()
+    wanted = [statistics(pixels(site.train)) for site in data.sites]
+    for client, (mean, std) in zip(prepared(PAPER).values(), wanted, strict=True):
+        known = state(client)
+        np.testing.assert_allclose(known["mean"], [pair[0] for pair in wanted], rtol=1e-6)
+        np.testing.assert_allclose(known["std"], [pair[1] for pair in wanted], rtol=1e-6)
+        np.testing.assert_allclose(known["own_mean"], [mean], rtol=1e-6)
+        np.testing.assert_allclose(known["own_std"], [std], rtol=1e-6)
+
+
+def test_sigma_is_the_mean_of_the_images_sigmas_not_that_of_all_pixels():
+    """Two images, constant but for one pixel pair each: sigma_i is 0.1 and 0.3, of all pixels it is larger."""
+    images = torch.zeros(2, 3, 1, 2, dtype=torch.uint8)
+    images[0, :, 0, 0], images[0, :, 0, 1], images[1, :, 0, 0], images[1, :, 0, 1] = 0, 51, 102, 255
+    images = images.expand(2, 3, 8, 2).repeat(1, 1, 1, 4).contiguous()
+    part = Split(images, torch.tensor([0, 1]))
+    (client,) = prepared(PAPER, Federation("two", [Site("a", part, part, part)], ["x", "y"])).values()
+    assert state(client)["own_std"] == pytest.approx((0.1 + 0.3) / 2)  # half of 51 / 255 and of 153 / 255
+    assert state(client)["own_mean"] == pytest.approx((0.1 + 0.7) / 2)
+    assert pixels(part)[:, 0].std() > 0.35
+
+
+def test_released_statistics_are_sample_deviations_of_augmented_images():
+    still = prepared(RELEASED)
+    for client in still.values():
+        mean, std = statistics(pixels(client.site.train), ddof=1)
+        np.testing.assert_allclose(state(client)["own_mean"][0], mean, rtol=1e-6)
+        np.testing.assert_allclose(state(client)["own_std"][0], std, rtol=1e-6)
+    for client in prepared(RELEASED, flow=("rotation",)).values():
+        draws = generator(0, 0, client.name, "fedrdn statistics")
+        turned = flow.rotation(client.site.train.images.float() / 255, draws).numpy().astype(np.float64)
+        mean, std = statistics(turned, ddof=1)
+        np.testing.assert_allclose(state(client)["own_mean"][0], mean, rtol=1e-5)
+        np.testing.assert_allclose(state(client)["own_std"][0], std, rtol=1e-5)
+        assert (mean < state(still[client.name])["own_mean"]).all()  # black corners
+    for client in prepared(PAPER, flow=("rotation",)).values():
+        assert state(client)["own_mean"][0] == pytest.approx(statistics(pixels(client.site.train))[0])
+
+
+def candidates(client, indices) -> np.ndarray:
+    """[mean of client, sigma of client, image, ...]: all results that Eq. 6 could have, unpaired ones included."""
+    known, images = state(client), pixels(client.site.train.select(indices))
+    mean, std = known["mean"][:, None, None, :, None, None], known["std"][None, :, None, :, None, None]
+    return (images - mean) / std
+
+
+def drawn(client, indices) -> tuple[list[int], list[int]]:
+    """Whose mean and whose sigma each image of one training batch was normalised with."""
+    indices = torch.as_tensor(indices)
+    batch = client.batch(client.site.train, indices, training=True)
+    off = np.abs(candidates(client, indices) - batch.images.numpy()).max((3, 4, 5))
+    assert (np.sort(off.reshape(-1, len(indices)), axis=0)[0] < 1e-12).all()
+    assert (np.sort(off.reshape(-1, len(indices)), axis=0)[1] > 1e-3).all()  # only one fits
+    best = off.reshape(-1, len(indices)).argmin(0)
+    means, sigmas = np.unravel_index(best, off.shape[:2])
+    return means.tolist(), sigmas.tolist()
+
+
+def test_paper_draws_one_pair_for_each_image_each_time():
+    client = next(iter(prepared(PAPER).values()))
+    seen = []
+    for _ in range(20):
+        means, sigmas = drawn(client, range(12))
+        assert means == sigmas
+        seen.append(tuple(means))
+    assert len(set(seen)) == 20 and all(len(set(draws)) > 1 for draws in seen)
+    counts = np.bincount(np.concatenate(seen), minlength=3)
+    assert counts.sum() == 240 and (abs(counts - 80) < 30).all()  # uniform: 4 standard deviations
+
+
+def test_released_draws_once_for_the_batch_and_mean_and_sigma_apart():
+    client = next(iter(prepared(RELEASED).values()))
+    seen = set()
+    for _ in range(60):
+        means, sigmas = drawn(client, range(4))
+        assert len(set(means)) == len(set(sigmas)) == 1
+        seen.add((means[0], sigmas[0]))
+    assert seen == {(a, b) for a in range(3) for b in range(3)}
+
+
+def test_the_smallest_case_where_paper_and_released_part():
+    """Two clients, one batch of one image, drawn often: 2 results as printed, 4 as released."""
+    data = federation((("clinic", 12), ("harbour", 7)))
+    found = {}
+    for name, augmentation in (("paper", PAPER), ("released", RELEASED)):
+        client = prepared(augmentation, data)["clinic"]
+        batches = (client.batch(client.site.train, torch.tensor([0]), training=True) for _ in range(40))
+        found[name] = len({batch.images.numpy().tobytes() for batch in batches})
+    assert found == {"paper": 2, "released": 4}
+
+
+@pytest.mark.parametrize("augmentation", [PAPER, RELEASED])
+def test_at_test_time_every_image_gets_its_own_clients_pair(augmentation):
+    for client in prepared(augmentation, flow=("flip", "rotation")).values():
+        known = state(client)
+        mean, std = known["own_mean"][0][:, None, None], known["own_std"][0][:, None, None]
+        batch = client.batch(client.site.test, torch.arange(6), training=False)
+        np.testing.assert_allclose(batch.images, (pixels(client.site.test) - mean) / std, atol=1e-12)
+
+
+def test_black_corners_are_normalised_with_the_image():
+    """Normalisation is the last operation of the flow: what rotation leaves black becomes -mean / sigma."""
+    client = prepared(PAPER, flow=("rotation",))["clinic"]
+    known = state(client)
+    batch = client.batch(client.site.train, torch.arange(12), training=True).images.numpy()
+    corner = batch[:, :, 0, 0]
+    black = -known["mean"] / known["std"]
+    assert (np.abs(corner[:, None] - black[None]).max(2).min(1) < 1e-12).any()
+
+
+@pytest.mark.parametrize("augmentation", [PAPER, RELEASED, "fedrdn_v"])
+def test_a_constant_channel_is_an_error_that_names_it(augmentation):
+    data = federation()
+    images = data.sites[1].train.images.clone()
+    images[:, 2] = torch.arange(len(images), dtype=torch.uint8)[:, None, None]  # constant in each image
+    dull = Site("harbour", Split(images, data.sites[1].train.targets), *[data.sites[1].test] * 2)
+    with pytest.raises(DataError, match="channel 2 is constant in every training image of harbour"):
+        prepared(augmentation, Federation("toy", [data.sites[0], dull], data.classes))
+
+
+def test_fedrdn_v_uses_the_mean_over_clients_always():
+    data = federation()
+    pairs = [statistics(pixels(site.train)) for site in data.sites]
+    mean, std = (np.mean([pair[n] for pair in pairs], axis=0)[:, None, None] for n in (0, 1))  # Eq. 8 over K
+    for client in prepared("fedrdn_v").values():
+        for split, training in ((client.site.train, True), (client.site.test, False)):
+            batch = client.batch(split, torch.arange(5), training=training)
+            np.testing.assert_allclose(batch.images, (pixels(split)[:5] - mean) / std, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("augmentation", [PAPER, RELEASED, "fedrdn_v"])
+def test_two_times_channels_floats_go_up_once(augmentation):
+    recipe = Recipe(**TINY | {"augmentations": [augmentation]})
+    run = FederatedRun(recipe, federation())
+    exchanged = run.prepare()
+    name = recipe.augmentation_name
+    assert exchanged["up"][name] == 3 * 2 * 3 * 4  # clients x pair x channels x bytes
+    assert exchanged["down"][name] == 3 * 2 * 3 * 4 * (1 if name == "fedrdn_v" else 3)
+    assert name not in run.advance()["up"]

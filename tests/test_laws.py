@@ -1,0 +1,167 @@
+"""What must hold for every method: the rows of ``methods.py`` under one set of laws."""
+
+import math
+
+import pytest
+import torch
+from methods import CASES, ROWS, SIZES, federation, label, reloaded, same, train, trained
+
+from fednb.catalogue import names
+from fednb.federation import Federation
+from fednb.method import Method, overrides
+
+ROW_IDS = [row.name for row in ROWS]
+each_case = pytest.mark.parametrize("case", CASES, ids=label)
+
+
+def test_every_method_has_a_row():
+    found = [(room, name) for room in ("algorithms", "augment") for name in names(room)]
+    assert sorted((row.room, row.name) for row in ROWS) == found
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.neutral], ids=lambda row: row.name)
+def test_the_neutral_setting_is_the_simpler_method(row):
+    data = federation(tuple(row.sizes.items()))
+    simpler = row.simpler(data) if callable(row.simpler) else row.simpler
+    neutral, plain = train(row.neutral, data), train(simpler, data)
+    for one, other in zip(neutral.rounds, plain.rounds, strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], rel=0 if row.exact else 1e-3, abs=0)
+        assert not row.exact or (one["validation"], one["test"]) == (other["validation"], other["test"])
+    if row.exact:
+        assert same(neutral.weights, plain.weights)
+    else:
+        torch.testing.assert_close(neutral.weights, plain.weights, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.neutral], ids=lambda row: row.name)
+def test_away_from_the_neutral_setting_it_is_another_method(row):
+    plain = trained({"algorithm": {"name": "fedavg"}})
+    for case in row.cases():
+        assert trained(case).rounds[-1]["loss"] != plain.rounds[-1]["loss"]
+
+
+@each_case
+def test_the_same_seed_is_the_same_run_and_another_seed_another(case):
+    first, again = trained(case), train(case)
+    assert first.rounds == again.rounds
+    assert same(first.run.state(), again.run.state())
+    assert train(case | {"seed": 1}, rounds=1).rounds[0]["loss"] != first.rounds[0]["loss"]
+
+
+@each_case
+def test_the_order_of_the_sites_does_not_matter(case):
+    data = federation()
+    turned = train(case | {"precision": "fp64"}, Federation(data.name, data.sites[::-1], data.classes))
+    first = trained(case, "fp64")
+    for one, other in zip(first.rounds, turned.rounds, strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], rel=1e-9)
+        assert one["test"] == other["test"][::-1]
+    states = first.run.state(), turned.run.state()
+    torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=1e-9, atol=1e-12)
+    for name in SIZES:
+        kept = [state["clients"][name].get("kept", {}) for state in states]
+        torch.testing.assert_close(*kept, rtol=1e-9, atol=1e-12)
+
+
+@each_case
+def test_killed_and_resumed_it_ends_equal(case):
+    killed, resumed = train(case, rounds=1), train(case, rounds=0)
+    resumed.run.load_state(reloaded(killed.run.state()))
+    rounds = killed.rounds + [resumed.run.advance() for _ in range(2)]
+    assert rounds == trained(case).rounds
+    assert same(resumed.run.state(), trained(case).run.state())
+
+
+@each_case
+def test_a_state_survives_saving_and_loading(case):
+    state = trained(case).run.state()
+    assert same(reloaded(state), state)
+
+
+@each_case
+def test_what_a_method_keeps_is_never_sent(case, monkeypatch):
+    sent = _messages(case, monkeypatch)
+    run = trained(case).run
+    known = {"model", "images", *(method.name for method in run.server.methods)}
+    keeps = set().union(*(method.keeps(run.model) for method in run.server.methods))
+    assert keeps == next(iter(run.clients.values())).keeps
+    for message in sent:
+        assert {name.partition("/")[0] for name in message} <= known
+        assert not {name.removeprefix("model/") for name in message} & keeps
+    model = {name for message in sent for name in message if name.startswith("model/")}
+    assert {name.removeprefix("model/") for name in model} == set(run.model.state_dict()) - keeps
+    if keeps:
+        kept = [run.clients[name].memory["kept"][key] for name in SIZES for key in keeps]
+        assert not any(_found(value, message) for value in kept if value.numel() > 1 for message in sent)
+
+
+@each_case
+def test_no_image_leaves_its_client(case, monkeypatch):
+    images = [image for site in federation().sites for image in site.train.images.float() / 255]
+    for message in _messages(case, monkeypatch):
+        for value in message.values():
+            rows = value.reshape(-1, 3, 8, 8) if value.shape[1:] == (3, 8, 8) else []
+            assert not any(torch.equal(row.float(), image) for row in rows for image in images)
+
+
+@each_case
+def test_no_held_out_image_reaches_training(case):
+    other = train(case, federation(held_out=1))
+    first = trained(case)
+    assert [r["loss"] for r in other.rounds] == [r["loss"] for r in first.rounds]
+    assert same(other.run.state(), first.run.state())
+    assert other.rounds[-1]["up"] == first.rounds[-1]["up"]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("augment", [c for c in CASES if "augmentations" in c], ids=label)
+@pytest.mark.parametrize("algorithm", [c for c in CASES if "algorithm" in c], ids=label)
+def test_every_augmentation_works_with_every_algorithm(algorithm, augment, precision):
+    trained = train(algorithm | augment | {"precision": precision, "rounds": 1})
+    assert all(math.isfinite(loss) for loss in trained.rounds[0]["loss"].values())
+    assert all(value.isfinite().all() for value in trained.weights.values())
+    assert {value.dtype for value in trained.run.model.parameters()} == {torch.float32}
+
+
+@each_case
+def test_the_loss_falls_where_there_is_something_to_learn(case):
+    rounds = train(case | {"flow": (), "rounds": 6, "local_epochs": 4, "momentum": 0.0}).rounds
+    first = rounds[1] if label(case).startswith("fedproto") else rounds[0]  # its term begins in round 2
+    assert sum(rounds[-1]["loss"].values()) < 0.8 * sum(first["loss"].values())
+    assert max(sum(values["test"]) for values in rounds) > 6  # of 18; one class for all gives 6
+
+
+@each_case
+def test_a_method_has_no_state_of_its_own(case):
+    for method in trained(case).run.server.methods:
+        assert isinstance(method, Method)
+        assert set(vars(method)) <= set(type(method).__dataclass_fields__ if vars(method) else ())
+        assert any(overrides(method, door) for door in dir(Method) if not door.startswith("_")) or (
+            method.name == "fedavg"
+        )
+
+
+def _messages(case: dict, monkeypatch) -> list[dict]:
+    """Copies of all messages of a run."""
+    sent = []
+
+    def spy(kind, name):
+        original = getattr(kind, name)
+
+        def keep(self, *arguments):
+            message = original(self, *arguments)
+            sent.append({key: value.clone() for key, value in message.items()})
+            return message
+
+        monkeypatch.setattr(kind, name, keep)
+
+    for name in ("offer", "reply"):
+        spy(type(next(iter(trained(case).run.clients.values()))), name)
+    for name in ("prepare", "send"):
+        spy(type(trained(case).run.server), name)
+    train(case)
+    return sent
+
+
+def _found(value: torch.Tensor, message: dict) -> bool:
+    return any(value.shape == other.shape and torch.equal(value, other) for other in message.values())

@@ -1,0 +1,319 @@
+"""Server, client and one federated run."""
+
+import gc
+import math
+
+import pytest
+import torch
+from methods import ONE, SIZES, TINY, Trained, federation, reloaded, same, train
+
+from fednb.augment.fedrdn import FedRDN
+from fednb.client import Client
+from fednb.errors import DataError, RecipeError, RunError
+from fednb.federation import Federation, Site
+from fednb.loop import FederatedRun
+from fednb.method import Method, byte_counts, entries, owners, part
+from fednb.recipe import Recipe
+from fednb.server import Server, round_half_up
+
+
+def replies_of(settings: dict, monkeypatch) -> tuple[Trained, dict[str, dict]]:
+    """One round, and a copy of the weights that each client sent."""
+    sent = {}
+    receive = Server.receive
+
+    def keep(self, client, reply):
+        sent[client] = {name: value.clone() for name, value in part(reply, "model").items()}
+        receive(self, client, reply)
+
+    monkeypatch.setattr(Server, "receive", keep)
+    return train(settings, rounds=1), sent
+
+
+@pytest.mark.parametrize("weights", ["size", "equal"])
+def test_the_new_weights_are_the_weighted_mean(weights, monkeypatch):
+    trained, sent = replies_of({"weights": weights, "precision": "fp64"}, monkeypatch)
+    sizes = SIZES if weights == "size" else dict.fromkeys(SIZES, 1)
+    p = {name: size / sum(sizes.values()) for name, size in sizes.items()}
+    for name, value in trained.run.server.model.items():
+        expected = sum(p[client] * sent[client][name] for client in p)
+        if not value.is_floating_point():  # batches seen: 3, 2 and 1; mean 2.29 by size, 2 equal
+            assert int(value) == {"size": 2, "equal": 2}[weights]
+            continue
+        torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_the_counter_of_batches_is_rounded_not_cut():
+    """Clients of 12 and 3 images see 3 batches and 1: (12 * 3 + 3 * 1) / 15 = 2.6, which is 3."""
+    run = train({}, federation((("a", 12), ("b", 3))), rounds=1).run
+    assert int(run.server.model["stage1.1.num_batches_tracked"]) == 3
+
+
+def test_local_buffers_stay_with_their_client(monkeypatch):
+    trained, sent = replies_of({"buffers": "local"}, monkeypatch)
+    buffers = {name for name, _ in trained.run.model.named_buffers()}
+    assert buffers and not any(message.keys() & buffers for message in sent.values())
+    assert not trained.run.server.model.keys() & buffers
+    held = [client.memory["kept"] for client in trained.run.clients.values()]
+    assert all(kept.keys() == buffers for kept in held)
+    assert not torch.equal(held[0]["stage1.1.running_mean"], held[1]["stage1.1.running_mean"])
+    first, *_ = trained.run.clients.values()
+    first.receive(trained.run.server.send(first.name), 2)
+    assert all(torch.equal(trained.run.model.state_dict()[name], held[0][name]) for name in buffers)
+
+
+def test_a_share_of_the_clients_takes_part():
+    data = federation(tuple((f"site{i}", 4 + i) for i in range(5)))
+    trained = train({"participation": 0.5, "rounds": 6}, data)
+    drawn = [tuple(values["loss"]) for values in trained.rounds]
+    assert all(len(clients) == 3 for clients in drawn)  # 2.5 is rounded up
+    assert len(set(drawn)) > 1
+    assert set().union(*drawn) == set(trained.run.clients)
+    server = trained.run.server
+    sizes = {name: len(data.site(name).train) for name in drawn[-1]}
+    assert server.weights == {name: size / sum(sizes.values()) for name, size in sizes.items()}
+    assert server.share == sum(sizes.values()) / (4 + 5 + 6 + 7 + 8)
+    assert all(len(values["test"]) == 5 for values in trained.rounds)  # all are evaluated
+    assert round_half_up(2.5) == 3 and round_half_up(1.49) == 1
+
+
+def test_at_least_one_client_takes_part():
+    assert len(train({"participation": 0.01}, rounds=1).rounds[0]["loss"]) == 1
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_kept_optimiser_goes_on_where_it_was(optimiser):
+    settings = {"optimiser": optimiser, "learning_rate": 0.01, "momentum": 0.9}
+    kept, renewed = (train(settings | {"optimiser_state": state}) for state in ("kept", "renewed"))
+    assert kept.rounds[0] == renewed.rounds[0]
+    assert kept.rounds[1] != renewed.rounds[1]
+    entries = {"sgd": {"momentum_buffer"}, "adam": {"step", "exp_avg", "exp_avg_sq"}}[optimiser]
+    memory = kept.run.clients["clinic"].memory["optimiser"]
+    assert {name.rpartition("/")[2] for name in memory} == entries
+    assert {name.rpartition("/")[0] for name in memory} == set(kept.run.server.parameters)
+    assert "optimiser" not in renewed.run.clients["clinic"].memory
+
+    begun = train(settings | {"optimiser_state": "kept"}, rounds=1)
+    resumed = train(settings | {"optimiser_state": "kept"}, rounds=0).run
+    resumed.load_state(reloaded(begun.run.state()))
+    assert [resumed.advance(), resumed.advance()] == kept.rounds[1:]
+    assert same(resumed.state(), kept.run.state())
+
+
+def batches_of(settings: dict, size: int, monkeypatch) -> list[int]:
+    """Sizes of the training batches of one client in one round."""
+    seen, batch = [], Client.batch
+
+    def keep(self, split, indices, training):
+        if training:
+            seen.append(len(indices))
+        return batch(self, split, indices, training)
+
+    monkeypatch.setattr(Client, "batch", keep)
+    train(settings, federation((("only", size),)), rounds=1)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("size", "last_batch", "expected"),
+    [
+        (8, "keep", [4, 4]),
+        (11, "keep", [4, 4, 3]),
+        (11, "drop", [4, 4]),
+        (9, "keep", [4, 5]),  # a last batch of one image joins the one before
+        (9, "drop", [4, 4]),
+        (5, "keep", [5]),
+        (3, "drop", [3]),  # the only batch is kept
+    ],
+)
+def test_batches(size, last_batch, expected, monkeypatch):
+    assert batches_of({"last_batch": last_batch}, size, monkeypatch) == expected
+
+
+def test_every_image_is_seen_once_an_epoch(monkeypatch):
+    assert sum(batches_of({"local_epochs": 3}, 11, monkeypatch)) == 33
+
+
+@pytest.mark.parametrize(("size", "batch_size"), [(1, 4), (6, 1)])
+def test_a_batch_of_one_is_refused_under_batch_normalisation(size, batch_size):
+    with pytest.raises(DataError, match=r"client lonely .* batches of one image"):
+        train({"batch_size": batch_size}, federation((("lonely", size), ("other", 8))), rounds=0)
+
+
+def test_a_loss_that_is_not_a_number_names_round_client_and_recipe():
+    recipe = Recipe(**TINY | {"learning_rate": 1e30})
+    run = FederatedRun(recipe, federation())
+    with pytest.raises(RunError) as raised:
+        run.advance()
+        run.advance()
+    for word in ("client ", f"round {run.rounds + 1}", str(recipe), "learning rate"):
+        assert word in str(raised.value)
+
+
+def test_bytes_are_counted_by_name():
+    """digits_cnn with 2 channels and width 16 on 3 x 8 x 8 and 3 classes.
+
+    Parameters: convolutions 3*2*25+2 = 152, 2*2*25+2 = 102, 2*4*25+4 = 204; dense 16*16+16 = 272,
+    16*4+4 = 68; head 4*3+3 = 15; normalisations 2*(2+2+4+16+4) = 56. Sum 869, four bytes each.
+    Buffers: 56 running statistics of four bytes, 5 counters of eight.
+    """
+    assert 16 == 4 * 2 * 2  # 8 x 8 images are 2 x 2 after two pools, with 4 channels
+    parameters, statistics, counters = 4 * 869, 4 * 56, 8 * 5
+    model = parameters + statistics + counters
+    batch_normalisation = 4 * 56 + statistics + counters
+
+    def counted(settings):
+        trained = train(settings, rounds=1)
+        return trained.run.prepared, trained.rounds[0]["up"], trained.rounds[0]["down"]
+
+    offered = {"images": 3 * 8}  # each client tells how many images it has
+    assert counted({}) == ({"up": offered, "down": {}}, {"model": 3 * model}, {"model": 3 * model})
+    _, up, down = counted({"algorithm": "fedbn"})
+    assert up == down == {"model": 3 * (model - batch_normalisation)}
+    _, up, down = counted({"algorithm": "scaffold"})
+    assert up == down == {"model": 3 * model, "scaffold": 3 * parameters}
+    _, up, down = counted({"algorithm": "fednova"})
+    assert (up, down) == ({"model": 3 * model, "fednova": 3 * 8}, {"model": 3 * model})
+    _, up, down = counted({"algorithm": "fedproto"})
+    assert (up, down) == ({"fedproto": 3 * 4 * (3 * 4 + 3)}, {})  # 3 classes, 4 features; nothing to send yet
+    prepared, up, down = counted({"augmentations": ("fedrdn",)})
+    pair = 2 * 3 * 4  # mean and deviation of three channels; the server sends all three pairs to all three
+    assert prepared == {"up": offered | {"fedrdn": 3 * pair}, "down": {"fedrdn": 9 * pair}}
+    assert up == down == {"model": 3 * model}
+    prepared, _, _ = counted({"augmentations": ({"name": "fedmix", "mean_batch": 4},)})
+    averages = (3 + 2 + 1) * 4 * (3 * 8 * 8 + 3)  # of 12, 7 and 5 images: 3, 2 and 1 (the fifth joins)
+    assert prepared == {"up": offered | {"fedmix": averages}, "down": {"fedmix": 3 * averages}}
+
+
+def test_messages_have_names_in_front():
+    message = entries("scaffold", {"head.bias": torch.zeros(3), "a/b": torch.zeros(2, dtype=torch.float64)})
+    assert list(message) == ["scaffold/head.bias", "scaffold/a/b"]
+    assert part(message, "scaffold").keys() == {"head.bias", "a/b"}
+    assert part(message, "scaf") == {}
+    assert byte_counts(message | {"images": torch.tensor(3)}) == {"scaffold": 12 + 16, "images": 8}
+
+
+def test_cross_site_is_each_local_model_of_the_last_round_on_every_site():
+    """A federation of one site ends its first round with that site's local model."""
+    rounds = train({"rounds": 1, "local_epochs": 4, "evaluation": ("cross_site",)}).rounds
+    found, sites = rounds[-1]["cross_site"], federation().sites
+    assert list(found) == list(SIZES)
+    for source in sites:
+        for target, right in zip(sites, found[source.name], strict=True):
+            mixed = Site(source.name, source.train, source.validation, target.test)
+            alone = Federation("alone", (mixed,), ("red", "green", "blue"))
+            assert train({"local_epochs": 4}, alone, rounds=1).rounds[0]["test"] == [right]
+    plain = train({"rounds": 1, "local_epochs": 4}).rounds
+    assert plain == [{name: value for name, value in rounds[0].items() if name != "cross_site"}]
+    assert "cross_site" not in train({"evaluation": ("cross_site",)}, rounds=1).rounds[0]
+
+
+def test_cross_site_inputs_are_prepared_by_the_target(monkeypatch):
+    """A local model meets the images of another site as that site prepares them."""
+    prepared, inputs = set(), FedRDN.inputs
+
+    def keep(self, client, batch):
+        inputs(self, client, batch)
+        if not batch.training:
+            images = federation().site(client.name).test.images.float() / 255
+            own = client.state(self)
+            expected = (images - own["own_mean"][..., None, None]) / own["own_std"][..., None, None]
+            prepared.add((client.name, torch.equal(batch.images, expected)))
+
+    monkeypatch.setattr(FedRDN, "inputs", keep)
+    settings = {"rounds": 1, "augmentations": ("fedrdn",), "evaluation": ("cross_site",)}
+    FederatedRun(Recipe(**TINY | settings), federation()).train_round()
+    assert prepared == {(name, True) for name in SIZES}
+
+
+def test_features_are_of_all_test_images():
+    trained = train({"evaluation": ("features",)})
+    found = trained.run.features()
+    assert found["features"].shape == (18, 4)  # fewer than 50 axes: the network has 4 features
+    assert found["sites"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
+    assert found["labels"].tolist() == [0, 1, 2, 0, 1, 2] * 3
+
+
+def test_evaluation_counts_what_the_network_gets_right():
+    trained = train({"local_epochs": 4}, federation(tuple(ONE.items())))
+    run = trained.run
+    site = run.federation.sites[0]
+    run.model.eval()
+    for split in ("validation", "test"):
+        images, targets = getattr(site, split).images, getattr(site, split).targets
+        right = (run.model(images.float() / 255).argmax(1) == targets).sum()
+        assert trained.rounds[-1][split] == [int(right)]
+
+
+def test_a_site_without_held_out_images_is_evaluated_as_zero_of_zero():
+    site = federation().sites[0]
+    empty = site.test.select([])
+    data = Federation("toy", (Site(site.name, site.train, empty, site.test),), ("red", "green", "blue"))
+    assert train({}, data, rounds=1).rounds[0]["validation"] == [0]
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedprox"])
+def test_memory_does_not_grow_with_the_number_of_clients(algorithm, monkeypatch):
+    """When all replies are in, the server holds its weights, one running mean and its own state."""
+
+    def held(clients: int) -> int:
+        data = federation(tuple((f"site{i}", 6) for i in range(clients)))
+        before, most = _held(), 0
+        finish = Server.finish
+
+        def measure(self):
+            nonlocal most
+            most = max(most, _held() - before)
+            finish(self)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Server, "finish", measure)
+            train({"algorithm": algorithm}, data, rounds=2)
+        return most
+
+    few, many = held(3), held(9)
+    assert few >= 2 * 869
+    assert many - few < 869  # numbers of one model
+
+
+def _held() -> int:
+    """Numbers in all float tensors that are alive, each storage once."""
+    gc.collect()
+    alive = [t for t in gc.get_objects() if issubclass(type(t), torch.Tensor) and t.is_floating_point()]
+    return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() // 4 for t in alive}.values())
+
+
+def test_two_owners_of_one_door_are_refused():
+    class Ours(Method):
+        name = "ours"
+
+        def predict(self, client, batch): ...
+
+    class Theirs(Method):
+        name = "theirs"
+
+        def predict(self, client, batch): ...
+
+    with pytest.raises(RecipeError, match='ours and theirs cannot be combined: .* "predict"'):
+        owners([Ours(), Theirs()])
+    first, second = Method(), Ours()
+    assert owners([first, second]) == {
+        "criterion": first,
+        "step": first,
+        "aggregate_model": first,
+        "predict": second,
+    }
+
+
+def test_a_state_of_other_clients_is_refused():
+    state = train({}, rounds=1).run.state()
+    other = train({}, federation((("elsewhere", 8),)), rounds=0).run
+    with pytest.raises(RecipeError, match="clinic, harbour, tower; the run has elsewhere"):
+        other.load_state(state)
+
+
+def test_what_a_round_returns():
+    values = train({}, rounds=1).rounds[0]
+    assert list(values) == ["round", "loss", "up", "down", "validation", "test"]
+    assert values["round"] == 1 and list(values["loss"]) == list(SIZES)
+    assert all(math.isfinite(loss) for loss in values["loss"].values())

@@ -1,0 +1,140 @@
+"""Reading, planning and executing notebooks; and the traps that every committed one must avoid."""
+
+import json
+import re
+
+import papermill
+import pytest
+
+from fednb import notebooks
+from fednb.errors import NotebookError
+
+ALL = notebooks.found()
+each_notebook = pytest.mark.parametrize("book", ALL, ids=lambda book: book.name)
+
+
+def test_pattern_chooses_and_a_wrong_one_names_the_nearest(made):
+    made("fedrdn/table1", ["x = 1"])
+    made("together/start", ["x = 1"])
+    assert [book.name for book in notebooks.found()] == ["fedrdn/table1", "together/start"]
+    assert [book.name for book in notebooks.found("start")] == ["together/start"]
+    assert [book.name for book in notebooks.found("fedrdn/*")] == ["fedrdn/table1"]
+    with pytest.raises(NotebookError, match='did you mean "fedrdn/table1"'):
+        notebooks.found("fedrdn/tabel1")
+
+
+def test_parameters_are_read_from_the_syntax(made):
+    cell = 'PROFILE = "quick"  # or PROFILE = "paper"\nSEEDS = [0]\nWIDTH: int | None = None\nRATE = -0.5'
+    book = made("a/b", ["import json"], parameters=cell)
+    assert notebooks.parameters(book) == {"PROFILE": "quick", "SEEDS": [0], "WIDTH": None, "RATE": -0.5}
+
+
+def test_parameter_must_be_a_plain_value(made):
+    with pytest.raises(NotebookError, match=r'cell 1: "RATE = 1 / 3" is no parameter'):
+        notebooks.parameters(made("a/b", [], parameters="RATE = 1 / 3"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"PROFIL": "quick"}, 'no parameter "PROFIL": did you mean "PROFILE"'),
+        ({"PROFILE": 3}, "PROFILE is 3, a int; expected a str such as 'quick'"),
+        ({"JOBS": True}, "JOBS is True, a bool; expected a int"),
+        ({"RATE": "0.1"}, "RATE is '0.1', a str; expected a float"),
+        ({"SEEDS": [0, "one"]}, "expected a list such as"),
+    ],
+)
+def test_unknown_name_and_wrong_type_are_refused(made, given, message):
+    book = made("a/b", [], parameters='PROFILE = "quick"\nJOBS = 1\nRATE = 0.1\nSEEDS = [0]')
+    with pytest.raises(NotebookError, match=re.escape(message)):
+        notebooks.check(book, given)
+    notebooks.check(book, {"PROFILE": "paper", "JOBS": 2, "RATE": 1, "SEEDS": [0, 1]})
+
+
+def test_plan_stops_at_the_study_and_uses_given_parameters(made):
+    book = made(
+        "a/b",
+        [
+            "%matplotlib inline\nfrom fednb import Recipe, Study\nprint('silent')",
+            "results = Study(Recipe(rounds=ROUNDS).vary(seed=SEEDS)).run()",
+            "raise RuntimeError('never reached')",
+        ],
+        parameters="ROUNDS = 3\nSEEDS = [0]",
+    )
+    assert [recipe.rounds for recipe in notebooks.plan(book)] == [3]
+    assert [recipe.seed for recipe in notebooks.plan(book, SEEDS=[4, 5])] == [4, 5]
+
+
+def test_notebook_without_a_study_is_not_executed_to_plan_it(made):
+    assert notebooks.plan(made("a/b", ["raise RuntimeError('executed')"])) == []
+
+
+def test_plan_names_the_cell_that_fails(made):
+    book = made("a/b", ["x = 1", "1 / 0", "study.run()"])
+    with pytest.raises(NotebookError, match="a/b, cell 2: ZeroDivisionError"):
+        notebooks.plan(book)
+
+
+def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
+    book = made("a/b", ["x = 2\nprint(x)"], parameters="ROUNDS = 3", tags={1: [notebooks.CHECKED]})
+    output = tmp_path / "out.ipynb"
+    assert notebooks.execute(book, output, {"ROUNDS": 4}) is None
+    executed = json.loads(output.read_text())
+    assert len(executed["cells"]) == 3 and "papermill" in executed["metadata"]
+    settled = notebooks.settle(executed)
+    assert ["".join(cell["source"]) for cell in settled["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
+    assert settled["cells"][1]["outputs"][0]["text"] == ["2\n"]
+    assert settled["cells"][1]["metadata"] == {"tags": [notebooks.CHECKED]}
+    assert not re.search("papermill|duration|_time|iopub", json.dumps(settled))
+    notebooks.write(settled, book.path)
+    again = notebooks.Notebook(book.name, book.path)
+    assert notebooks.execute(again, output, {}) is None
+    assert notebooks.settle(json.loads(output.read_text())) == settled
+
+
+def test_failing_cell_is_told_not_raised(made, tmp_path):
+    book = made("a/b", ["1 / 0"])
+    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) == "cell 1: ZeroDivisionError: division by zero"
+
+
+def test_page_of_a_notebook_fetches_and_runs_nothing(made):
+    page = notebooks.html(made("a/b", ["x = '<script src=\"far\">'"]).path)
+    assert "&lt;script" in page and "<script" not in page and 'src="http' not in page
+
+
+@each_notebook
+def test_notebook_has_a_checked_cell_with_a_stored_output(book):
+    checked = [cell for cell in book.content["cells"] if notebooks.CHECKED in cell["metadata"].get("tags", [])]
+    assert any(cell["outputs"] for cell in checked), f"tag a cell {notebooks.CHECKED} and commit its output"
+
+
+@each_notebook
+def test_papermill_sees_the_same_parameters(book):
+    ours = notebooks.parameters(book)
+    seen = papermill.inspect_notebook(str(book.path))
+    assert list(seen) == list(ours)
+    for name, told in seen.items():
+        assert eval(told["default"]) == ours[name] and "=" not in told["help"]
+
+
+@each_notebook
+def test_notebook_says_what_it_shows(book):
+    assert {"paper", "result", "claim", "data", "minutes"} <= set(book.about)
+    if book.trains:
+        assert {"PROFILE", "DATA", "DEVICE", "SEEDS", "JOBS"} <= set(notebooks.parameters(book))
+
+
+@each_notebook
+def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
+    assert notebooks.settle(book.content) == book.content
+    assert not re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
+
+
+@each_notebook
+def test_notebook_runs_at_smoke(book, tmp_path, monkeypatch):
+    """Trained afresh, from embedded data, into a folder of its own."""
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
+    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("FEDNB_TRAIN", "1")
+    given = {"PROFILE": "smoke"} if "PROFILE" in notebooks.parameters(book) else {}
+    assert notebooks.execute(book, tmp_path / "executed.ipynb", given) is None

@@ -1,0 +1,63 @@
+"""The lists of dependencies agree with each other, and the commands that README opens with exist."""
+
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+ASKED = [Requirement(line) for line in sum(EXTRAS.values(), PROJECT["dependencies"])]
+PINS = dict(
+    line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")
+)
+PINS = {canonicalize_name(name): version for name, version in PINS.items()}
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.name)
+def test_each_dependency_is_pinned_inside_its_range(asked):
+    pinned = PINS.get(canonicalize_name(asked.name))
+    assert pinned, f"constraints.txt does not pin {asked.name}"
+    assert asked.specifier.contains(pinned), f"{asked} but {pinned} is pinned"
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_each_pin_accepts_the_first_python_that_we_name(name):
+    """Debian's Python 3.11 is 3.11.2: a pin for later ones only would stop `make run` there."""
+    try:
+        installed = distribution(name)
+    except PackageNotFoundError:
+        pytest.skip(f"{name} is not needed on this machine")
+    if installed.version.partition("+")[0] == PINS[name]:
+        accepted = SpecifierSet(installed.metadata.get("Requires-Python") or "")
+        assert accepted.contains("3.11.0") and accepted.contains("3.12.0"), accepted
+
+
+def test_constraints_name_versions_only():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[\w.-]+==[\w.]+", line), line
+
+
+def test_environment_leaves_all_but_python_to_pip():
+    lines = [line.strip() for line in (ROOT / "environment.yml").read_text().splitlines()]
+    wanted = lines[lines.index("dependencies:") + 1 :]
+    python, *rest = (line.removeprefix("- ") for line in wanted)
+    assert rest == ["pip", "pip:", "-c constraints.txt", f"-e .[{','.join(EXTRAS)}]"]
+    assert python.removeprefix("python=") in ("3.11", "3.12") and PROJECT["requires-python"] == ">=3.11"
+
+
+def test_make_installs_what_the_lists_say():
+    assert f'-c constraints.txt -e ".[{",".join(EXTRAS)}]"' in (ROOT / "Makefile").read_text()
+
+
+def test_first_commands_of_readme_are_targets():
+    block = re.search(r"```(?:sh|bash|console)?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    words = re.findall(r"^make (\w+)", block[1], re.MULTILINE)
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert words == ["run", "test"] and set(words) <= set(targets)

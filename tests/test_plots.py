@@ -1,0 +1,151 @@
+import itertools
+
+import numpy
+import pandas
+import pytest
+from made_results import IMAGES, mean_accuracy, run
+
+from fednb import papers, plots
+from fednb.report import STAND_IN
+from fednb.select import selected
+
+ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
+TABLE1 = [
+    "+".join(filter(None, pair))
+    for pair in itertools.product(
+        (
+            "fedavg",
+            "fedprox",
+            "fednova",
+            "scaffold",
+            "fedavgm",
+            "fedproto",
+            "fedbn",
+            "fedsam",
+            "fedavg+fedfa",
+        ),
+        ("", "normalise", "fedmix", "fedrdn", "fedrdn_v"),
+    )
+]
+
+
+def axes(figure):
+    return figure.axes[0]
+
+
+def texts(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+@pytest.fixture(autouse=True)
+def no_screen(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+
+
+def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
+    looks = {run: plots.style(run) for run in TABLE1}
+    assert len({str(look) for look in looks.values()}) == len(TABLE1)
+    for algorithm in ("fedavg", "fedavg+fedfa"):  # the four lines of one panel of Fig. 1
+        panel = [looks["+".join(filter(None, (algorithm, added)))] for added in ("", "normalise", "fedmix", "fedrdn")]
+        assert len({look["marker"] for look in panel}) == len({str(look["linestyle"]) for look in panel}) == 4
+
+
+def test_a_style_is_fixed_and_options_do_not_change_it():
+    assert plots.style("fedavg")["color"] == plots.BLACK
+    assert plots.style("fedprox(mu=0.1)+fedrdn") == plots.style("fedprox+fedrdn")
+    assert plots.style("fedprox+fedrdn")["color"] == plots.style("fedavg+fedrdn")["color"] == plots.BLUE
+    assert plots.style("brand_new") == plots.style("brand_new") and plots.style("brand_new")["color"] in plots.PALETTE
+
+
+def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
+    frame = pandas.concat([run("fedavg", ROUNDS), run("fedavg", ROUNDS[::-1], seed=1), run("fedavg+fedrdn", ROUNDS)])
+    shown = axes(plots.convergence(frame, title="Fig. 1"))
+    means = [mean_accuracy(right) for right in ROUNDS]
+    fedavg, fedrdn = shown.lines
+    assert fedavg.get_ydata() == pytest.approx([(means[0] + means[2]) / 2, means[1], (means[0] + means[2]) / 2])
+    assert fedrdn.get_ydata() == pytest.approx(means)
+    assert list(fedrdn.get_xdata()) == [1, 2, 3]
+    assert len(shown.collections) == 1  # one band: the other method has one seed
+    assert texts(shown.get_legend()) == ["FedAvg", "FedAvg + FedRDN"]
+    assert fedrdn.get_color() == plots.BLUE and shown.get_title("left") == "Fig. 1"
+
+
+def test_convergence_of_one_client_on_validation():
+    frame = run("fedavg", ROUNDS, [(10, 20, 30, 40)] * 3)
+    shown = axes(plots.convergence(frame, client="caltech", split="validation"))
+    assert list(shown.lines[0].get_ydata()) == [40.0] * 3
+    assert shown.get_ylabel() == "validation accuracy (%), caltech"
+
+
+def test_bars_per_client_beside_the_paper():
+    rows = selected(pandas.concat([run("fedavg", ROUNDS), run("fedavg+fedrdn", ROUNDS[1:2])]))
+    shown = axes(plots.bars(rows, printed=papers.printed("fedrdn", "table1", "office_caltech10")))
+    assert [tick.get_text() for tick in shown.get_xticklabels()] == [*IMAGES, "average"]
+    heights = [bar.get_height() for bar in shown.patches]
+    assert len(heights) == 10 and heights[2] == pytest.approx(100 * 27 / 32)
+    diamonds = [d for d in shown.collections if d.get_label() == "paper"]
+    assert diamonds[0].get_offsets()[:, 1].tolist() == [53.12, 44.88, 65.62, 86.44, 62.51]
+    assert diamonds[1].get_offsets()[:, 1].tolist() == [60.93, 45.77, 84.37, 88.13, 69.80]
+    assert texts(shown.get_legend()).count("paper") == 1
+    assert shown.get_ylim() == (0, 100)
+
+
+def test_bars_against_local_epochs_in_numerical_order():
+    frames = [run("fedavg", ROUNDS[:1], local_epochs=10), run("fedavg", ROUNDS[1:2], local_epochs=5)]
+    frames += [run("fedavg+fedrdn", ROUNDS[2:], local_epochs=1)]
+    shown = axes(plots.bars(selected(pandas.concat(frames)), x="local_epochs"))
+    assert [tick.get_text() for tick in shown.get_xticklabels()] == ["1", "5", "10"]
+    places = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in shown.patches}
+    assert [places[number] for number in range(3)] == pytest.approx([mean_accuracy(r) for r in ROUNDS[::-1]])
+    assert shown.get_xlabel() == "local epochs"
+    assert texts(shown.get_legend()) == ["FedAvg + FedRDN", "FedAvg"]
+
+
+def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
+    frame = run("fedavg", ROUNDS, stand_in=True)
+    points = numpy.arange(12.0).reshape(6, 2)
+    beside = papers.printed("fedrdn", "table1", "office_caltech10")
+    bars = plots.bars(selected(frame), printed=beside)
+    for figure in (
+        plots.convergence(frame),
+        bars,
+        plots.embedding(points, [0] * 6, [0] * 6, stand_in=True),
+    ):
+        assert STAND_IN in axes(figure).get_title("left")
+    assert "paper" not in texts(axes(bars).get_legend())
+    assert STAND_IN not in axes(plots.convergence(run("fedavg", ROUNDS))).get_title("left")
+
+
+def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
+    points = numpy.arange(16.0).reshape(8, 2)
+    labels, sites = [0, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]
+    figure = plots.embedding(
+        {"before": points, "after": points},
+        labels,
+        sites,
+        ["amazon", "dslr"],
+        ["mug", "bike"],
+        title="Fig. 3",
+    )
+    assert [panel.get_title("left") for panel in figure.axes] == ["before", "after"]
+    groups = figure.axes[0].collections
+    assert len(groups) == 4 and groups[1].get_offsets().tolist() == points[2:4].tolist()
+    assert len({tuple(group.get_facecolor()[0]) for group in groups}) == 2
+    assert len({str(group.get_paths()[0].vertices) for group in groups}) == 2
+    assert texts(figure.legends[0]) == ["site", "amazon", "dslr", "", "class", "mug", "bike"]
+
+
+def test_tsne_is_the_same_for_the_same_seed():
+    rows = numpy.random.default_rng(0).normal(size=(12, 5))
+    first, second = (plots.embedding(rows, [0] * 12, [0] * 12, seed=1).axes[0] for _ in range(2))
+    assert first.collections[0].get_offsets().shape == (12, 2)
+    assert (first.collections[0].get_offsets() == second.collections[0].get_offsets()).all()
+
+
+def test_figures_are_closed_and_can_be_saved(tmp_path):
+    from matplotlib import pyplot
+
+    before = pyplot.get_fignums()
+    figure = plots.bars(selected(run("fedavg", ROUNDS)))
+    figure.savefig(tmp_path / "bars.png")
+    assert pyplot.get_fignums() == before and (tmp_path / "bars.png").stat().st_size > 1000

@@ -1,0 +1,120 @@
+"""Every draw is keyed by what it is for, so nothing that runs beside it can shift it."""
+
+import pytest
+import torch
+from methods import CASES, SIZES, TINY, federation, label, train
+
+from fednb import flow, models, randomness
+from fednb.client import Client
+from fednb.loop import FederatedRun
+from fednb.recipe import Recipe
+
+
+def draws(*key) -> list[float]:
+    return torch.rand(4, generator=randomness.generator(*key)).tolist()
+
+
+def test_a_key_gives_its_draws_whatever_was_drawn_before():
+    first = draws(0, 3, "clinic", "order")
+    torch.rand(7)
+    draws(0, 3, "clinic", "flow")
+    assert draws(0, 3, "clinic", "order") == first
+
+
+def test_every_part_of_a_key_matters():
+    keys = [(0, 3, "clinic", "order"), (1, 3, "clinic", "order"), (0, 4, "clinic", "order")]
+    keys += [(0, 3, "tower", "order"), (0, 3, "clinic", "flow"), ("0", 3, "clinic", "order")]
+    assert len({tuple(draws(*key)) for key in keys}) == len(keys)
+
+
+def test_seeds_are_those_of_the_recorded_runs():
+    assert randomness.seed_for(0, 1, "clinic", "order") == 1834473666608630287
+    assert 0 <= randomness.seed_for("anything", 2) < 2**63
+
+
+def test_seeded_layers_leave_the_global_draws_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    with randomness.seeded(0, "model"):
+        inside = torch.rand(3)
+    assert torch.equal(torch.rand(3), expected)
+    torch.rand(3)
+    with randomness.seeded(0, "model"):
+        assert torch.equal(torch.rand(3), inside)
+
+
+def test_a_run_leaves_the_global_draws_alone_and_does_not_depend_on_them():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = train({}, rounds=1).rounds
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(6)
+    assert train({}, rounds=1).rounds == first
+
+
+def test_initial_weights_depend_on_the_seed_alone():
+    def weights(seed):
+        return torch.cat([p.flatten() for p in models.build(TINY["model"], (3, 8, 8), 3, seed).parameters()])
+
+    assert torch.equal(weights(0), weights(0))
+    assert not torch.equal(weights(0), weights(1))
+
+
+def seen(case: dict, monkeypatch) -> list:
+    """Which images every client trained on, and how they were flipped and turned, in a run of two rounds."""
+    found, batch, augment = [], Client.batch, flow.augment
+
+    def keep_order(self, split, indices, training):
+        if training:
+            found.append((self.name, self.round, indices.tolist()))
+        return batch(self, split, indices, training)
+
+    def keep_images(images, names, generator):
+        moved = augment(images, names, generator)
+        if generator.initial_seed() in wanted:
+            found.append(moved.clone())
+        return moved
+
+    wanted = {randomness.seed_for(0, t, name, "flow") for t in (1, 2) for name in SIZES}
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "batch", keep_order)
+        patch.setattr(flow, "augment", keep_images)
+        train(case, rounds=2)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_a_method_does_not_shift_the_draws_of_the_others(case, monkeypatch):
+    plain, with_it = seen({}, monkeypatch), seen(case, monkeypatch)
+    assert len(plain) == len(with_it) == 2 * 2 * (3 + 2 + 1)
+    for one, other in zip(plain, with_it, strict=True):
+        assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+
+
+def test_a_clients_draws_do_not_depend_on_the_other_clients(monkeypatch):
+    def batches(sizes):
+        found, batch = [], Client.batch
+
+        def keep(self, split, indices, training):
+            if training and self.name == "clinic":
+                found.append(indices.tolist())
+            return batch(self, split, indices, training)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Client, "batch", keep)
+            train({}, federation(sizes), rounds=2)
+        return found
+
+    assert batches((("clinic", 12),)) == batches((("attic", 6), ("clinic", 12)))
+
+
+def test_rounds_and_clients_draw_differently():
+    run = FederatedRun(Recipe(**TINY), federation((("a", 12), ("b", 12))))
+    run.prepare()
+    orders = set()
+    for round in (1, 2):
+        for client in run.clients.values():
+            client.receive(run.server.send(client.name), round)
+            orders.add(tuple(torch.randperm(12, generator=client.generator("order")).tolist()))
+    assert len(orders) == 4

@@ -1,0 +1,216 @@
+"""Studies: what is planned, found, trained and missing, and the data frame of it."""
+
+import pytest
+from small_runs import SMALL, other_images, record, use_toy
+
+from fednb import papers, study
+from fednb.errors import DataError, RunError
+from fednb.recipe import Recipe
+from fednb.store import Store
+from fednb.study import Planned, Study, expected_seconds, planning
+
+OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch, tmp_path):
+    use_toy(monkeypatch)
+    monkeypatch.delenv("FEDNB_TRAIN", raising=False)
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path / "runs")
+
+
+def test_planning_trains_nothing_and_collects_recipes(store):
+    with planning() as recipes:
+        with pytest.raises(Planned):
+            Study([SMALL, SMALL.with_(seed=1), SMALL], store=store).run()
+    assert recipes == [SMALL, SMALL.with_(seed=1)]
+    assert store.find(SMALL) is None
+    assert Study([SMALL], store=store).run().records  # planning has ended
+
+
+def test_only_what_is_missing_is_trained(store):
+    recipes = SMALL.vary(seed=[0, 1])
+    store.write(recipes[0], record(recipes[0], right=5))
+    before = Study(recipes, store=store).recorded()
+    assert before.missing == [recipes[1]] and len(before.records) == 1
+    results = Study(recipes, store=store).run()
+    assert results.missing == [] and results.record(seed=0).rounds[0]["test"][0] == 5
+    assert results.record(seed=1).clients == ["clinic", "harbour", "tower"]
+
+
+def test_training_can_be_forbidden(store, monkeypatch):
+    monkeypatch.setenv("FEDNB_TRAIN", "0")
+    recipes = SMALL.vary(seed=[0, 1])
+    store.write(recipes[0], record(recipes[0]))
+    with pytest.raises(RunError, match="1 of 2 runs are not recorded and FEDNB_TRAIN=0 forbids"):
+        Study(recipes, store=store).run()
+    assert Study(recipes[:1], store=store).run().missing == []
+
+
+def test_one_that_fails_is_reported_and_the_others_are_there(store):
+    bad, good = SMALL.vary(learning_rate=[1e30, 0.05])
+    results = Study([bad, good], store=store).run()
+    assert results.missing == [bad] and len(results.records) == 1
+    assert str(bad) in results.notes[-1] and "is nan in round 1" in results.notes[-1]
+    assert set(results.frame["learning_rate"]) == {0.05}
+    with pytest.raises(RunError, match="no run of this study succeeded: .* is nan in round 1"):
+        Study([bad], store=store).run()
+
+
+def test_where_the_papers_images_are_missing_the_stand_in_runs_and_is_marked(store):
+    recipes = OFFICE.vary(augmentations=[[], ["fedrdn"]], local_epochs=[1, 2])
+    results = Study(recipes, paper="fedrdn", store=store).run()
+    assert len(results.records) == 4 and results.stand_in
+    assert results.frame["stand_in"].all() and set(results.frame["federation"]) == {"shifted_digits"}
+    assert set(results.frame["local_epochs"]) == {1, 2}  # what the study varies, it still varies
+    assert set(results.frame["augmentation"]) == {"", "fedrdn"}
+    assert {recipe.full["model"]["name"] for recipe in results.found} == {"digits_cnn"}
+    assert "office" in results.notes[-1].lower()
+
+
+def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
+    named = OFFICE.full["federation"]
+    recipes = OFFICE.vary(federation=[named, named | {"drop_duplicates": True}])
+    results = Study(recipes, paper="fedrdn", store=store).run()
+    assert len(results.found) == 1 and results.frame["stand_in"].all()
+    widths = OFFICE.vary(model=[{"name": "alexnet", "width": width} for width in (8, 16)])
+    assert [r.full["model"]["name"] for r in Study(widths, "fedrdn", store)._stand_in().recipes] == ["digits_cnn"]
+
+
+def test_a_stand_in_that_cannot_be_loaded_is_an_error_not_a_circle(store, monkeypatch):
+    monkeypatch.setattr(study, "lacks", lambda recipe, data: "Nothing is there.")
+    with pytest.raises(RunError, match="Nothing is there"):
+        Study([OFFICE], paper="fedrdn", store=store).run()
+
+
+def test_recorded_runs_are_shown_without_data_and_the_rest_stays_missing(store):
+    recipes = OFFICE.vary(seed=[0, 1])
+    store.write(recipes[0], record(recipes[0]))
+    results = Study(recipes, paper="fedrdn", store=store).run()
+    assert results.missing == [recipes[1]] and not results.stand_in
+    assert not results.frame["stand_in"].any() and "office_caltech10" in results.notes[-1]
+
+
+def test_other_images_than_the_recorded_ones_are_reported(store, monkeypatch):
+    recipes = SMALL.vary(seed=[0, 1])
+    Study(recipes[:1], store=store).run()
+    assert Study(recipes[:1], store=store).run().notes == ()
+    use_toy(monkeypatch, other_images())
+    (note,) = Study(recipes[:1], store=store).run().notes
+    assert str(recipes[0]) in note and "recorded from other images" in note
+    (note,) = Study(recipes, store=store).run().notes  # also where another run is trained now
+    assert str(recipes[0]) in note
+
+
+def test_damaged_images_do_not_hide_what_is_recorded(store, monkeypatch):
+    Study([SMALL], store=store).run()
+
+    def damaged(recipe, data):
+        raise DataError("image 7 is truncated")
+
+    monkeypatch.setattr(study, "federation_of", damaged)
+    results = Study([SMALL], store=store).run()
+    assert results.missing == [] and "image 7 is truncated" in results.notes[0]
+
+
+def test_a_damaged_record_is_named_in_the_results(store):
+    path = store.write(SMALL, record(SMALL))
+    path.write_text("{")
+    results = Study([SMALL], store=store).run()
+    assert results.missing == [] and "was damaged" in results.notes[0]
+
+
+def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
+    recipes = SMALL.vary(seed=[0, 1], augmentations=[[], ["fedrdn", {"name": "fedmix", "ratio": 0.2}]])
+    for number, recipe in enumerate(recipes):
+        store.write(recipe, record(recipe, right=number))
+    frame = Study(recipes, store=store).recorded().frame
+    assert list(frame.columns) == [
+        *("run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in"),
+        *("round", "client", "split", "correct", "images", "accuracy"),
+    ]
+    assert len(frame) == 4 * 2 * 2 * 2
+    row = frame[(frame["seed"] == 1) & (frame["augmentation"] != "") & (frame["round"] == 2)]
+    row = row[(row["client"] == "b") & (row["split"] == "test")].iloc[0].to_dict()
+    assert row == {
+        "run": "fedavg+fedrdn+fedmix(ratio=0.2)",
+        "algorithm": "fedavg",
+        "augmentation": "fedrdn+fedmix",
+        "federation": "shifted_digits",
+        "seed": 1,
+        "key": recipes[3].key,
+        "stand_in": False,
+        "round": 2,
+        "client": "b",
+        "split": "test",
+        "correct": 5,
+        "images": 10,
+        "accuracy": 50.0,
+    }
+
+
+def test_varied_settings_and_options_are_columns(store):
+    recipes = SMALL.vary(local_epochs=[1, 3], model=[SMALL.model, SMALL.model | {"width": 32}])
+    for recipe in recipes:
+        store.write(recipe, record(recipe))
+    frame = Study(recipes, store=store).recorded().frame
+    assert set(frame["local_epochs"]) == {1, 3} and set(frame["width"]) == {16, 32}
+    assert frame.groupby(["local_epochs", "width"])["key"].nunique().tolist() == [1, 1, 1, 1]
+    assert "channels" not in frame and "rounds" not in frame
+
+
+def test_an_option_called_like_a_setting_does_not_hide_it(store):
+    recipes = SMALL.vary(federation=[{"name": "digits", "seed": seed} for seed in (5, 6)], seed=[0, 1])
+    for recipe in recipes:
+        store.write(recipe, record(recipe))
+    frame = Study(recipes, store=store).recorded().frame
+    assert set(frame["seed"]) == {0, 1} and set(frame["federation_seed"]) == {5, 6}
+
+
+def test_a_record_is_found_by_settings(store):
+    recipes = SMALL.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])
+    for number, recipe in enumerate(recipes):
+        store.write(recipe, record(recipe, right=number))
+    results = Study(recipes, store=store).recorded()
+    assert results.record(algorithm="fedbn", seed=1).rounds[0]["test"][0] == 3
+    with pytest.raises(RunError, match="2 of 4 runs are recorded with {'seed': 0}"):
+        results.record(seed=0)
+    with pytest.raises(RunError, match="0 of 4"):
+        results.record(seed=7)
+
+
+def test_no_images_of_a_split_have_no_accuracy(store):
+    made = record(SMALL)
+    made.images["validation"][0] = 0
+    store.write(SMALL, made)
+    frame = Study([SMALL], store=store).recorded().frame
+    empty = frame[(frame["split"] == "validation") & (frame["client"] == "a")]
+    assert empty["accuracy"].isna().all() and frame["accuracy"].notna().sum() == len(frame) - len(empty)
+
+
+def test_expected_seconds_are_those_of_the_median_run_like_it():
+    recorded = [record(SMALL.with_(seed=seed), seconds) for seed, seconds in enumerate((2.0, 8.0, 4.0))]
+    assert expected_seconds(SMALL, recorded) == pytest.approx(4)
+    assert expected_seconds(SMALL.with_(rounds=5, local_epochs=3), recorded) == pytest.approx(4 / 2 * 5 * 3)
+    assert expected_seconds(SMALL.with_(precision="bf16"), recorded) is None
+    assert expected_seconds(SMALL, []) is None
+
+
+def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
+    asked = []
+
+    def listen(recipes, store, jobs, device, root, tell):
+        asked.append((recipes, jobs, device, root))
+        for recipe in recipes:
+            tell(recipe, recipe.rounds)
+            store.write(recipe, record(recipe))
+        return dict.fromkeys(recipes)
+
+    monkeypatch.setattr(study, "train", listen)
+    Study([SMALL], store=store).run(data="somewhere", device="cuda", jobs=3)
+    assert asked == [([SMALL], 3, "cuda", "somewhere")]

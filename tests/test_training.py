@@ -1,0 +1,292 @@
+"""Training: killed and resumed, side by side, and what happens when one of many recipes fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from multiprocessing import active_children
+
+import pytest
+import torch
+from methods import same
+from small_runs import SMALL, other_images, use_toy
+
+from fednb import training
+from fednb.errors import RunError
+from fednb.loop import FederatedRun
+from fednb.recipe import Recipe
+from fednb.store import Store
+from fednb.training import train, train_one
+
+# What a checkpoint must carry: kept normalisation, Adam's state, FedMix's averages, clients that were not drawn.
+FULL = Recipe(
+    federation={"name": "shifted_digits", "size": 8},
+    model={"name": "digits_cnn", "channels": 2, "width": 8},
+    algorithm="fedbn",
+    augmentations=["fedmix"],
+    flow=["flip", "rotation"],
+    rounds=4,
+    batch_size=64,
+    optimiser="adam",
+    optimiser_state="kept",
+    participation=0.75,
+    evaluation=["features"],
+)
+
+# Trains FULL with a checkpoint after every round, and holds still after as many rounds as the second argument says.
+SCRIPT = """
+import json, sys, time
+import torch
+torch.set_num_threads(1)
+from fednb import training
+from fednb.recipe import Recipe
+from fednb.store import Store
+
+training.CHECKPOINT_SECONDS = 0.0
+recipe = Recipe.from_dict(json.loads(sys.argv[3]))
+
+def tell(_, rounds):
+    print(rounds, flush=True)
+    if rounds == int(sys.argv[2]):
+        time.sleep(120)
+
+print("asks", flush=True)
+training.train_one(recipe, Store(sys.argv[1]), progress=tell)
+"""
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path / "runs")
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    use_toy(monkeypatch)
+
+
+def start(store: Store, recipe: Recipe, stop: int) -> subprocess.Popen:
+    arguments = [str(store.folder), str(stop), json.dumps(recipe.full)]
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def killed_at_the_end(process: subprocess.Popen):
+    """Nothing is left running, however the test ends."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_once(store, tmp_path):
+    """One process is killed after round 3, with its checkpoint at round 2; another that asked for the same run
+    has waited, and goes on from there.
+    """
+    with killed_at_the_end(start(store, FULL, stop=3)) as first:
+        while first.stdout.readline() != "3\n":
+            assert first.poll() is None
+        with killed_at_the_end(start(store, FULL, stop=-1)) as second:
+            assert second.stdout.readline() == "asks\n"
+            time.sleep(1)
+            assert second.poll() is None and store.find(FULL) is None
+            first.send_signal(signal.SIGKILL)
+            assert first.wait(30) == -signal.SIGKILL
+            assert second.communicate(timeout=120)[0].split() == ["2", "3", "4"] and second.returncode == 0
+    resumed = store.find(FULL)
+    undisturbed = train_one(FULL, Store(tmp_path / "other"))
+    assert resumed.rounds == undisturbed.rounds and len(resumed.rounds) == 4
+    assert any(len(values["loss"]) < 4 for values in resumed.rounds)  # a client was left out somewhere
+    for name, array in resumed.artefact("features").items():
+        assert (array == undisturbed.artefact("features")[name]).all()
+    assert not list(store.checkpoints.glob("*.pt")) and not list(store.checkpoints.glob(".*"))
+
+
+def test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)  # one thread for each of two
+    one, two = FULL.with_(rounds=2), FULL.with_(rounds=500)
+    told = []
+
+    def kill_the_second(recipe, rounds):
+        told.append((recipe, rounds))
+        if recipe == two and rounds == 0:
+            last = max(active_children(), key=lambda child: int(child.name.rpartition("-")[2]))
+            os.kill(last.pid, signal.SIGKILL)
+
+    ended = train([one, two, one], store, jobs=2, progress=kill_the_second)
+    assert ended == {one: None, two: "its process ended with code -9, as it does when memory runs out."}
+    assert [rounds for recipe, rounds in told if recipe == one] == [0, 1, 2]
+    assert store.find(one).rounds == train_one(one, Store(tmp_path / "other")).rounds
+    assert store.find(one).origin["threads"] == 1 and store.find(two) is None
+
+
+@pytest.mark.usefixtures("toy")
+def test_two_that_ask_at_once_train_once(store):
+    trained, records = [], []
+
+    def ask():
+        records.append(train_one(SMALL, store, progress=lambda _, rounds: trained.append(rounds)))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trained == [0, 1, 2] and records[0] == records[1]
+
+
+def interrupted(recipe: Recipe, store: Store, after: int = 1) -> None:
+    """Leaves a checkpoint of this round, as a run does that is stopped by Ctrl-C in the next."""
+
+    def stop(_, rounds):
+        if rounds > after:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            train_one(recipe, store, progress=stop)
+    assert (store.checkpoints / f"{recipe.key}.pt").exists()
+
+
+def resumed_at(recipe: Recipe, store: Store) -> int:
+    seen = []
+    train_one(recipe, store, progress=lambda _, rounds: seen.append(rounds))
+    return seen[0]
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm": "fedavgm"},
+        {"algorithm": "scaffold"},
+        {"algorithm": "fedproto"},
+        {"augmentations": ["fedrdn"]},
+        {"buffers": "local", "optimiser_state": "kept", "participation": 0.4},
+    ],
+    ids=str,
+)
+def test_an_interrupted_run_goes_on_with_the_same_numbers(store, tmp_path, settings):
+    recipe = SMALL.with_(rounds=3, flow=["rotation"], **settings)
+    interrupted(recipe, store)
+    assert resumed_at(recipe, store) == 1
+    assert store.find(recipe).rounds == train_one(recipe, Store(tmp_path / "other")).rounds
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_damaged_checkpoint_means_starting_again(store, tmp_path):
+    interrupted(SMALL, store)
+    path = store.checkpoints / f"{SMALL.key}.pt"
+    path.write_bytes(path.read_bytes()[:1000])
+    assert resumed_at(SMALL, store) == 0
+    assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
+    assert "the run starts from its first round" in store.notes[0]
+    assert path.with_name(f"{path.name}.damaged").exists()
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("change", ["images", "code", "defaults", "format"])
+def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change):
+    interrupted(SMALL, store)
+    saved = store.load_checkpoint(SMALL, "cpu")
+    if change == "images":
+        use_toy(monkeypatch, other_images())
+    if change == "code":
+        monkeypatch.setattr(training, "code_version", lambda: "another")
+    if change == "defaults":
+        saved["made_from"]["recipe"]["momentum"] = 0.99
+        store.save_checkpoint(SMALL, saved)
+    if change == "format":
+        store.save_checkpoint(SMALL, {"run": saved["run"]})
+    assert resumed_at(SMALL, store) == 0
+    word = {"images": "data", "defaults": "recipe"}.get(change, "code")
+    (note,) = store.notes
+    assert note.startswith(f"The checkpoint of {SMALL} was made with other ") and word in note
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_nan_loss_is_named_and_the_others_go_on(store):
+    bad, good = SMALL.vary(learning_rate=[1e30, 0.05])
+    ended = train([bad, good], store)
+    assert ended[good] is None and store.find(good) and store.find(bad) is None
+    assert "the loss of client clinic is nan in round 1 of fedavg on shifted_digits, seed 0" in ended[bad]
+    assert bad.key in ended[bad] and "Lower the learning rate" in ended[bad]
+    with pytest.raises(RunError):
+        train_one(bad, store)
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError("no room")])
+def test_out_of_memory_is_reported_and_the_others_go_on(store, monkeypatch, error):
+    advance = FederatedRun.advance
+
+    def greedy(run):
+        if run.recipe.seed == 1:
+            raise error
+        return advance(run)
+
+    monkeypatch.setattr(FederatedRun, "advance", greedy)
+    recipes = SMALL.vary(seed=[0, 1, 2])
+    ended = train(recipes, store)
+    assert ended == {recipes[0]: None, recipes[1]: f"{type(error).__name__}: {error}", recipes[2]: None}
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_combination_that_makes_no_sense_is_refused_before_anything_trains(store):
+    recipe = SMALL.with_(algorithm={"name": "fedsam"}, augmentations=["fedmix"])
+    assert train([recipe], store)[recipe] is None  # these two can be combined
+    wrong = SMALL.with_(algorithm="scaffold", optimiser="adam")
+    told = []
+    assert "optimiser" in train([wrong], store, progress=lambda *event: told.append(event))[wrong]
+    assert told in ([], [(wrong, 0)])
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_record_says_where_it_comes_from(store):
+    record = train_one(SMALL.with_(evaluation=["features", "cross_site"]), store)
+    assert record.fingerprint == training.federation_of(SMALL).fingerprint
+    assert record.clients == ["clinic", "harbour", "tower"] and record.images["train"] == [12, 7, 5]
+    assert record.origin.keys() == {"code", "torch", "device", "threads", "parameters", "seconds"}
+    assert record.origin["device"] == "cpu" and record.origin["torch"] == torch.__version__
+    assert [values["round"] for values in record.rounds] == [1, 2]
+    assert "cross_site" in record.rounds[1] and "cross_site" not in record.rounds[0]
+    assert record.artefact("features")["labels"].shape == (18,)
+
+
+@pytest.mark.usefixtures("toy")
+def test_what_is_evaluated_changes_no_metric(store):
+    plain, more = SMALL.vary(evaluation=[[], ["cross_site", "features"]])
+    one, other = (train_one(recipe, store).rounds for recipe in (plain, more))
+    assert all(same({k: v for k, v in b.items() if k != "cross_site"}, a) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_full_disk_at_a_checkpoint_is_reported(store, monkeypatch):
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    first, second = SMALL.vary(seed=[0, 1])
+    train_one(first, store)
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(torch, "save", no_space)
+    ended = train([first, second], store)
+    assert ended[first] is None and "No space left on device" in ended[second]
+    assert store.find(first)
+
+
+def test_data_are_loaded_from_the_folder_that_is_asked_for(monkeypatch, tmp_path):
+    """FEDNB_DATA may change within a process: the federation of before is not used again."""
+    asked = []
+    monkeypatch.setattr("fednb.data.load", lambda **given: asked.append(given["root"]))
+    for folder in ("one", "two"):
+        monkeypatch.setenv("FEDNB_DATA", str(tmp_path / folder))
+        training.federation_of(SMALL)
+        training.federation_of(SMALL)
+    assert asked == [str(tmp_path / "one"), str(tmp_path / "two")]
+    training._load.cache_clear()
