@@ -28,7 +28,7 @@ def made(tmp_path, monkeypatch):
 
     made("fedrdn/fig", ["a cell's code", ...], parameters="ROUNDS = 1", tags={1: ["a tag"]}, about={...})
     """
-    from fednb.notebooks import Notebook
+    from fednb.command.notebooks import Notebook
 
     root = tmp_path / "checkout"
     (root / "notebooks").mkdir(parents=True)

@@ -4,7 +4,7 @@ import argparse
 import ast
 import sys
 
-from .errors import FednbError, NotebookError, nearest
+from fednb.errors import FednbError, NotebookError, nearest
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -158,7 +158,7 @@ def _setting(text: str) -> tuple[str, object]:
 
 def list_(options) -> int:
     """Every notebook with its claim, what data it needs and what it costs."""
-    from . import notebooks
+    from fednb.command import notebooks
 
     for book in notebooks.found(options.only):
         about = book.about
@@ -171,15 +171,15 @@ def list_(options) -> int:
 
 def run(options) -> int:
     """Train, execute, report."""
-    from . import runner
+    from fednb.command import runner
 
     return runner.run(options)
 
 
 def status(options) -> int:
     """For each notebook: runs recorded and missing, and the time that the missing ones will take."""
-    from .desk import Desk
-    from .progress import duration
+    from fednb.command.desk import Desk
+    from fednb.command.progress import duration
 
     desk = Desk.open(options)
     needs = {book: desk.needs(book) for book in desk.books}
@@ -200,7 +200,7 @@ def status(options) -> int:
 
 def data(options) -> int:
     """For each data set: what is there, what is expected, where it comes from, and every damaged file."""
-    from .data import check
+    from fednb.data import check
 
     found = check(options.data)
     print(found)
@@ -211,7 +211,7 @@ def report(options) -> int:
     """Write the report's page from what was executed before, or README's table."""
     from pathlib import Path
 
-    from . import folder, notebooks, readme
+    from fednb.command import folder, notebooks, readme
 
     if options.readme:
         return readme.update()
@@ -226,7 +226,7 @@ def report(options) -> int:
 
 def bench(options) -> int:
     """Federated rounds against a bare loop."""
-    from . import bench as measure
+    from fednb import bench as measure
 
     measure.bench(options.rounds, options.device)
     return 0

@@ -90,13 +90,18 @@ class FederatedRun:
         return scores
 
     def _on_every_site(self, source: Client) -> list[int]:
-        """A local model, before aggregation, on every site's test images; inputs are prepared by the target."""
+        """A local model, before aggregation, on every site's test images; inputs are prepared by the target, which
+        knows this round's message.
+        """
         local = {name: value.clone() for name, value in self.model.state_dict().items()}
         found = []
         for target in self.clients.values():
+            if target is not source:
+                target.receive(self.server.send(target.name), self.server.round)
             self.model.load_state_dict(local)
             found.append(evaluate.correct(target, target.site.test))
         self.model.load_state_dict(local)
+        self.model.train()
         return found
 
     def features(self) -> dict[str, torch.Tensor]:

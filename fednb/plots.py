@@ -204,7 +204,7 @@ def samples(federation, count: int = 8, split: str = "train"):
     for row, site in zip(axes, federation.sites, strict=True):
         images = getattr(site, split).images[:count].permute(0, 2, 3, 1)
         for place, image in zip(row, images, strict=False):
-            place.imshow(image)
+            place.imshow(image.numpy())
         row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
     return figure
 

@@ -90,6 +90,17 @@ class Store:
                 return record
         return None
 
+    def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
+        """The record of each recipe, or None; one that ``find`` refuses counts as missing and is named in ``notes``."""
+        records = {}
+        for recipe in recipes:
+            try:
+                records[recipe] = self.find(recipe)
+            except StoreError as error:
+                records[recipe] = None
+                self.notes.append(str(error))
+        return records
+
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
         """Writes a record once, atomically; the first writer of a recipe wins.
 
@@ -171,6 +182,11 @@ def to_text(record: Record) -> str:
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
+    if record.key != recipe.key:
+        raise StoreError(
+            f"{path} holds the run with key {record.key}, not {recipe.key}: the file name was chosen for the latter. "
+            "Give the file its own name, or change the seed."
+        )
     differing = [
         f"{name} was {value!r} and is {recipe.full[name]!r}"
         for name, value in record.recipe.items()

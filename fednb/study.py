@@ -82,7 +82,7 @@ class Study:
         lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
         theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
         if self.paper and theirs and all(lacking.values()) and not results.records:
-            return self._stand_in().run(data, device, jobs)._with_note(next(iter(lacking.values())))
+            return self.as_stand_in().run(data, device, jobs)._with_note(next(iter(lacking.values())))
         trainable = [recipe for recipe, lack in lacking.items() if not lack]
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
         failed |= {r: error for r, error in _train(trainable, self.store, jobs, device, data).items() if error}
@@ -94,10 +94,10 @@ class Study:
 
     def recorded(self) -> Results:
         """What is recorded, without training anything."""
-        found = {recipe: self.store.find(recipe) for recipe in self.recipes}
+        found = self.store.found(self.recipes)
         return Results(found, self.paper, tuple(self.store.notes))
 
-    def _stand_in(self) -> Study:
+    def as_stand_in(self) -> Study:
         """The same study on embedded images, with a network that fits them; what else it varies, it varies."""
         kept = set(_varied(self.recipes)) - {"federation", "model"}
         settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept}

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from importlib import metadata
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from fednb.errors import FednbError
+from fednb.errors import FednbError, StoreError
 from fednb.federation import SPLITS, Federation
 from fednb.recipe import Recipe
 from fednb.store import Record, Store
@@ -49,7 +50,10 @@ def train_one(
             if time.monotonic() - saved >= CHECKPOINT_SECONDS and run.rounds < recipe.rounds:
                 elapsed = seconds + time.monotonic() - begun
                 state = {"run": run.state(), "rounds": rounds, "seconds": elapsed, "made_from": made_from}
-                store.save_checkpoint(recipe, state)
+                try:
+                    store.save_checkpoint(recipe, state)
+                except StoreError as error:  # a full disk: the run is worth more than its checkpoint
+                    store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
                 saved = time.monotonic()
         seconds += time.monotonic() - begun
         record = Record(
@@ -223,13 +227,14 @@ def _origin(model, seconds: float) -> dict:
 @lru_cache
 def code_version() -> str:
     """The commit of this checkout, with ``-dirty`` where files differ from it; else the installed version."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        from importlib.metadata import PackageNotFoundError, version
-
+    house = Path(__file__).parents[1]
+    if (house / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
+        command = ["git", "-C", str(house), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
         try:
-            return version("fednb")
-        except PackageNotFoundError:
-            return "unknown"
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            pass
+    try:
+        return metadata.version("fednb")
+    except metadata.PackageNotFoundError:
+        return "unknown"

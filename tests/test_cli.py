@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from fednb import cli, worktree
+from fednb import cli
+from fednb.command import worktree
 
 STUDY = """from fednb import Recipe, Study
 base = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=ROUNDS)
@@ -134,6 +135,16 @@ def test_notebook_that_cannot_be_planned_is_named(checkout, made, capsys):
     made("fedrdn/unplanned", ["1 / 0", STUDY], SETTINGS)
     assert cli.main(["status"]) == 1
     assert "fedrdn/unplanned  cannot be planned" in capsys.readouterr().out
+
+
+def test_embedded_data_stand_in_where_the_paper_has_others(checkout, made, capsys):
+    office = STUDY.replace("base = Recipe(", 'base = Recipe(federation="office_caltech10", ')
+    made("fedrdn/alien", [office.replace(").run(", ', "fedrdn").run(')], SETTINGS, about=ABOUT | {"paper": "fedrdn"})
+    made("fedrdn/blank", [office], SETTINGS)
+    assert cli.main(["status", "--only", "fedrdn/*"]) == 0
+    alien, blank, _ = capsys.readouterr().out.splitlines()
+    assert "1 missing, about" in alien and alien.endswith("(stand-in data)")
+    assert "1 missing; data missing: " in blank and "office" in blank.lower()
 
 
 def test_bare_machine_trains_and_says_what_it_left_out(checkout, monkeypatch, capsys):

@@ -11,6 +11,7 @@ from torch import nn
 from torch.func import functional_call
 
 from fednb.augment.fedmix import FedMix
+from fednb.errors import RecipeError
 from fednb.federation import Split
 from fednb.loop import FederatedRun
 from fednb.randomness import generator
@@ -199,6 +200,7 @@ def test_averages_cost_what_the_paper_prints(clients, images, mebibytes):
     targets = torch.zeros(images, dtype=torch.int64)
     client = SimpleNamespace(
         site=SimpleNamespace(train=Split(one.expand(images, 3, 256, 256), targets)),
+        methods=[],
         classes=10,
         device=torch.device("cpu"),
         generator=lambda purpose: generator(purpose),
@@ -220,3 +222,9 @@ def test_a_batch_is_drawn_for_once_however_often_its_loss_is_computed():
     """FedSAM computes it twice, and both must be of one mixture."""
     client, method, batch, *_ = fedmix_client(0.3)
     assert torch.equal(method.criterion(client, batch), method.criterion(client, batch))
+
+
+def test_images_that_another_method_changes_are_refused():
+    recipe = Recipe(**TINY | {"augmentations": ["fedmix", "normalise"]})
+    with pytest.raises(RecipeError, match="fedmix cannot be combined with normalise"):
+        FederatedRun(recipe, federation()).prepare()

@@ -6,7 +6,7 @@ import re
 import papermill
 import pytest
 
-from fednb import notebooks
+from fednb.command import notebooks
 from fednb.errors import NotebookError
 
 ALL = notebooks.found()
@@ -85,6 +85,7 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert ["".join(cell["source"]) for cell in settled["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
     assert settled["cells"][1]["outputs"][0]["text"] == ["2\n"]
     assert settled["cells"][1]["metadata"] == {"tags": [notebooks.CHECKED]}
+    assert [cell["execution_count"] for cell in settled["cells"]] == [1, 2]
     assert not re.search("papermill|duration|_time|iopub", json.dumps(settled))
     notebooks.write(settled, book.path)
     again = notebooks.Notebook(book.name, book.path)

@@ -5,7 +5,7 @@ import pandas
 import pytest
 from made_results import IMAGES, mean_accuracy, run
 
-from fednb import papers, plots
+from fednb import load, papers, plots
 from fednb.report import STAND_IN
 from fednb.select import selected
 
@@ -149,3 +149,12 @@ def test_figures_are_closed_and_can_be_saved(tmp_path):
     figure = plots.bars(selected(run("fedavg", ROUNDS)))
     figure.savefig(tmp_path / "bars.png")
     assert pyplot.get_fignums() == before and (tmp_path / "bars.png").stat().st_size > 1000
+
+
+def test_samples_shows_a_row_of_pictures_for_each_site():
+    federation = load("shifted_digits")
+    figure = plots.samples(federation, count=3)
+    assert len(figure.axes) == 3 * len(federation.sites)
+    assert [axes.get_ylabel() for axes in figure.axes[::3]] == [site.name for site in federation.sites]
+    shown = figure.axes[1].images[0].get_array()
+    assert (shown == federation.sites[0].train.images[1].permute(1, 2, 0).numpy()).all()

@@ -62,12 +62,12 @@ def test_initial_weights_depend_on_the_seed_alone():
 
 
 def seen(case: dict, monkeypatch) -> list:
-    """Which images every client trained on, and how they were flipped and turned, in a run of two rounds."""
+    """Which images every client trained on, how they were flipped and turned, and what a layer would draw."""
     found, batch, augment = [], Client.batch, flow.augment
 
     def keep_order(self, split, indices, training):
         if training:
-            found.append((self.name, self.round, indices.tolist()))
+            found.extend([(self.name, self.round, indices.tolist()), torch.get_rng_state()])
         return batch(self, split, indices, training)
 
     def keep_images(images, names, generator):
@@ -80,14 +80,14 @@ def seen(case: dict, monkeypatch) -> list:
     with monkeypatch.context() as patch:
         patch.setattr(Client, "batch", keep_order)
         patch.setattr(flow, "augment", keep_images)
-        train(case, rounds=2)
+        train(case | {"local_epochs": 2}, rounds=2)
     return found
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_a_method_does_not_shift_the_draws_of_the_others(case, monkeypatch):
     plain, with_it = seen({}, monkeypatch), seen(case, monkeypatch)
-    assert len(plain) == len(with_it) == 2 * 2 * (3 + 2 + 1)
+    assert len(plain) == len(with_it) == 2 * 2 * 3 * (3 + 2 + 1)  # rounds, epochs, entries, batches
     for one, other in zip(plain, with_it, strict=True):
         assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
 
@@ -109,12 +109,13 @@ def test_a_clients_draws_do_not_depend_on_the_other_clients(monkeypatch):
     assert batches((("clinic", 12),)) == batches((("attic", 6), ("clinic", 12)))
 
 
-def test_rounds_and_clients_draw_differently():
-    run = FederatedRun(Recipe(**TINY), federation((("a", 12), ("b", 12))))
-    run.prepare()
+def test_seeds_rounds_and_clients_draw_differently():
     orders = set()
-    for round in (1, 2):
-        for client in run.clients.values():
-            client.receive(run.server.send(client.name), round)
-            orders.add(tuple(torch.randperm(12, generator=client.generator("order")).tolist()))
-    assert len(orders) == 4
+    for seed in (0, 1):
+        run = FederatedRun(Recipe(**TINY | {"seed": seed}), federation((("a", 12), ("b", 12))))
+        run.prepare()
+        for round in (1, 2):
+            for client in run.clients.values():
+                client.receive(run.server.send(client.name), round)
+                orders.add(tuple(torch.randperm(12, generator=client.generator("order")).tolist()))
+    assert len(orders) == 8

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fednb import readme
+from fednb.command import readme
+from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
-from fednb.notebooks import checkout
 
 
 def test_readme_is_up_to_date():

@@ -79,7 +79,7 @@ def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
     results = Study(recipes, paper="fedrdn", store=store).run()
     assert len(results.found) == 1 and results.frame["stand_in"].all()
     widths = OFFICE.vary(model=[{"name": "alexnet", "width": width} for width in (8, 16)])
-    assert [r.full["model"]["name"] for r in Study(widths, "fedrdn", store)._stand_in().recipes] == ["digits_cnn"]
+    assert [r.full["model"]["name"] for r in Study(widths, "fedrdn", store).as_stand_in().recipes] == ["digits_cnn"]
 
 
 def test_a_stand_in_that_cannot_be_loaded_is_an_error_not_a_circle(store, monkeypatch):

@@ -167,13 +167,14 @@ def resumed_at(recipe: Recipe, store: Store) -> int:
         {"algorithm": "fedavgm"},
         {"algorithm": "scaffold"},
         {"algorithm": "fedproto"},
+        {"algorithm": "fedproto", "rounds": 2, "evaluation": ["cross_site"], "flow": ["flip", "rotation"]},
         {"augmentations": ["fedrdn"]},
         {"buffers": "local", "optimiser_state": "kept", "participation": 0.4},
     ],
     ids=str,
 )
 def test_an_interrupted_run_goes_on_with_the_same_numbers(store, tmp_path, settings):
-    recipe = SMALL.with_(rounds=3, flow=["rotation"], **settings)
+    recipe = SMALL.with_(**{"rounds": 3, "flow": ["rotation"]} | settings)
     interrupted(recipe, store)
     assert resumed_at(recipe, store) == 1
     assert store.find(recipe).rounds == train_one(recipe, Store(tmp_path / "other")).rounds

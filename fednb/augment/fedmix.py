@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.errors import RecipeError
-from fednb.method import Batch, Message, Method
+from fednb.method import Batch, Message, Method, overrides
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class FedMix(Method):
         mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The images are shuffled first; the last average
             may be of fewer, but a last single image joins the average before.
 
+    Raises RecipeError together with a method that changes a batch's images, such as normalisation.
+
     Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
     Algorithm 2. FedRDN's code for it is not released.
     """
@@ -44,6 +46,12 @@ class FedMix(Method):
             raise RecipeError(f"fedmix has mean_batch {self.mean_batch}; expected at least 1.")
 
     def prepare_offer(self, client) -> Message:
+        others = [m.name for m in client.methods if m.name != self.name and overrides(m, "inputs")]
+        if others:
+            raise RecipeError(
+                f"fedmix cannot be combined with {', '.join(others)}: it mixes images in [0, 1] with averages of such "
+                f"images, which {others[0]} would not have seen. Leave one of them out."
+            )
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("fedmix averages"))
         labels = F.one_hot(split.targets, client.classes).float()

@@ -5,7 +5,7 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .notebooks import CHECKED, without_scripts
+from fednb.command.notebooks import CHECKED, without_scripts
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem;

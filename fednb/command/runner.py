@@ -5,11 +5,11 @@ import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from . import folder, notebooks, worktree
-from .desk import Desk, Needs
-from .errors import RunError
-from .notebooks import Notebook
-from .progress import Display, duration
+from fednb.command import folder, notebooks, worktree
+from fednb.command.desk import Desk, Needs
+from fednb.command.notebooks import Notebook
+from fednb.command.progress import Display, duration
+from fednb.errors import RunError
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
@@ -63,7 +63,7 @@ def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict
 
 def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -> dict:
     """Train every run; returns recipe -> what went wrong."""
-    from .training import train
+    from fednb.training import train
 
     order = {recipe: number for number, recipe in enumerate(wanted, 1)}
 

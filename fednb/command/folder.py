@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from . import notebooks, pages
-from .notebooks import Notebook
+from fednb.command import notebooks, pages
+from fednb.command.notebooks import Notebook
 
 
 def executed(report: Path, book: Notebook) -> Path:
@@ -15,7 +15,7 @@ def executed(report: Path, book: Notebook) -> Path:
 
 def digest(book: Notebook, given: dict, records: tuple[Path, ...]) -> str:
     """Changes with all that an executed notebook shows: its source and parameters, our code, the records."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     sources = sorted(path for path in here.rglob("*") if path.suffix in (".py", ".csv", ".toml"))
     parts = [
         json.dumps(given, sort_keys=True),

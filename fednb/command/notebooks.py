@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .errors import NotebookError, nearest
+from fednb.errors import NotebookError, nearest
 
 CHECKED = "nbval-check-output"
 
@@ -63,7 +63,7 @@ def checkout() -> Path:
     NotebookError if there is none: the notebooks are in the repository, not in the installed package.
     """
     here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parent.parent):
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         project = folder / "pyproject.toml"
         if not (folder / "notebooks").is_dir() or not project.is_file():
             continue
@@ -139,7 +139,7 @@ def plan(notebook: Notebook, **given) -> list:
     check(notebook, given)
     if not notebook.trains:
         return []
-    from .study import Planned, planning
+    from fednb.study import Planned, planning
 
     space = {"__name__": "__main__"}
     with planning() as recipes, contextlib.redirect_stdout(io.StringIO()):

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from . import notebooks
-from .errors import NotebookError
+from fednb.command import notebooks
+from fednb.errors import NotebookError
 
 BEGIN = "<!-- claims: written by `fednb report --readme` -->"
 END = "<!-- /claims -->"
@@ -28,7 +28,7 @@ def _runs(book: notebooks.Notebook) -> str:
     """ "quick 28 of 28, paper 6 of 84"; "none needed" where nothing is trained."""
     if not book.trains:
         return "none needed"
-    from .store import Store
+    from fednb.store import Store
 
     store = Store(notebooks.checkout() / "results")
     counts = []

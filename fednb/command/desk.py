@@ -4,12 +4,13 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import notebooks, papers
-from .data import data_root
-from .errors import NotebookError, RunError
-from .notebooks import Notebook
-from .store import Record, Store
-from .study import Study, default_store, expected_seconds, is_stand_in, lacks
+from fednb import papers
+from fednb.command import notebooks
+from fednb.command.notebooks import Notebook
+from fednb.data import data_root
+from fednb.errors import NotebookError, RunError
+from fednb.store import Record, Store
+from fednb.study import Study, default_store, expected_seconds, is_stand_in, lacks
 
 
 @dataclass
@@ -84,12 +85,12 @@ class Desk:
         paper = book.about.get("paper")
         theirs = paper in papers.names() and any(not is_stand_in(recipe, paper) for recipe in recipes)
         if theirs and len(needs.lacking) == len(recipes) and not self.record:
-            needs = self._look(Study(recipes, paper)._stand_in().recipes)
+            needs = self._look(Study(recipes, paper).as_stand_in().recipes)
             needs.stand_in = True
         return needs
 
     def _look(self, recipes: list) -> Needs:
-        found = {recipe: self.store.find(recipe) for recipe in recipes}
+        found = self.store.found(recipes)
         lacking = {recipe: lacks(recipe, None) for recipe, record in found.items() if not record}
         return Needs(found, {recipe: sentence for recipe, sentence in lacking.items() if sentence})
 

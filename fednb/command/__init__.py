@@ -1,0 +1,1 @@
+"""What the command line does: notebooks found, planned, executed; reports; recording. Nothing else imports it."""

@@ -1,0 +1,32 @@
+"""The bench does the same work twice; how long it takes is no test."""
+
+import torch
+
+from fednb import bench
+from fednb.recipe import Recipe
+
+
+def test_the_bare_loop_does_what_a_federated_round_of_one_site_does(monkeypatch):
+    # One site, no averaging, equal draws: after one round both networks hold the same weights.
+    recipe = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, momentum=0.9)
+    federation = bench._made(sites=1, images=8, size=8)
+    monkeypatch.setattr(torch, "randperm", lambda count, generator=None: torch.arange(count))
+    made = []
+    build = bench.models.build
+    monkeypatch.setattr(bench.models, "build", lambda *arguments: made.append(build(*arguments)) or made[-1])
+    run, bare = bench.FederatedRun(recipe, federation), bench._bare_loop(recipe, federation, "cpu")
+    run.train_round()
+    bare()
+    federated, alone = made
+    for name, value in federated.state_dict().items():
+        assert torch.equal(value, alone.state_dict()[name]), name
+
+
+def test_every_part_of_a_round_is_timed(monkeypatch):
+    recipe = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, flow=["rotation"])
+    monkeypatch.setattr(bench, "WORKLOADS", {"tiny": (2, 8, 8, recipe)})
+    told = []
+    (timing,) = bench.bench(rounds=3, tell=told.append)
+    assert len(timing.federated) == len(timing.bare) == 3 and timing.ratio > 0
+    assert "training images per second" in told[0]
+    assert {"forward", "backward", "images and augmentation", "add up the replies"} <= set(timing.parts)
