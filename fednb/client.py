@@ -1,7 +1,6 @@
 """A client: a site that takes part in a run. What it knows of others came in messages."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb import flow, randomness
@@ -157,12 +156,7 @@ class Client:
 
     def objective(self, batch: Batch) -> Tensor:
         """The criterion and every method's added terms."""
-        owner = self.owner["criterion"]
-        if type(owner).criterion is Method.criterion:
-            self.forward(batch)
-            loss = F.cross_entropy(self.scores(batch), batch.targets)
-        else:
-            loss = owner.criterion(self, batch)
+        loss = self.owner["criterion"].criterion(self, batch)
         for method in self.methods:
             term = method.loss(self, batch)
             loss = loss if term is None else loss + term

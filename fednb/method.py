@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
@@ -70,7 +71,7 @@ class Method:
         """Once, before round 1: what a client keeps of it."""
 
     def send(self, server: Server, client: str) -> Message:
-        """Each round: adds to the server's message for one client."""
+        """Adds to the server's message for one client: each round, and for each evaluation. Changes no state."""
         return {}
 
     def begin(self, client: Client) -> None:
@@ -80,8 +81,9 @@ class Method:
         """Changes ``batch.images`` in training and at test time (``batch.training`` tells which)."""
 
     def criterion(self, client: Client, batch: Batch) -> Tensor:
-        """Replaces cross entropy; has one owner. Must call ``client.forward(batch)``."""
-        raise NotImplementedError
+        """The loss before any added term: cross entropy, or what its one owner puts there; runs ``client.forward``."""
+        client.forward(batch)
+        return F.cross_entropy(client.scores(batch), batch.targets)
 
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
         """Adds a term to the loss."""

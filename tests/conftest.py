@@ -55,30 +55,23 @@ def made(tmp_path, monkeypatch):
     (root / "notebooks").mkdir(parents=True)
     (root / "pyproject.toml").write_text('[project]\nname = "fednb"\n')
     monkeypatch.chdir(root)
-    monkeypatch.setenv("FEDNB_RUNS", str(root / "report" / "runs"))  # the commands set both; restored afterwards
+    monkeypatch.setenv("FEDNB_RUNS", str(root / "report" / "runs"))  # commands set both; restored afterwards
     monkeypatch.setenv("FEDNB_DATA", str(root / "no-data"))
 
-    def make(name, cells, parameters=None, tags=None, about=None):
+    def cell(number: int, source: str, tags: list[str]) -> dict:
+        metadata = {"tags": tags} if tags else {}
+        shell = {"cell_type": "code", "execution_count": None, "id": f"cell-{number}", "outputs": []}
+        return {**shell, "metadata": metadata, "source": source}
+
+    def make(name, cells, parameters=None, tags=None, about=None) -> Notebook:
         sources = cells if parameters is None else [parameters, *cells]
-        tags = dict(tags or {}) if parameters is None else {0: ["parameters"], **(tags or {})}
+        tags = {**({} if parameters is None else {0: ["parameters"]}), **(tags or {})}
+        kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
         content = {
             "nbformat": 4,
             "nbformat_minor": 5,
-            "metadata": {
-                "fednb": about or {},
-                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            },
-            "cells": [
-                {
-                    "cell_type": "code",
-                    "execution_count": None,
-                    "id": f"cell-{number}",
-                    "metadata": {"tags": tags[number]} if number in tags else {},
-                    "outputs": [],
-                    "source": source,
-                }
-                for number, source in enumerate(sources)
-            ],
+            "metadata": {"fednb": about or {}, "kernelspec": kernel},
+            "cells": [cell(number, source, tags.get(number, [])) for number, source in enumerate(sources)],
         }
         path = root / "notebooks" / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)

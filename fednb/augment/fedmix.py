@@ -76,8 +76,7 @@ class FedMix(Method):
 
     def criterion(self, client, batch: Batch) -> Tensor:
         if self.ratio == 0:
-            client.forward(batch)
-            return F.cross_entropy(client.scores(batch), batch.targets)
+            return super().criterion(client, batch)
         averages = client.state(self)
         drawn = batch.aside["fedmix"]
         x_g, y_g = averages["images"][drawn].to(batch.images.dtype), averages["labels"][drawn]
