@@ -8,7 +8,7 @@ JOBS    ?=
 DEVICE  ?= cpu
 ONLY    ?=
 PYTHON  ?= $(shell for name in python3.11 python3.12 python3 python; do \
-	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+	$$name -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$name && break; done)
 
 bin := .venv/bin
 installed := .venv/installed
@@ -24,7 +24,7 @@ test: $(installed)
 	$(bin)/pytest -n 2 --dist loadgroup --nbval-lax tests notebooks
 
 $(bin)/python:
-	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or newer; install 3.11 or 3.12," \
+	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or 3.12; install one of them," \
 		"or say where it is: make $(MAKECMDGOALS) PYTHON=path"; exit 1; }
 	@echo "making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; \

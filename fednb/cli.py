@@ -71,7 +71,7 @@ def _run(verbs) -> None:
     _only(verb)
     _data_root(verb)
     verb.add_argument("--jobs", type=_count, metavar="N", help="runs side by side (default: one per core, at most 8)")
-    verb.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 or mps (default: cpu)")
+    _device(verb)
     verb.add_argument(
         "--set",
         type=_setting,
@@ -92,6 +92,8 @@ def _status(verbs) -> None:
     verb = _verb(verbs, "status", status, "runs recorded and missing, and their time", "fednb status --profile paper")
     _profile(verb)
     _only(verb)
+    _data_root(verb)
+    _device(verb)
     _folder(verb)
 
 
@@ -115,7 +117,7 @@ def _report(verbs) -> None:
 def _bench(verbs) -> None:
     verb = _verb(verbs, "bench", bench, "time a federated round against a bare PyTorch loop", "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
-    verb.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 or mps (default: cpu)")
+    _device(verb)
 
 
 def _profile(verb) -> None:
@@ -128,6 +130,10 @@ def _only(verb) -> None:
 
 def _data_root(verb) -> None:
     verb.add_argument("--data", metavar="DIR", help="folder with the images (default: $FEDNB_DATA, else ./data)")
+
+
+def _device(verb) -> None:
+    verb.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
 
 
 def _folder(verb) -> None:
@@ -227,6 +233,8 @@ def report(options) -> int:
 def bench(options) -> int:
     """Federated rounds against a bare loop."""
     from fednb import bench as measure
+    from fednb.command.desk import check_device
 
+    check_device(options.device)
     measure.bench(options.rounds, options.device)
     return 0

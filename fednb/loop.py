@@ -22,6 +22,7 @@ class FederatedRun:
 
     def __init__(self, recipe, federation: Federation, device: str | torch.device = "cpu"):
         keep_freed_memory()
+        torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
         self.recipe = recipe
         self.federation = federation.to(device)
         methods = [make("algorithms", recipe.algorithm)]

@@ -112,6 +112,10 @@ def comparison(results, printed, rule: str = "last"):
     if "average" not in set(printed["site"]):
         frame = frame[frame["site"] != "average"].reset_index(drop=True)
     frame["remark"] = frame["remark"].fillna("")
+    seeds = frame.groupby("row")["seeds"].transform("max")
+    if seeds.nunique() > 1:
+        counted = [f"{row}, {n:.0f} seed{'s' * (n > 1)}" for row, n in zip(frame["row"], seeds, strict=True)]
+        frame["row"] = frame["row"].where(seeds.isna(), counted)
     frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
     frame["stand_in"] = frame["stand_in"].eq(True)
     frame["difference"] = (frame["ours"] - frame["paper"]).where(~frame["stand_in"])
@@ -306,6 +310,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
     outside = "Difference: ours - paper. Coloured (plain text: !) where the paper is outside our interval."
+    outside += " The paper's own number has an interval of about that width, which is left out."
     return (
         *([_stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
         *([title] if title else []),

@@ -83,11 +83,11 @@ class Server:
     def receive(self, client: str, reply: Message) -> None:
         """Adds one client's weights to the running mean and lets the methods collect what is theirs."""
         weight = self.weights[client]
-        model = part(reply, "model")
-        if not self._mean:
-            self._mean = {n: torch.zeros_like(t, dtype=_sum_type(t)) for n, t in model.items()}
-        if sums := list(self._mean.values()):  # empty where every entry is kept by the clients
-            torch._foreach_add_(sums, [model[n].to(s.dtype) for n, s in self._mean.items()], alpha=weight)
+        model = {name: value.to(_sum_type(value)) for name, value in part(reply, "model").items()}
+        if self._mean:
+            torch._foreach_add_(list(self._mean.values()), [model[name] for name in self._mean], alpha=weight)
+        elif model:  # empty where the clients keep every entry
+            self._mean = dict(zip(model, torch._foreach_mul(list(model.values()), weight), strict=True))
         for method in self.methods:
             method.collect(self, client, weight, part(reply, method.name))
 

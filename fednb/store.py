@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from fednb.errors import StoreError
+from fednb.files import PART, write_atomically
 from fednb.recipe import Recipe
-
-PART = ".part"
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,10 @@ class Record:
 
         path = self.path.with_suffix(f".{name}.npz")
         if not path.exists():
-            raise StoreError(f"{path} is not there; run the recipe again with evaluation={[name]!r}.")
+            raise StoreError(
+                f"{path} is not there. Move {self.path.name} away and train the recipe again, with {name!r} in its "
+                "evaluation."
+            )
         try:
             with open(path, "rb") as file, numpy.load(file, allow_pickle=False) as arrays:
                 return dict(arrays)
@@ -110,8 +110,8 @@ class Store:
         if path.exists():
             return path
         for name, arrays in (artefacts or {}).items():
-            _write(path.with_suffix(f".{name}.npz"), lambda file, arrays=arrays: _save_arrays(file, arrays))
-        _write(path, lambda file: file.write(to_text(record).encode()))
+            write_atomically(path.with_suffix(f".{name}.npz"), lambda file, arrays=arrays: _save_arrays(file, arrays))
+        write_atomically(path, lambda file: file.write(to_text(record).encode()))
         return path
 
     @contextmanager
@@ -119,7 +119,10 @@ class Store:
         """Held while a run trains: a second process that wants the same run waits, then finds it done."""
         from filelock import FileLock
 
-        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.checkpoints} cannot be made: {error}. Choose another folder for runs.") from error
         with FileLock(self.checkpoints / f"{recipe.key}.lock"):
             yield
 
@@ -127,7 +130,7 @@ class Store:
         """Replaces the checkpoint of a run, atomically."""
         import torch
 
-        _write(self._checkpoint(recipe), lambda file: torch.save(state, file))
+        write_atomically(self._checkpoint(recipe), lambda file: torch.save(state, file))
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
@@ -154,7 +157,12 @@ class Store:
 
     def _read(self, path: Path) -> Record | None:
         try:
-            return Record(**json.loads(path.read_text()), path=path)
+            record = Record(**json.loads(path.read_text()), path=path)
+            if not (isinstance(record.recipe, dict) and isinstance(record.rounds, list) and record.rounds):
+                raise ValueError("it has no recipe or no rounds")
+            return record
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error}. Mend its permissions or move it away.") from error
         except (ValueError, TypeError) as error:
             self._set_aside(path, f"{error}; the run counts as missing")
             return None
@@ -211,23 +219,3 @@ def _save_arrays(file, arrays: dict) -> None:
     import numpy
 
     numpy.savez_compressed(file, **arrays)
-
-
-def _write(path: Path, write: Callable) -> None:
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{path.name}."
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=prefix, suffix=PART, delete=False) as file:
-            temporary = Path(file.name)
-            write(file)
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
-    except (OSError, RuntimeError) as error:
-        raise StoreError(
-            f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
-            "finished runs are kept."
-        ) from error
-    finally:
-        if temporary:
-            temporary.unlink(missing_ok=True)

@@ -39,8 +39,8 @@ def default_store() -> Store:
 
     ``FEDNB_RUNS`` names another folder to write to.
     """
-    house = Path(__file__).parent.parent
-    home = house if (house / "results").is_dir() else Path.cwd()
+    checkout = Path(__file__).parents[1]
+    home = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
     runs = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs")
     return Store(runs, also=(home / "results",), checkpoints=home / "report" / "checkpoints")
 
@@ -95,7 +95,7 @@ class Study:
     def recorded(self) -> Results:
         """What is recorded, without training anything."""
         found = self.store.found(self.recipes)
-        return Results(found, self.paper, tuple(self.store.notes))
+        return Results(found, self.paper, tuple(dict.fromkeys(self.store.notes)))
 
     def as_stand_in(self) -> Study:
         """The same study on embedded images, with a network that fits them; what else it varies, it varies."""
@@ -208,14 +208,21 @@ def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
     return recipe.full["federation"]["name"] != papers.recipe(paper, "paper")["federation"]["name"]
 
 
-def expected_seconds(recipe: Recipe, records: list[Record]) -> float | None:
-    """How long a run will take, from the recorded run most like it; None where there is none like it."""
+def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu") -> float | None:
+    """How long a run will take, from recorded runs on the same kind of device; None where there is none like it.
+
+    Runs of the same methods tell it if there are any, else all runs with the same data, model and precision.
+    """
     like = [
-        record.origin["seconds"] / (record.recipe["rounds"] * record.recipe["local_epochs"])
+        record
         for record in records
         if all(record.recipe[name] == recipe.full[name] for name in ("federation", "model", "precision"))
+        and (record.origin["device"] == "cpu") == (device == "cpu")
     ]
-    return sorted(like)[len(like) // 2] * recipe.rounds * recipe.local_epochs if like else None
+    methods = ("algorithm", "augmentations")
+    same = [record for record in like if all(record.recipe[name] == recipe.full[name] for name in methods)]
+    rates = [r.origin["seconds"] / (r.recipe["rounds"] * r.recipe["local_epochs"]) for r in same or like]
+    return sorted(rates)[len(rates) // 2] * recipe.rounds * recipe.local_epochs if rates else None
 
 
 def _train(recipes, store, jobs, device, data) -> dict[Recipe, str | None]:

@@ -211,14 +211,12 @@ def _maker(model) -> dict:
         "code": code_version(),
         "torch": str(torch.__version__),  # plain text, as a checkpoint holds it too
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
     }
 
 
 def _origin(model, seconds: float) -> dict:
-    import torch
-
     return _maker(model) | {
-        "threads": torch.get_num_threads(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),
     }
@@ -226,15 +224,26 @@ def _origin(model, seconds: float) -> dict:
 
 @lru_cache
 def code_version() -> str:
-    """The commit of this checkout, with ``-dirty`` where files differ from it; else the installed version."""
-    house = Path(__file__).parents[1]
-    if (house / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
-        command = ["git", "-C", str(house), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    """The commit of this checkout, with ``-dirty`` where the package differs from it; else the installed version.
+
+    Where there is no git, for example on a machine that got a copy of the files, ``FEDNB_COMMIT`` names the commit.
+    """
+    checkout = Path(__file__).parents[1]
+    if (checkout / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
         try:
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+            commit = _git(checkout, "rev-parse", "--short=12", "HEAD")
+            return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", "--", "fednb", "pyproject.toml"))
         except (OSError, subprocess.CalledProcessError):
             pass
+    if commit := os.environ.get("FEDNB_COMMIT"):
+        return commit
     try:
         return metadata.version("fednb")
     except metadata.PackageNotFoundError:
         return "unknown"
+
+
+def _git(checkout: Path, *words: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(checkout), *words], capture_output=True, text=True, check=True
+    ).stdout.strip()

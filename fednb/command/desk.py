@@ -50,6 +50,7 @@ class Desk:
     given: dict[str, dict]
     store: Store
     profile: str
+    device: str
     record: bool
 
     @classmethod
@@ -66,11 +67,12 @@ class Desk:
         given = {book.name: _given(book, options) for book in books}
         for book in books:
             notebooks.check(book, given[book.name])
-        _check_device(getattr(options, "device", "cpu"))
+        check_device(getattr(options, "device", "cpu"))
         os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
         store = Store(root / "results", checkpoints=root / "report" / "checkpoints") if record else default_store()
-        return cls(root, report, books, given, store, options.profile, record)
+        device = getattr(options, "device", "cpu")
+        return cls(root, report, books, given, store, options.profile, device, record)
 
     def needs(self, book: Notebook, given: dict | None = None) -> Needs:
         """What the notebook's study looks for, with the parameters of this command unless others are given.
@@ -91,13 +93,13 @@ class Desk:
 
     def _look(self, recipes: list) -> Needs:
         found = self.store.found(recipes)
-        lacking = {recipe: lacks(recipe, None) for recipe, record in found.items() if not record}
+        lacking = {recipe: _lacks(recipe) for recipe, record in found.items() if not record}
         return Needs(found, {recipe: sentence for recipe, sentence in lacking.items() if sentence})
 
     def seconds(self, book: Notebook, needs: Needs, records: list[Record]) -> dict:
         """Expected seconds of each run to train: as recorded runs like it took, else as the notebook says."""
         stated = 60.0 * book.about.get("minutes", {}).get(self.profile, len(needs.found)) / max(1, len(needs.found))
-        return {recipe: expected_seconds(recipe, records) or stated for recipe in needs.trainable}
+        return {recipe: expected_seconds(recipe, records, self.device) or stated for recipe in needs.trainable}
 
 
 def _given(book: Notebook, options) -> dict:
@@ -108,11 +110,18 @@ def _given(book: Notebook, options) -> dict:
     return given | dict(getattr(options, "set", []))
 
 
-def _check_device(device: str) -> None:
+def _lacks(recipe) -> str | None:
+    if recipe.full["federation"]["name"] == "folders":
+        return "images in a folder that only the notebook knows; the notebook itself trains these runs."
+    return lacks(recipe, None)
+
+
+def check_device(device: str) -> None:
+    """RunError unless torch can use the device, in the double precision that sums are kept in."""
     import torch
 
     try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch's own words are long; its first line says it
+        torch.zeros(1, device=device, dtype=torch.float64)
+    except (RuntimeError, AssertionError, TypeError) as error:  # torch's own words are long; its first line says it
         reason = str(error).splitlines()[0]
         raise RunError(f'device "{device}" cannot be used: {reason} Choose cpu, or install a torch for it.') from error

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fednb.command import notebooks, pages
 from fednb.command.notebooks import Notebook
+from fednb.files import write_atomically, write_text
 
 
 def executed(report: Path, book: Notebook) -> Path:
@@ -28,7 +29,7 @@ def digest(book: Notebook, given: dict, records: tuple[Path, ...]) -> str:
 
 def stamp(report: Path, book: Notebook, given: dict, records: tuple[Path, ...]) -> None:
     """Note what an executed copy was made from."""
-    executed(report, book).with_suffix(".stamp").write_text(digest(book, given, records))
+    write_text(executed(report, book).with_suffix(".stamp"), digest(book, given, records))
 
 
 def fresh(report: Path, book: Notebook, given: dict, records: tuple[Path, ...]) -> bool:
@@ -51,13 +52,13 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
             content = notebooks.Notebook(book.name, path).content
             page = path.with_suffix(".html")
             if not page.exists() or page.stat().st_mtime < path.stat().st_mtime:
-                page.write_text(notebooks.html(path), encoding="utf-8")
+                write_text(page, notebooks.html(path))
             write_figures(report / "figures", book, content)
         link = f"notebooks/{book.name}.html" if content else None
         entries.append(pages.Entry(book.name, book.about, content, link, broken.get(book.name)))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
-    index.write_text(pages.index(entries, summary), encoding="utf-8")
+    write_text(index, pages.index(entries, summary))
     return index
 
 
@@ -67,7 +68,7 @@ def write_figures(folder: Path, book: Notebook, content: dict) -> None:
     for number, figure in enumerate(figures, 1):
         path = folder / (f"{book.name}.png" if len(figures) == 1 else f"{book.name}-{number}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(figure)
+        write_atomically(path, lambda file, figure=figure: file.write(figure))
 
 
 def commit_outputs(root: Path, report: Path, book: Notebook) -> None:

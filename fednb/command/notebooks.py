@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb.errors import NotebookError, nearest
+from fednb.files import write_text
 
 CHECKED = "nbval-check-output"
 
@@ -222,4 +223,4 @@ def settle(content: dict) -> dict:
 
 def write(content: dict, path: Path) -> None:
     """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n")

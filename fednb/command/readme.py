@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fednb.command import notebooks
 from fednb.errors import NotebookError
+from fednb.files import write_text
 
 BEGIN = "<!-- claims: written by `fednb report --readme` -->"
 END = "<!-- /claims -->"
@@ -50,6 +51,6 @@ def filled(text: str) -> str:
 def update() -> int:
     """Write the table into README.md; returns exit status 0."""
     path: Path = notebooks.checkout() / "README.md"
-    path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    write_text(path, filled(path.read_text(encoding="utf-8")))
     print(f"{path.name} is up to date")
     return 0

@@ -1,6 +1,7 @@
 """Whether recorded runs come from committed code."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,11 +11,14 @@ def dirty(root: Path) -> list[str]:
 
     Its own products are new files in results/, anything in figures/, README.md, and notebooks whose source is
     as committed (only outputs differ): so an interrupted recording goes on. A changed or deleted record is
-    not one of them. One line for each change; a folder that is no git checkout is one as well.
+    not one of them. One line for each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
     """
+    if not (root / ".git").exists():
+        named = os.environ.get("FEDNB_COMMIT")
+        return [] if named else ["no git checkout: set FEDNB_COMMIT to the commit that these files are a copy of"]
     status = _git(root, "status", "--porcelain", "--untracked-files=all", "-z")
     if status is None:
-        return [f"{root} is not a git checkout, so no commit could be named as the source of a run"]
+        return ["git is not installed or cannot read this checkout; install it, or see `git status`"]
     changes = []
     entries = iter(status.split("\0"))
     for entry in entries:

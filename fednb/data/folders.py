@@ -25,6 +25,7 @@ def load(
     size: int = 64,
     shares: tuple[float, float, float] = (0.6, 0.15, 0.25),
     seed: int = 0,
+    fingerprint: str = "",
 ) -> Federation:
     """A site for each folder; RGB ``size`` x ``size``; classes are the class folders of all sites, sorted.
 
@@ -36,11 +37,14 @@ def load(
             these are cut by class, drawn by ``seed`` and the site's name. Where train and test are folders
             and validation is not, validation is cut from train in the first two shares' proportion.
         seed: of that draw.
+        fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it
+            keeps the runs of one folder apart from those of another.
 
     Layout: see ``NEEDS``. Hidden files and files that are not images by their suffix are ignored. A class
     that a site lacks becomes a line of ``notes``.
 
-    Raises DataError when the folder, its sites or a site's images are missing or an image is damaged;
+    Raises DataError when the folder, its sites or a site's images are missing, an image is damaged or the
+    fingerprint is another;
     RecipeError for an option out of its range.
     """
     images.check_size(size)
@@ -64,7 +68,13 @@ def load(
             cuts = _cut(divided, (shares[0] / sum(shares[:2]), shares[1] / sum(shares[:2])), seed, name)
             whole["train"], whole["validation"] = (divided.select(cut) for cut in cuts)
         sites.append(Site(name, *(whole[part] for part in SPLITS)))
-    return Federation(place.absolute().name, sites, tuple(classes))
+    federation = Federation(place.absolute().name, sites, tuple(classes))
+    if fingerprint not in ("", federation.fingerprint):
+        raise DataError(
+            f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
+            "Name the folder with those images, or take the new fingerprint into the recipe to train on these."
+        )
+    return federation
 
 
 def missing(root: Path, *, folder: str = "", **options) -> str | None:

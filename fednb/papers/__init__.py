@@ -97,6 +97,11 @@ def recipe(paper: str, profile: str) -> dict:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
+def of_profile(values: dict, profile: str):
+    """The value of a profile, for example of ``{"smoke": 1, "quick": 4, "paper": 100}``; RecipeError if unknown."""
+    return _entry(values, profile, "profile")
+
+
 def algorithm(paper: str, name: str) -> dict:
     """An algorithm with the paper's options, as a Recipe takes it: ``{"name": "fedprox", "mu": 0.001}``."""
     return {"name": name, **_entry(settings(paper)["algorithm"], name, f"{paper}'s algorithm")}
