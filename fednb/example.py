@@ -10,7 +10,7 @@ from PIL import Image
 from fednb.data import load
 
 
-def example_folders(target: str | Path | None = None, per_class: int = 12) -> str:
+def example_folders(target: str | Path | None = None, per_class: int = 20) -> str:
     """Writes ``<site>/<class>/<number>.png`` from the embedded digits, once, and returns the folder.
 
     target: a missing folder, or one written before; in the user's cache unless given. per_class: images per site

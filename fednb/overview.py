@@ -27,9 +27,9 @@ def runs_table(results, rule: str = "last") -> Table:
     images = chosen.drop_duplicates("client").set_index("client")["images"]
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
     cells = cells.rename_axis(index=None, columns=None)
+    seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
     caption = (
-        f"Test accuracy in per cent with its 95 % interval, {report.RULE_WORDS[rule]}, "
-        f"{'/'.join(map(str, sorted(numbers['seeds'].unique())))} seeds.",
+        f"Test accuracy in per cent with its 95 % interval, {report.RULE_WORDS[rule]}, seeds per row: {seeds}.",
         f"Setting: {report.setting(results)}.",
     )
     if results.stand_in:

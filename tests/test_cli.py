@@ -73,7 +73,7 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
         (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
         (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, a int; expected a list"),
         (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
-        (["--record"], "is not a git checkout"),
+        (["--record"], "no git checkout"),
     ],
 )
 def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
@@ -204,6 +204,14 @@ def test_record_refuses_what_is_not_committed(committed, capsys):
     error = capsys.readouterr().err
     assert "?? new.py" in error and " M notebooks/fedrdn/study.ipynb" in error
     assert not (committed / "results").exists()
+
+
+def test_a_copy_without_git_is_recorded_where_its_commit_is_named(checkout, monkeypatch):
+    assert worktree.dirty(checkout) == [
+        "no git checkout: set FEDNB_COMMIT to the commit that these files are a copy of"
+    ]
+    monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
+    assert worktree.dirty(checkout) == []
 
 
 def test_changed_or_deleted_record_is_refused(committed):

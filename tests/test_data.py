@@ -199,6 +199,12 @@ class TestFolders:
                     part = getattr(site, split)
                     assert hashes(part.select(torch.nonzero(part.targets == number)[:, 0])) <= on_disk
 
+    def test_other_images_than_the_recipe_names_are_refused(self, tree):
+        own = self.load(tree).fingerprint
+        assert self.load(tree, fingerprint=own).fingerprint == own
+        with pytest.raises(DataError, match=f"have the fingerprint {own}; the recipe asks for 0123"):
+            self.load(tree, fingerprint="0123")
+
     def test_the_seed_decides_the_split(self, tree):
         assert self.load(tree).fingerprint == self.load(tree).fingerprint
         assert self.load(tree).fingerprint != self.load(tree, seed=1).fingerprint

@@ -32,7 +32,7 @@ def test_a_row_for_each_setting_with_wilsons_interval():
 def test_seeds_are_one_row_and_are_counted():
     table = overview.runs_table(results(seed=[0, 1, 2]))
     assert len(table.cells) == 1
-    assert "3 seeds" in table.caption[0]
+    assert "seeds per row: 3" in table.caption[0]
 
 
 def test_an_option_of_the_data_that_varies_tells_rows_apart():

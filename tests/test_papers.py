@@ -188,3 +188,9 @@ def test_values_keep_two_decimals_in_the_files():
     for file in (Path(papers.__file__).parent / "fedrdn").glob("fedrdn_table*.csv"):
         lines = file.read_text().splitlines()[1:]
         assert all(re.fullmatch(r"\d\d\.\d\d,(-?\d+\.\d\d)?", ",".join(line.split(",")[5:])) for line in lines)
+
+
+def test_a_value_for_each_profile_is_found_or_the_nearest_named():
+    assert papers.of_profile({"smoke": 1, "quick": 4}, "quick") == 4
+    with pytest.raises(RecipeError, match='"quik" is not known; did you mean "quick"'):
+        papers.of_profile({"smoke": 1, "quick": 4}, "quik")

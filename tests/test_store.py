@@ -75,7 +75,7 @@ def test_a_missing_or_damaged_artefact_is_named(store):
         found.artefact("features")
 
 
-@pytest.mark.parametrize("hurt", ["cut", "empty", "binary", "list", "field"])
+@pytest.mark.parametrize("hurt", ["cut", "empty", "binary", "list", "field", "recipe", "rounds"])
 def test_a_damaged_record_is_set_aside_and_named(store, hurt):
     path = store.write(SMALL, record(SMALL))
     whole = path.read_bytes()
@@ -85,6 +85,8 @@ def test_a_damaged_record_is_set_aside_and_named(store, hurt):
         "empty": b"",
         "binary": b"\xff\xfe\x00",
         "list": b"[]",
+        "recipe": json.dumps(entries | {"recipe": 1}).encode(),
+        "rounds": json.dumps(entries | {"rounds": []}).encode(),
         "field": json.dumps({name: entries[name] for name in entries if name != "rounds"}).encode(),
     }[hurt]
     for number in (1, 2):  # twice: the second does not overwrite the first
@@ -96,6 +98,15 @@ def test_a_damaged_record_is_set_aside_and_named(store, hurt):
         assert store.notes[-1].startswith(f"{path.name} was damaged and is now {aside.name}: ")
     store.write(SMALL, record(SMALL))
     assert store.find(SMALL) == record(SMALL)
+
+
+def test_a_record_that_may_not_be_read_stays_where_it_is(store, monkeypatch):
+    path = store.write(SMALL, record(SMALL))
+    monkeypatch.setattr(type(path), "read_text", refuse)
+    with pytest.raises(StoreError, match="cannot be read: .*Permission denied"):
+        store.find(SMALL)
+    assert store.found([SMALL]) == {SMALL: None} and "cannot be read" in store.notes[0]
+    assert path.exists()
 
 
 def test_a_damaged_record_that_cannot_be_moved_counts_as_missing(store, monkeypatch):

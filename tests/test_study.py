@@ -201,6 +201,14 @@ def test_expected_seconds_are_those_of_the_median_run_like_it():
     assert expected_seconds(SMALL, []) is None
 
 
+def test_expected_seconds_prefer_runs_of_the_same_methods_and_keep_devices_apart():
+    recorded = [record(SMALL, 2.0), record(SMALL.with_(augmentations=["fedmix"]), 30.0)]
+    assert expected_seconds(SMALL.with_(seed=5), recorded) == pytest.approx(2)
+    assert expected_seconds(SMALL.with_(seed=5, augmentations=["fedmix"]), recorded) == pytest.approx(30)
+    assert expected_seconds(SMALL.with_(algorithm="fedbn"), recorded[:1]) == pytest.approx(2)
+    assert expected_seconds(SMALL, recorded, device="cuda") is None
+
+
 def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
     asked = []
 
