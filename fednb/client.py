@@ -1,5 +1,7 @@
 """A client: a site that takes part in a run. What it knows of others came in messages."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +11,7 @@ from fednb.federation import Site, Split
 from fednb.method import Batch, Message, Method, entries, owners, part
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
+TEST_BATCH = 128
 OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 
 
@@ -139,6 +142,11 @@ class Client:
         for method in self.methods:
             method.inputs(self, batch)
         return batch
+
+    def test_batches(self, split: Split) -> Iterator[Batch]:
+        """The images of a split in order, as at test time, in large batches."""
+        for indices in torch.arange(len(split)).split(TEST_BATCH):
+            yield self.batch(split, indices, training=False)
 
     def forward(self, batch: Batch) -> None:
         """Sets ``batch.features`` and ``batch.logits``."""

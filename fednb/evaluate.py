@@ -6,16 +6,13 @@ from torch import Tensor
 from fednb.client import Client
 from fednb.federation import Split
 
-BATCH = 128
-
 
 @torch.inference_mode()
 def correct(client: Client, split: Split) -> int:
     """How many images of the split the network in ``client.model`` classifies correctly."""
     client.model.eval()
     right = torch.zeros((), dtype=torch.int64, device=client.device)
-    for indices in torch.arange(len(split)).split(BATCH):
-        batch = client.batch(split, indices, training=False)
+    for batch in client.test_batches(split):
         scores = client.owner["predict"].predict(client, batch)
         right += (scores.argmax(1) == batch.targets).sum()
     return int(right)
@@ -26,8 +23,7 @@ def features(client: Client, split: Split) -> Tensor:
     """What the head sees, float32 ``[n, d]`` on the CPU."""
     client.model.eval()
     found = []
-    for indices in torch.arange(len(split)).split(BATCH):
-        batch = client.batch(split, indices, training=False)
+    for batch in client.test_batches(split):
         client.forward(batch)
         found.append(batch.features.float().cpu())
     return torch.cat(found)

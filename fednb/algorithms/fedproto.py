@@ -9,8 +9,6 @@ from torch import Tensor, nn
 from fednb.errors import RecipeError
 from fednb.method import Batch, Message, Method
 
-CHUNK = 128
-
 
 @dataclass(frozen=True)
 class FedProto(Method):
@@ -82,8 +80,7 @@ class FedProto(Method):
     def reply(self, client) -> Message:
         client.model.eval()
         split, sums = client.site.train, 0
-        for indices in torch.arange(len(split)).split(CHUNK):
-            batch = client.batch(split, indices, training=False)
+        for batch in client.test_batches(split):
             client.forward(batch)
             member = F.one_hot(batch.targets, client.classes).to(batch.images.dtype)
             sums = sums + member.T @ batch.features.to(batch.images.dtype)

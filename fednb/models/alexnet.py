@@ -1,8 +1,9 @@
 """AlexNet with batch normalisation, the network of the Office-Caltech-10 and DomainNet experiments."""
 
-from torch import Tensor, nn
+from torch import nn
 
 from fednb.errors import RecipeError
+from fednb.models._staged import Staged
 
 
 def _convolution(channels_in: int, channels_out: int, *, pool: bool = False, **geometry) -> nn.Sequential:
@@ -10,7 +11,7 @@ def _convolution(channels_in: int, channels_out: int, *, pool: bool = False, **g
     return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2)] if pool else []))
 
 
-class AlexNet(nn.Module):
+class AlexNet(Staged):
     """Five convolutional stages and three fully connected layers, each with batch normalisation, no dropout.
 
     Args:
@@ -48,13 +49,3 @@ class AlexNet(nn.Module):
             nn.ReLU(),
         )
         self.head = nn.Linear(width, classes)
-
-    def features(self, images: Tensor) -> Tensor:
-        """[n, channels, height, width] -> [n, width]."""
-        for stage in self.stages:
-            images = getattr(self, stage)(images)
-        return self.hidden(images)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """[n, channels, height, width] -> logits [n, classes]."""
-        return self.head(self.features(images))

@@ -1,11 +1,12 @@
 """The six-layer convolutional network of the digits experiments."""
 
-from torch import Tensor, nn
+from torch import nn
 
 from fednb.errors import RecipeError
+from fednb.models._staged import Staged
 
 
-class DigitsCNN(nn.Module):
+class DigitsCNN(Staged):
     """Three 5 x 5 convolutions and three fully connected layers, with batch normalisation, no dropout.
 
     Args:
@@ -38,13 +39,3 @@ class DigitsCNN(nn.Module):
         flat = 2 * channels * -(-height // 4) * -(-size // 4)
         self.hidden = nn.Sequential(nn.Flatten(), *dense(flat, width), *dense(width, width // 4))
         self.head = nn.Linear(width // 4, classes)
-
-    def features(self, images: Tensor) -> Tensor:
-        """[n, channels, height, width] -> [n, width / 4]."""
-        for stage in self.stages:
-            images = getattr(self, stage)(images)
-        return self.hidden(images)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """[n, channels, height, width] -> logits [n, classes]."""
-        return self.head(self.features(images))
