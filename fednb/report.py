@@ -24,7 +24,7 @@ METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
 
 def table(results, printed, rule: str = "last", title: str = "") -> Table:
-    """Paper, ours, interval and difference side by side, for each site and on average.
+    """Paper, ours, interval and difference side by side, on average and for each site.
 
     printed: rows of ``fednb.papers.printed`` for one federation. What was not run is blank under ours, what
         is not printed is blank under paper. Rows are in printed order, other runs below.
@@ -41,7 +41,7 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
     frame = comparison(results, printed, rule)
     rows = list(dict.fromkeys(frame["row"]))
     short, wide, colours = {}, {}, {}
-    for site in sorted(dict.fromkeys(frame["site"]), key=lambda name: name == "average"):
+    for site in sorted(dict.fromkeys(frame["site"]), key=lambda name: name != "average"):
         here = frame[frame["site"] == site].set_index("row").reindex(rows)
         marked = f" {STAND_IN}" if here["stand_in"].eq(True).any() else ""
         count = "/".join(f"{n:.0f}" for n in sorted(here["images"].dropna().unique()))
