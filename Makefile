@@ -21,7 +21,7 @@ run: $(installed)
 test: $(installed)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
-	$(bin)/pytest -n 2 --dist loadgroup --nbval-lax tests notebooks
+	$(bin)/pytest -n 2
 
 $(bin)/python:
 	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or 3.12; install one of them," \

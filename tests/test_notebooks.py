@@ -1,7 +1,10 @@
 """Reading, planning and executing notebooks; and the traps that every committed one must avoid."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import papermill
 import pytest
@@ -129,6 +132,15 @@ def test_notebook_says_what_it_shows(book):
 def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
     assert notebooks.settle(book.content) == book.content
     assert not re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
+
+
+@each_notebook
+def test_committed_notebook_shows_its_recorded_runs(book, tmp_path):
+    """nbval executes it again, from results/ alone: without data, and with training forbidden."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", str(book.path)]
+    alone = {"FEDNB_DATA": str(tmp_path / "no-data"), "FEDNB_RUNS": str(tmp_path / "runs"), "FEDNB_TRAIN": "0"}
+    done = subprocess.run(command, env=os.environ | alone, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 @each_notebook

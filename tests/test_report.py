@@ -127,8 +127,8 @@ def test_a_stand_in_is_marked_everywhere_and_never_compared():
     assert [name[0] for name in ours] == ["average (315 images)", "plain (157 images)", "tinted (158 images)"]
     assert {name[1] for name in ours} == {f"ours {STAND_IN}"}
     assert "difference" not in made.wide.columns.get_level_values(1)
-    assert [STAND_IN in name for name in made.cells.columns] == [False] * 4 + [True] * 3
-    assert made.cells.iloc[3].tolist() == ["- | 60.9", "- | 45.8", "- | 84.4", "- | 88.1", "", "", "- | 69.8"]
+    assert [STAND_IN in name for name in made.cells.columns] == [True] + [False] * 4 + [True] * 2
+    assert made.cells.iloc[3].tolist() == ["- | 69.8", "- | 60.9", "- | 45.8", "- | 84.4", "- | 88.1", "", ""]
     assert f'<strong style="color: #a40000">{STAND_IN}' in made.html()
     rules = rules_table(results(stand_in()))
     assert rules.caption[0].startswith(STAND_IN) and rules.loud
