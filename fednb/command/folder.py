@@ -63,8 +63,14 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
 
 
 def write_figures(folder: Path, book: Notebook, content: dict) -> None:
-    """The figures of an executed notebook as <name>.png, or <name>-1.png and on where there are several."""
+    """The figures of an executed notebook as <name>.png, or <name>-1.png and on where there are several.
+
+    Figures that it had before and has no longer are removed.
+    """
     figures = pages.figures(content)
+    place = folder / book.name
+    for old in (place.with_suffix(".png"), *place.parent.glob(f"{place.name}-[0-9]*.png")):
+        old.unlink(missing_ok=True)
     for number, figure in enumerate(figures, 1):
         path = folder / (f"{book.name}.png" if len(figures) == 1 else f"{book.name}-{number}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
