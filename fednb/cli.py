@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import os
 import sys
 
 from fednb.errors import FednbError, NotebookError, nearest
@@ -18,6 +19,9 @@ def main(argv: list[str] | None = None) -> int:
     except FednbError as error:
         print(f"fednb: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("fednb: stopped. What is finished is kept; the same command goes on from there.", file=sys.stderr)
         return 130
