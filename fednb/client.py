@@ -94,7 +94,7 @@ class Client:
     def train(self) -> float:
         """All local epochs of this round; returns the mean loss over the images seen. ``steps`` counts them.
 
-        Raises RunError when the loss is not a number.
+        Raises RunError when the loss is not a number, or when the last step has made weights that are not.
         """
         self.model.train()
         self.optimiser, self.steps = self._make_optimiser(), 0
@@ -113,6 +113,11 @@ class Client:
             raise RunError(
                 f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
                 "Lower the learning rate, or look for empty images."
+            )
+        if not torch.stack(torch._foreach_norm(list(self.model.parameters()))).isfinite().all():
+            raise RunError(
+                f"the weights of client {self.name} are not finite after its last step in round {self.round} of "
+                f"{self.recipe}. Lower the learning rate."
             )
         if self.recipe.optimiser_state == "kept":
             self._keep_optimiser()

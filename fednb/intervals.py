@@ -25,10 +25,6 @@ class Interval(NamedTuple):
     low: float
     high: float
 
-    def holds(self, number: float) -> bool:
-        """Whether the number lies inside the bounds."""
-        return self.low <= number <= self.high
-
 
 def wilson(correct: float, images: int) -> Interval:
     """Wilson's score interval of ``correct`` right answers among ``images`` > 0."""

@@ -317,3 +317,10 @@ def test_what_a_round_returns():
     assert list(values) == ["round", "loss", "up", "down", "validation", "test"]
     assert values["round"] == 1 and list(values["loss"]) == list(SIZES)
     assert all(math.isfinite(loss) for loss in values["loss"].values())
+
+
+def test_a_last_step_that_breaks_the_weights_is_named():
+    """One step a client: its loss is that of the start and finite, what the step leaves behind is not."""
+    settings = {"batch_size": 64, "local_epochs": 1, "learning_rate": 1e300, "weight_decay": 1e300, "precision": "fp32"}
+    with pytest.raises(RunError, match="the weights of client .* are not finite after its last step in round 1"):
+        train(settings, rounds=1)
