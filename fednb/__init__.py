@@ -13,10 +13,10 @@ _WHERE = {
     "Federation": "fednb.federation",
     "Site": "fednb.federation",
     "Split": "fednb.federation",
-    "FederatedRun": "fednb.loop",
-    "Method": "fednb.method",
+    "FederatedRun": "fednb.engine.loop",
+    "Method": "fednb.doors.method",
     "Recipe": "fednb.recipe",
-    "Store": "fednb.store",
+    "Store": "fednb.runs.store",
     "Study": "fednb.study",
     "FednbError": "fednb.errors",
 }

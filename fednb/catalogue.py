@@ -15,21 +15,22 @@ Choice = tuple[str, dict]
 
 @cache
 def names(room: str) -> tuple[str, ...]:
-    """All names in ``fednb/<room>``, sorted: its files without a leading underscore (``data``: its loaders)."""
-    if room == "data":
-        from fednb import data
-
-        return tuple(data.names())
+    """All names in ``fednb/<room>``, sorted: its files without a leading underscore."""
     package = importlib.import_module(f"fednb.{room}")
     found = (module.name for module in pkgutil.iter_modules(package.__path__))
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
 
-def find(room: str, name: str):
-    """The class that ``fednb/<room>/<name>.py`` is written for, or its function ``load`` in the room ``data``."""
+def file(room: str, name: str):
+    """The module ``fednb/<room>/<name>.py``; RecipeError where there is none."""
     if name not in names(room):
         raise RecipeError(f'"{name}" is not in fednb/{room}; {nearest(name, names(room))}')
-    module = importlib.import_module(f"fednb.{room}.{name}")
+    return importlib.import_module(f"fednb.{room}.{name}")
+
+
+def find(room: str, name: str):
+    """The class that ``fednb/<room>/<name>.py`` is written for, or its function ``load`` in the room ``data``."""
+    module = file(room, name)
     if room == "data":
         return module.load
     for attribute, value in vars(module).items():
@@ -58,12 +59,17 @@ def complete(room: str, given: str | dict) -> dict:
     """A choice with every default filled in; RecipeError for an unknown name or option, or another type."""
     name, chosen = choice(given)
     known = options(find(room, name))
+    require_known(name, chosen, known)
+    fitted = {option: _fitted(name, option, value, known[option]) for option, value in chosen.items()}
+    return {"name": name, **known, **fitted}
+
+
+def require_known(name: str, chosen: dict, known: dict) -> None:
+    """RecipeError for an option that is not known."""
     for option in chosen:
         if option not in known:
             hint = nearest(option, known) if known else "It has no options."
             raise RecipeError(f'{name} has no option "{option}"; {hint}')
-    fitted = {option: _fitted(name, option, value, known[option]) for option, value in chosen.items()}
-    return {"name": name, **known, **fitted}
 
 
 def _fitted(name: str, option: str, value, default):

@@ -2,10 +2,11 @@
 
 import argparse
 import ast
+import importlib
 import os
 import sys
 
-from fednb.errors import FednbError, NotebookError, nearest
+from fednb.errors import FednbError, nearest
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -15,7 +16,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         options = parse(words)
-        return options.verb(options)
+        return importlib.import_module(f"fednb.command.{options.verb}").main(options)
     except FednbError as error:
         print(f"fednb: {error}", file=sys.stderr)
         return 1
@@ -52,14 +53,14 @@ def parse(words: list[str]) -> argparse.Namespace:
     return options
 
 
-def _verb(verbs, name: str, function, help: str, example: str) -> argparse.ArgumentParser:
+def _verb(verbs, name: str, help: str, example: str) -> argparse.ArgumentParser:
     verb = verbs.add_parser(name, help=help, description=help, epilog=f"example: {example}", allow_abbrev=False)
-    verb.set_defaults(verb=function)
+    verb.set_defaults(verb=name)
     return verb
 
 
 def _list(verbs) -> None:
-    verb = _verb(verbs, "list", list_, "the notebooks: claim, data, cost", "fednb list --only fedrdn")
+    verb = _verb(verbs, "list", "the notebooks: claim, data, cost", "fednb list --only fedrdn")
     _only(verb)
 
 
@@ -67,7 +68,6 @@ def _run(verbs) -> None:
     verb = _verb(
         verbs,
         "run",
-        run,
         "train what is missing, execute the notebooks, write a report",
         "fednb run --profile quick --only fedrdn/table1 --jobs 2",
     )
@@ -93,7 +93,7 @@ def _run(verbs) -> None:
 
 
 def _status(verbs) -> None:
-    verb = _verb(verbs, "status", status, "runs recorded and missing, and their time", "fednb status --profile paper")
+    verb = _verb(verbs, "status", "runs recorded and missing, and their time", "fednb status --profile paper")
     _profile(verb)
     _only(verb)
     _data_root(verb)
@@ -105,7 +105,6 @@ def _data(verbs) -> None:
     verb = _verb(
         verbs,
         "data",
-        data,
         "what is on disk, what is expected, where it comes from",
         "fednb data --data /mnt/images",
     )
@@ -113,14 +112,14 @@ def _data(verbs) -> None:
 
 
 def _report(verbs) -> None:
-    verb = _verb(verbs, "report", report, "write the report's page again", "fednb report --readme")
+    verb = _verb(verbs, "report", "write the report's page again", "fednb report --readme")
     _folder(verb)
     verb.add_argument("--readme", action="store_true", help="instead, write README's table of claims and notebooks")
 
 
 def _bench(verbs) -> None:
     told = "time a round against a bare PyTorch loop, and each method against FedAvg"
-    verb = _verb(verbs, "bench", bench, told, "fednb bench --rounds 5")
+    verb = _verb(verbs, "bench", told, "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
     _device(verb)
 
@@ -165,82 +164,3 @@ def _setting(text: str) -> tuple[str, object]:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
-
-
-def list_(options) -> int:
-    """Every notebook with its claim, what data it needs and what it costs."""
-    from fednb.command import notebooks
-
-    for book in notebooks.found(options.only):
-        about = book.about
-        print(f"{book.name}  ({' '.join(filter(None, (about.get('paper'), about.get('result'))))})")
-        print(f"    {about.get('claim', 'no claim stated')}")
-        costs = ", ".join(f"{profile} {minutes} min" for profile, minutes in about.get("minutes", {}).items())
-        print(f"    data: {about.get('data', 'none')}; cost: {costs or 'not stated'}")
-    return 0
-
-
-def run(options) -> int:
-    """Train, execute, report."""
-    from fednb.command import runner
-
-    return runner.run(options)
-
-
-def status(options) -> int:
-    """For each notebook: runs recorded and missing, and the time that the missing ones will take."""
-    from fednb.command.desk import Desk
-    from fednb.command.progress import duration
-
-    desk = Desk.open(options)
-    needs = {book: desk.needs(book) for book in desk.books}
-    records = [record for each in needs.values() for record in each.records]
-    width = max(len(book.name) for book in desk.books)
-    for book, each in needs.items():
-        missing = len(each.found) - len(each.records)
-        line = f"{book.name:<{width}}  {len(each.records):4} recorded {missing:4} missing"
-        if each.trainable:
-            line += f", about {duration(sum(desk.seconds(book, each, records).values()))} to train one by one"
-        if each.stand_in:
-            line += " (stand-in data)"
-        if each.lacking:
-            line += f"; data missing: {next(iter(each.lacking.values()))}"
-        print(f"{book.name:<{width}}  cannot be planned: {each.error}" if each.error else line)
-    return 1 if any(each.error for each in needs.values()) else 0
-
-
-def data(options) -> int:
-    """For each data set: what is there, what is expected, where it comes from, and every damaged file."""
-    from fednb.data import check
-
-    found = check(options.data)
-    print(found)
-    return 1 if found.damaged else 0
-
-
-def report(options) -> int:
-    """Write the report's page from what was executed before, or README's table."""
-    from pathlib import Path
-
-    from fednb.command import folder, notebooks, readme
-
-    if options.readme:
-        return readme.update()
-    report = Path(options.report) if options.report else notebooks.checkout() / "report"
-    books = notebooks.found()
-    executed = [book for book in books if folder.executed(report, book).exists()]
-    if not executed:
-        raise NotebookError(f"{report} has no executed notebook to show; fednb run executes them.")
-    print(folder.write_page(report, books, [f"{len(executed)} of {len(books)} notebooks were executed"], {}))
-    return 0
-
-
-def bench(options) -> int:
-    """Federated rounds against a bare loop."""
-    from fednb import bench as measure
-    from fednb.command.desk import check_device
-
-    check_device(options.device)
-    measure.bench(options.rounds, options.device)
-    measure.costs(options.rounds, options.device)
-    return 0

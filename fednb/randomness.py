@@ -7,6 +7,7 @@ method on does not shift the draws of another.
 import hashlib
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -18,6 +19,11 @@ def seed_for(*key) -> int:
 def generator(*key) -> torch.Generator:
     """A CPU generator for this key."""
     return torch.Generator().manual_seed(seed_for(*key))
+
+
+def random_state(*key) -> np.random.RandomState:
+    """numpy's generator for this key. Its stream is frozen by numpy's promise, unlike that of a Generator."""
+    return np.random.RandomState(seed_for(*key) % 2**32)
 
 
 @contextmanager

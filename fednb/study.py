@@ -11,8 +11,9 @@ from pathlib import Path
 from fednb import papers
 from fednb.errors import FednbError, RunError
 from fednb.recipe import Recipe
-from fednb.store import Record, Store
-from fednb.training import federation_of, train
+from fednb.runs.store import Record, Store
+from fednb.runs.training import federation_of
+from fednb.runs.workers import train
 
 NO_TRAINING = "FEDNB_TRAIN"
 _NAMED = ("federation", "algorithm", "augmentations", "seed")

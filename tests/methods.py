@@ -12,8 +12,8 @@ from functools import cache
 import torch
 
 from fednb.augment.fedrdn import channel_statistics
+from fednb.engine.loop import FederatedRun
 from fednb.federation import Federation, Site, Split
-from fednb.loop import FederatedRun
 from fednb.recipe import Recipe
 
 SIZES = {"clinic": 12, "harbour": 7, "tower": 5}  # steps of 4 images: 3, 2 and 1 (5 = 4 + 1, joined)

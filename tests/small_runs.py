@@ -5,10 +5,11 @@ from functools import cache
 import torch
 from methods import TINY, federation
 
-from fednb import data, training
+from fednb import data
 from fednb.federation import Federation
 from fednb.recipe import Recipe
-from fednb.store import Record
+from fednb.runs import training
+from fednb.runs.store import Record
 
 SMALL = Recipe(**TINY | {"rounds": 2, "flow": ()})
 

@@ -18,12 +18,11 @@ from fednb.algorithms.fedbn import FedBN
 from fednb.algorithms.fednova import FedNova, gradient_weight
 from fednb.algorithms.fedproto import FedProto
 from fednb.algorithms.scaffold import Scaffold
+from fednb.doors import Batch, frozen
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
-from fednb.loop import FederatedRun
-from fednb.method import Batch
 from fednb.recipe import Recipe
-from fednb.running_statistics import frozen
 
 SIZES = (("clinic", 11), ("harbour", 6), ("tower", 3))
 SETTINGS = {
@@ -221,7 +220,7 @@ def test_scaffold(plain, rate, weights, participation):
             torch.testing.assert_close(c[n], sum(p[k] * own[k][n] for k in sites), rtol=1e-9, atol=1e-12)
     agree(run, w)
     for n in w:
-        torch.testing.assert_close(run.server.memory["scaffold"][n], c[n], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(run.server.memories["scaffold"][n], c[n], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
@@ -286,7 +285,7 @@ def test_fedproto(plain, share_model):
             w = mean(by_size(sites), own)
             own = {site.name: w for site in sites}
     agree(run, w if share_model else {})
-    torch.testing.assert_close(run.server.memory["fedproto"]["prototypes"], goal, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(run.server.memories["fedproto"]["prototypes"], goal, rtol=1e-9, atol=1e-12)
     for site, right in zip(sites, last["test"], strict=True):
         x = site.test.images.double() / 255
         now = own[site.name]
@@ -336,7 +335,7 @@ def test_batch_normalisation(plain, algorithm):
         assert len(kept) == 5  # weight, bias, mean, variance, counter
         for site in sites:
             for n in kept:
-                held = run.clients[site.name].memory["kept"][n]
+                held = run.clients[site.name].memories["kept"][n]
                 torch.testing.assert_close(held, ended[site.name][n], rtol=1e-9, atol=1e-12)
         expected = {n: value for n, value in expected.items() if n not in kept}
     agree(run, expected)
@@ -369,7 +368,7 @@ def server(**given) -> SimpleNamespace:
     """The little of a server that one door uses."""
     memory, round_only, replies = {}, {}, {}
     return SimpleNamespace(
-        state=lambda method: memory,
+        memory=lambda method: memory,
         scratch=lambda method: round_only,
         replies=lambda method: replies,
         parameters=["w"],
@@ -440,7 +439,7 @@ def test_scaffold_by_hand():
     """
     for taking_part, share, common in (("ab", 1.0, 0.25), ("a", 0.5, 1.0)):
         method, s = Scaffold(server_learning_rate=0.5), server(model={"w": number(1.0)}, share=share)
-        s.state(method)["w"] = number(0.5)
+        s.memory(method)["w"] = number(0.5)
         cases = {"a": (2.0, 0.7, -1.5, 3.0), "b": (-1.0, 1.2, 1.5, -2.5)}
         for client in taking_part:
             own, ended, corrected, kept = cases[client]
@@ -450,7 +449,7 @@ def test_scaffold_by_hand():
                 steps=2,
                 recipe=SimpleNamespace(momentum=0.0, learning_rate=0.1),
                 parameters=lambda parameter=parameter: {"w": parameter},
-                state=lambda m, state=state: state,
+                memory=lambda m, state=state: state,
                 scratch=lambda m, scratch=scratch: scratch,
                 inbox=lambda m, s=s: m.send(s, "any"),
             )
@@ -462,7 +461,7 @@ def test_scaffold_by_hand():
             method.collect(s, client, 1 / len(taking_part), method.reply(c))
             assert float(state["w"]) == pytest.approx(kept)
         method.aggregate(s)
-        assert float(s.state(method)["w"]) == pytest.approx(common)
+        assert float(s.memory(method)["w"]) == pytest.approx(common)
         assert float(method.aggregate_model(s, {"w": number(0.95)})["w"]) == pytest.approx(0.975)
 
 
@@ -504,7 +503,7 @@ def test_fedproto_by_hand(monkeypatch):
     close = {"atol": 0.003, "rtol": 0}  # a pixel is rounded to a whole number of 1/255
 
     right = run.advance()["test"]
-    state = run.server.memory["fedproto"]
+    state = run.server.memories["fedproto"]
     expected = torch.tensor([[0.5, 0.4], [0.6, 0.6], [0, 0]], dtype=torch.float64)
     torch.testing.assert_close(state["prototypes"], expected, **close)
     assert state["images"].tolist() == [3, 1, 0]
@@ -534,7 +533,7 @@ def test_fedproto_keeps_a_prototype_that_no_client_of_the_round_has():
     method.aggregate(s)
     s.replies(method)["a"] = reply(4, 0, 0)
     method.aggregate(s)
-    state = s.state(method)
+    state = s.memory(method)
     assert state["prototypes"][:, 0].tolist() == [4, 1, 0]
     assert state["images"].tolist() == [4, 1, 0]
 

@@ -2,22 +2,23 @@
 
 import torch
 
-from fednb import bench
+from fednb.command import bench
+from fednb.federation import made
 from fednb.recipe import Recipe
 
 
 def test_the_bare_loop_does_what_a_federated_round_of_one_site_does(monkeypatch):
     # One site, no averaging, equal draws: after one round both networks hold the same weights.
     recipe = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, momentum=0.9)
-    federation = bench._made(sites=1, images=8, size=8)
+    federation = made(1, 8, (3, 8, 8))
     monkeypatch.setattr(torch, "randperm", lambda count, generator=None: torch.arange(count))
-    made = []
+    built = []
     build = bench.models.build
-    monkeypatch.setattr(bench.models, "build", lambda *arguments: made.append(build(*arguments)) or made[-1])
+    monkeypatch.setattr(bench.models, "build", lambda *arguments: built.append(build(*arguments)) or built[-1])
     run, bare = bench.FederatedRun(recipe, federation), bench._bare_loop(recipe, federation, "cpu")
     run.train_round()
     bare()
-    federated, alone = made
+    federated, alone = built
     for name, value in federated.state_dict().items():
         assert torch.equal(value, alone.state_dict()[name]), name
 
@@ -33,7 +34,9 @@ def test_every_part_of_a_round_is_timed(monkeypatch):
 
 
 def test_every_method_has_a_row(monkeypatch):
-    monkeypatch.setattr(bench, "COSTS", (2, 8, 8, Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8})))
+    monkeypatch.setattr(
+        bench, "COSTS", (2, 8, (3, 8, 8), Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}))
+    )
     told = []
     found = bench.costs(rounds=3, tell=told.append)
     names = ("fedrdn", "fedfa", "fraug", "distrans")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ import torch
 from PIL import Image
 
 import fednb.data
-from fednb.data import cache, folders, images
-from fednb.data.partition import sizes, stratified
+from fednb import catalogue
+from fednb.data import _cache as cache
+from fednb.data import _images as images
+from fednb.data import folders
+from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
@@ -37,16 +41,11 @@ def tree(tmp_path, picture):
 
 
 class TestByName:
-    def test_names_are_the_files_that_load(self):
-        assert fednb.data.names() == [
-            "ch_mnist",
-            "cifar10",
-            "digits",
-            "folders",
-            "office_caltech10",
-            "pacs",
-            "shifted_digits",
-        ]
+    @pytest.mark.parametrize("name", catalogue.names("data"))
+    def test_every_file_without_an_underscore_is_a_loader(self, name):
+        loader = catalogue.file("data", name)
+        assert all(callable(getattr(loader, function)) for function in ("load", "missing", "describe"))
+        assert loader.NEEDS is None or loader.missing(Path("nowhere"))
 
     def test_unknown_name_and_option_say_the_nearest(self):
         with pytest.raises(RecipeError, match='did you mean "shifted_digits"'):
@@ -75,15 +74,15 @@ class TestByName:
     def test_loaders_import_without_the_libraries_that_few_need(self):
         late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision"
         program = (
-            "import sys, importlib, fednb.data as d\n"
-            "[importlib.import_module(f'fednb.data.{name}') for name in d.names()]\n"
+            "import sys, importlib\nfrom fednb import catalogue\n"
+            "[importlib.import_module(f'fednb.data.{name}') for name in catalogue.names('data')]\n"
             f"print([name for name in {late} if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"
 
     def test_names_are_found_without_torch(self):
-        program = "import sys, fednb.data as d; d.names(); print('torch' in sys.modules)"
+        program = "import sys; from fednb import catalogue; catalogue.names('data'); print('torch' in sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "False"
 
@@ -323,7 +322,7 @@ class TestCheck:
     def test_says_what_is_there_what_is_expected_and_from_where(self, tree):
         text = str(fednb.data.check(tree))
         assert str(tree) in text and 'folder="own": 52 images in hospital_a, hospital_b' in text
-        assert all(f"{name}:" in text for name in fednb.data.names())
+        assert all(f"{name}:" in text for name in catalogue.names("data"))
         assert "github.com/med-air/FedBN" in text and "amazon: 0 images (complete: 958), 0 of 2 lists" in text
         assert "mnist: missing" in text and "No damaged files." in text
 

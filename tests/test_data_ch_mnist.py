@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import fednb.data
-from fednb.data import ch_mnist, images
+from fednb.data import _images as images
+from fednb.data import ch_mnist
 from fednb.data.ch_mnist import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS

@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 
 import fednb.data
-from fednb.data import cifar10, images
+from fednb.data import _images as images
+from fednb.data import cifar10
 from fednb.data.cifar10 import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS

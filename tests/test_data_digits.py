@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 
 import fednb.data
-from fednb.data import digit_files, digits
+from fednb.data import _digit_files as digit_files
+from fednb.data import digits
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 

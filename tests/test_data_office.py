@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import fednb.data
-from fednb.data import images, office_caltech10
+from fednb.data import _images as images
+from fednb.data import office_caltech10
 from fednb.data.office_caltech10 import CLASSES, DOMAINS, TABLE11
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fednb.data
-from fednb.data import images, pacs
+from fednb.data import _images as images
+from fednb.data import pacs
 from fednb.data.pacs import CLASSES, DOMAINS
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS

@@ -13,10 +13,10 @@ from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._stages import append
 from fednb.augment._two_channels import InputChannels, along_offset, blend
 from fednb.augment.distrans import DisTrans
+from fednb.doors import part
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
-from fednb.loop import FederatedRun
-from fednb.method import part
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -35,7 +35,7 @@ def made(settings: dict | None = None, data: Federation | None = None, **options
 
 
 def at_server(run: FederatedRun, kind: str = "offset") -> dict[str, torch.Tensor]:
-    return part(run.server.memory["distrans"], kind)
+    return part(run.server.memories["distrans"], kind)
 
 
 def large(clients: int = 2, size: int = 64, classes: int = 3) -> Federation:
@@ -267,7 +267,7 @@ def test_paper_and_released_part_in_the_model_of_the_first_step(monkeypatch):
     for variant in ("paper", "released"):
         for rate in (0.0, OFFSET_RATE):
             run = made({"rounds": 1}, data, variant=variant, offset_rate=rate)
-            run.server.memory["distrans"]["offset/clinic"].fill_(0.25)
+            run.server.memories["distrans"]["offset/clinic"].fill_(0.25)
             run.train_round()
             found[variant, rate] = at_server(run)["clinic"], run.server.model["head.weight"]
     for rate in (0.0, OFFSET_RATE):
@@ -287,7 +287,7 @@ def test_where_the_model_stands_still_the_offset_alone_lowers_the_loss(monkeypat
         settings = {"learning_rate": 0.0, "rounds": 6, "batch_size": 16}
         run = made(settings, variant=variant, aggregation="none", offset_rate=1.0)
         for name in SIZES:
-            run.server.memory["distrans"][f"offset/{name}"].fill_(0.25)
+            run.server.memories["distrans"][f"offset/{name}"].fill_(0.25)
         losses[variant] = [sum(run.advance()["loss"].values()) for _ in range(6)]
     falling = losses["paper"]
     assert falling == sorted(set(falling), reverse=True)
@@ -345,7 +345,7 @@ def test_first_offsets_are_uniform_and_each_clients_own():
 
 def test_the_server_knows_fractions_and_heterogeneity():
     run = made(data=disjoint(shared=1))
-    state = run.server.memory["distrans"]
+    state = run.server.memories["distrans"]
     assert float(state["heterogeneity"]) == 1 - 2 / 8
     assert at_server(run, "fractions")["client 0"].tolist() == [4 / 6, 1, 0, 0]
     assert at_server(run, "fractions")["client 1"].tolist() == [2 / 6, 0, 1, 1]
@@ -355,7 +355,7 @@ def test_the_server_knows_fractions_and_heterogeneity():
 def test_by_default_the_network_is_used_below_half_heterogeneity(shared, used):
     """Of 4 classes at two clients, all at their own: the first ``shared`` are at both as well. DH = 1 - shared / 4."""
     run = made(data=disjoint(shared))
-    assert float(run.server.memory["distrans"]["heterogeneity"]) == 1 - shared / 4
+    assert float(run.server.memories["distrans"]["heterogeneity"]) == 1 - shared / 4
     assert bool(at_server(run, "network")) == used
     assert not at_server(made(data=disjoint(shared), threshold=0.0), "network")
 
@@ -428,7 +428,7 @@ def test_it_learns_by_a_step_down_the_sum_of_squared_distances():
 def aggregated(offsets: dict[str, torch.Tensor], network_rate: float) -> dict[str, torch.Tensor]:
     """What the server makes of these replies with a network whose last layer is not zero."""
     run = made(network_rate=network_rate)
-    run.server.memory["distrans"].update({f"network/{n}": t for n, t in restless().state_dict().items()})
+    run.server.memories["distrans"].update({f"network/{n}": t for n, t in restless().state_dict().items()})
     run.server.sample(1)
     for name, offset in offsets.items():
         run.server.replies(run.server.methods[-1])[name] = {"offset": offset}
@@ -558,7 +558,7 @@ def test_without_alpha_nothing_is_sent_or_kept():
     run = made(alpha=0.0)
     round = run.advance()
     assert "distrans" not in {**run.prepared["up"], **round["up"], **round["down"]}
-    assert not run.server.memory.get("distrans")
+    assert not run.server.memories.get("distrans")
 
 
 def test_a_network_for_one_client_is_refused_where_it_would_be_used():

@@ -1,7 +1,7 @@
 """The example folder is what the loader of one's own data expects."""
 
 import fednb
-from fednb.example import example_folders
+from fednb.analyses.example_folders import example_folders
 
 
 def test_the_example_loads_as_four_sites_of_ten_classes(tmp_path):

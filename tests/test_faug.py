@@ -7,9 +7,9 @@ from methods import TINY, federation, same
 
 from fednb.augment._conditional_gan import Discriminator, Generator, trained
 from fednb.augment.faug import FAug
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation
-from fednb.loop import FederatedRun
 from fednb.recipe import Recipe
 
 LACKING = (("clinic", 12), ("harbour", 7), ("tower", 5))  # classes: 4, 4, 4; 3, 2, 2; 2, 2, 1
@@ -67,7 +67,7 @@ def test_pixels_are_counted_as_bytes():
     run = prepared(seeds=2)
     sent = 6 + 6 + 5
     assert run.prepared["up"]["faug"] == sent * (3 * 8 * 8 + 3)
-    state = run.clients["tower"].state(run.clients["tower"].methods[-1])
+    state = run.clients["tower"].memory(run.clients["tower"].methods[-1])
     assert run.prepared["down"]["faug"] == 3 * sum(value.nbytes for value in state.values())
     assert "faug" not in run.advance()["up"]
 
@@ -79,11 +79,11 @@ def test_share_zero_sends_nothing():
 
 def test_every_client_gets_the_servers_generator_once():
     run = prepared()
-    states = [client.state(client.methods[-1]) for client in run.clients.values()]
+    states = [client.memory(client.methods[-1]) for client in run.clients.values()]
     assert same(states[0], states[1]) and same(states[0], states[2])
     assert len({state["layers.0.weight"].data_ptr() for state in states}) == 1
     again = prepared(Federation("toy", federation(LACKING).sites[::-1], federation(LACKING).classes))
-    assert same(again.clients["tower"].state(again.clients["tower"].methods[-1]), states[0])
+    assert same(again.clients["tower"].memory(again.clients["tower"].methods[-1]), states[0])
 
 
 def test_the_generator_learns_the_classes():
@@ -159,14 +159,14 @@ def test_getting_ready_draws_nothing_and_changes_nothing():
     run = prepared()
     client = run.clients["harbour"]
     client.receive(run.server.send("harbour"), 1)
-    before = {name: value.clone() for name, value in client.state(client.methods[-1]).items()}
+    before = {name: value.clone() for name, value in client.memory(client.methods[-1]).items()}
     torch.manual_seed(3)
     client.methods[-1].begin(client)
     client.batch(client.site.train, torch.arange(7), training=True)
     found = torch.rand(2)
     torch.manual_seed(3)
     assert torch.equal(torch.rand(2), found)
-    assert same(client.state(client.methods[-1]), before)
+    assert same(client.memory(client.methods[-1]), before)
 
 
 def test_generated_images_are_normalised_with_the_others():

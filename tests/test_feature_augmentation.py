@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fednb.feature_augmentation import FUSIONS, FeatureAugmentation, client_sharing_variance, weights
+from fednb.standalone.feature_augmentation import FUSIONS, FeatureAugmentation, client_sharing_variance, weights
 
 
 def features(batch=5, channels=3, size=4, seed=0) -> torch.Tensor:

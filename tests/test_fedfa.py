@@ -7,9 +7,9 @@ from torch import nn
 
 from fednb.augment._feature_statistics import layers
 from fednb.augment.fedfa import FedFA, gamma_of_channels, gamma_of_one_variance
+from fednb.doors import part
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
-from fednb.loop import FederatedRun
-from fednb.method import part
 from fednb.recipe import Recipe
 
 
@@ -45,8 +45,8 @@ def test_paper_and_released_part_in_the_smallest_case():
 def test_the_server_sends_what_eq_5_and_6_make_of_the_replies(name, monkeypatch):
     made = run(rounds=1, name=name) if name == "fedfa_direct" else run(rounds=1)
     server = made.server
-    sent = server.memory[name]
-    kept = {client: made.clients[client].memory[name] for client in made.clients}
+    sent = server.memories[name]
+    kept = {client: made.clients[client].memories[name] for client in made.clients}
     for entry in kept["clinic"]:
         stacked = torch.stack([kept[client][entry] for client in sorted(kept)])
         variance = ((stacked - stacked.mean(0)) ** 2).mean(0)  # Eq. 5
@@ -58,7 +58,7 @@ def test_the_server_sends_what_eq_5_and_6_make_of_the_replies(name, monkeypatch)
 
 
 def test_gamma_sums_to_the_channels_as_printed_and_is_1_as_released():
-    paper, released = (run(variant=variant).server.memory["fedfa"] for variant in ("paper", "released"))
+    paper, released = (run(variant=variant).server.memories["fedfa"] for variant in ("paper", "released"))
     gammas = {name: value for name, value in released.items() if "gamma" in name}
     assert len(paper) == len(gammas) == 6
     for name, gamma in paper.items():
@@ -77,7 +77,9 @@ def test_released_fedfa_is_fedfa_c_with_twice_the_variance():
 
 def test_running_statistics_stay_with_the_client_as_printed_and_are_averaged_as_released():
     made = run(rounds=1, momentum=0.5)
-    after = {client: {n: v.clone() for n, v in made.clients[client].memory["fedfa"].items()} for client in made.clients}
+    after = {
+        client: {n: v.clone() for n, v in made.clients[client].memories["fedfa"].items()} for client in made.clients
+    }
     started = {}
     for client in made.clients.values():
         client.receive(made.server.send(client.name), 2)
@@ -87,13 +89,13 @@ def test_running_statistics_stay_with_the_client_as_printed_and_are_averaged_as_
     assert all(torch.equal(started[name], after[name]["1/mean"]) for name in started)
 
     made = run(rounds=1, momentum=0.5, variant="released")
-    average = made.server.memory["fedfa"]["1/mean"]
+    average = made.server.memories["fedfa"]["1/mean"]
     for client in made.clients.values():
         client.receive(made.server.send(client.name), 2)
         for method in client.methods:
             method.begin(client)
         assert torch.equal(layers(client.model)[0].mean, average)
-        assert not client.memory.get("fedfa")
+        assert not client.memories.get("fedfa")
 
 
 def test_reset_starts_each_round_from_0_and_1(monkeypatch):
@@ -107,7 +109,7 @@ def test_only_the_chosen_stages_carry_a_layer():
     made = run(stages=[3, 1])
     where = [name for name, module in made.model.named_modules() if module in layers(made.model)]
     assert [name.split(".")[0] for name in where] == ["stage1", "stage3"]
-    assert set(made.server.memory["fedfa"]) == {f"{n}/gamma_{kind}" for n in (1, 2) for kind in ("mean", "std")}
+    assert set(made.server.memories["fedfa"]) == {f"{n}/gamma_{kind}" for n in (1, 2) for kind in ("mean", "std")}
 
 
 def test_a_round_costs_four_numbers_a_channel():
@@ -127,8 +129,8 @@ def test_statistics_are_not_moved_by_the_second_pass_of_sam():
     chosen = {"name": "fedfa", "probability": 1.0, "momentum": 0.0}
     plain = train(settings | {"augmentations": [chosen]}).run
     twice = train(settings | {"augmentations": [chosen], "algorithm": "fedsam"}).run
-    for name, value in plain.clients["tower"].memory["fedfa"].items():
-        torch.testing.assert_close(value, twice.clients["tower"].memory["fedfa"][name])
+    for name, value in plain.clients["tower"].memories["fedfa"].items():
+        torch.testing.assert_close(value, twice.clients["tower"].memories["fedfa"][name])
 
 
 def test_bad_input_is_named():

@@ -11,9 +11,9 @@ from torch import nn
 from torch.func import functional_call
 
 from fednb.augment.fedmix import FedMix
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Split
-from fednb.loop import FederatedRun
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -51,7 +51,7 @@ def fedmix_client(ratio: float):
     client.model = Smooth()
     batch = client.batch(client.site.train, torch.arange(5), training=True)
     method = client.methods[-1]
-    drawn, known = batch.aside["fedmix"], client.state(method)
+    drawn, known = batch.aside["fedmix"], client.memory(method)
     return client, method, batch, known["images"][drawn].double(), known["labels"][drawn].double()
 
 
@@ -124,7 +124,7 @@ def test_with_batch_normalisation_the_third_term_is_along_the_whole_batch():
     client = run.clients["clinic"]
     method, model = client.methods[-1], client.model.train()
     batch = client.batch(client.site.train, torch.arange(6), training=True)
-    known, drawn = client.state(method), batch.aside["fedmix"]
+    known, drawn = client.memory(method), batch.aside["fedmix"]
     x_g, y_g = known["images"][drawn].double(), known["labels"][drawn].double()
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
@@ -182,12 +182,12 @@ def test_a_last_single_image_joins_the_average_before(mean_batch, sizes):
 def test_every_client_draws_among_the_averages_of_all():
     run = prepared()
     client = run.clients["tower"]
-    known = client.state(client.methods[-1])
+    known = client.memory(client.methods[-1])
     groups = {name: math.ceil(size / 5) for name, size in (("clinic", 12), ("harbour", 7), ("tower", 5))}
     assert len(known["images"]) == sum(groups.values()) == 6
     drawn = {client.batch(client.site.train, torch.arange(2), training=True).aside["fedmix"] for _ in range(60)}
     assert drawn == set(range(6))
-    pointers = {c.state(c.methods[-1])["images"].data_ptr() for c in run.clients.values()}
+    pointers = {c.memory(c.methods[-1])["images"].data_ptr() for c in run.clients.values()}
     assert len(pointers) == 1  # one process keeps them once, however many clients it has
 
 

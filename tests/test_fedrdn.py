@@ -5,10 +5,10 @@ import pytest
 import torch
 from methods import TINY, federation
 
-from fednb import flow
+from fednb.doors import flow
+from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
-from fednb.loop import FederatedRun
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -25,7 +25,7 @@ def prepared(augmentation, data=None, flow=(), **settings):
 
 
 def state(client) -> dict[str, np.ndarray]:
-    return {name: tensor.double().numpy() for name, tensor in client.state(client.methods[-1]).items()}
+    return {name: tensor.double().numpy() for name, tensor in client.memory(client.methods[-1]).items()}
 
 
 def pixels(split) -> np.ndarray:

@@ -7,8 +7,8 @@ from methods import TINY, federation, same, train
 from torch import nn
 
 from fednb.augment.fedreg import FedReg, _slopes
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
-from fednb.loop import FederatedRun
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -186,7 +186,7 @@ def test_it_forgets_less():
 def test_nothing_but_the_model_is_sent():
     trained = train({"augmentations": [{"name": "fedreg", "iterations": 1}]}, rounds=1)
     assert set(trained.rounds[0]["up"]) == set(trained.rounds[0]["down"]) == {"model"}
-    assert all(not state for client in trained.run.clients.values() for state in client.memory.values())
+    assert all(not state for client in trained.run.clients.values() for state in client.memories.values())
 
 
 @pytest.mark.parametrize(

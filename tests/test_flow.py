@@ -7,7 +7,7 @@ import torch
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2.functional import rotate as reference
 
-from fednb import flow
+from fednb.doors import flow
 from fednb.randomness import generator
 
 
@@ -86,6 +86,6 @@ def test_operations_follow_the_given_order_and_draws_can_be_repeated():
     images = noise(8, 9, 9)
     draws = generator("order")
     wanted = flow.rotation(flow.flip(images, draws), draws)
-    assert torch.equal(flow.augment(images, ("flip", "rotation"), generator("order")), wanted)
-    assert not torch.equal(flow.augment(images, ("rotation", "flip"), generator("order")), wanted)
-    assert flow.augment(images, (), generator("order")) is images
+    assert torch.equal(flow.apply(images, ("flip", "rotation"), generator("order")), wanted)
+    assert not torch.equal(flow.apply(images, ("rotation", "flip"), generator("order")), wanted)
+    assert flow.apply(images, (), generator("order")) is images

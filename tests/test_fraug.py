@@ -11,15 +11,15 @@ from torch import nn
 
 from fednb.augment._fraug_networks import generator as generator_network
 from fednb.augment._fraug_networks import rtnet as rtnet_network
+from fednb.augment._mmd import mmd, spread
 from fednb.augment.fraug import FRAug
-from fednb.client import Client
+from fednb.engine.client import Client
+from fednb.engine.loop import FederatedRun
+from fednb.engine.server import Server
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
-from fednb.loop import FederatedRun
-from fednb.mmd import mmd, spread
 from fednb.randomness import generator
 from fednb.recipe import Recipe
-from fednb.server import Server
 
 VARIANTS = ("paper", "released")
 OFF = {"generator": False, "rtnet": False, "ema": False}
@@ -195,7 +195,7 @@ def test_prototypes_by_hand(variant, monkeypatch):
     """
     monkeypatch.setattr(FRAug, "_lambda_c", lambda *_: 0.5)
     method = FRAug(variant=variant)
-    client = SimpleNamespace(state=lambda _: {"prototypes": torch.tensor([[1.0], [2.0], [6.0]])}, classes=3)
+    client = SimpleNamespace(memory=lambda _: {"prototypes": torch.tensor([[1.0], [2.0], [6.0]])}, classes=3)
     moved = method._moved_prototypes(client, torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
     assert moved.flatten().tolist() == [2, 5, 3 if variant == "paper" else 6]
 
@@ -215,7 +215,7 @@ def test_the_prototype_of_a_class_never_seen_stays(variant, precision):
     )
     for name, seen in (("clinic", [True] * 3), ("other", [True, True, False])):
         client = trained.run.clients[name]
-        prototypes = client.state(client.methods[-1])["prototypes"]
+        prototypes = client.memory(client.methods[-1])["prototypes"]
         assert prototypes.dtype == torch.float32
         assert prototypes.any(1).tolist() == seen
 
@@ -224,12 +224,12 @@ def test_the_prototype_of_a_class_never_seen_stays(variant, precision):
 def test_a_step_moves_prototypes_by_its_features_in_training(variant):
     client, method = begun(variant=variant)
     batch = one_batch(client, method)
-    before, rate = client.state(method)["prototypes"], method._lambda_c(client)
+    before, rate = client.memory(method)["prototypes"], method._lambda_c(client)
     client.owner["step"].step(client, batch)
     features, targets = batch.features.detach(), batch.targets
     means = torch.stack([features[targets == c].mean(0) for c in range(3)])  # all three classes are in the batch
     method.after_step(client, batch)
-    torch.testing.assert_close(client.state(method)["prototypes"], (1 - rate) * before + rate * means)
+    torch.testing.assert_close(client.memory(method)["prototypes"], (1 - rate) * before + rate * means)
 
 
 # The losses
@@ -256,7 +256,7 @@ def test_the_printed_loss_of_the_head(ema):
 def test_the_released_loss_of_the_head(ema):
     """(1 - a) real + a synthetic; labels of the class terms in turn."""
     client, method = begun(variant="released", ema=ema, growth=0.002)
-    client.state(method)["turn"].fill_(2)
+    client.memory(method)["turn"].fill_(2)
     batch = one_batch(client, method)
     whole = float(client.objective(batch).detach())
     hand, aside = ByHand(client, method), batch.aside["fraug"]
@@ -326,7 +326,7 @@ def test_the_generators_loss_is_eq_5(variant, distance, monkeypatch):
 
     def loss(values, scale=None):
         v = two_layers(values, z.numpy(), y.numpy(), training=True, positive=True)
-        prototypes = client.state(method)["prototypes"].numpy()[y]
+        prototypes = client.memory(method)["prototypes"].numpy()[y]
         far = double_loop(v, real, scale) if distance == "mmd" else ((v - prototypes) ** 2).mean()
         return cross_entropy(hand.head(v), y.numpy()) - 0.7 * far, v
 
@@ -349,7 +349,7 @@ def test_rtnets_loss_is_eq_6(variant, distance, monkeypatch):
     hand.w, hand.b = client.model.head.weight.detach().numpy(), client.model.head.bias.detach().numpy()
     draws = batch.aside["fraug"]["draws"] if variant == "paper" else found["draws"][1:]
     (z, y), (z_c, y_c) = [(noise.numpy(), labels.numpy()) for noise, labels in draws]
-    prototypes = client.state(method)["prototypes"].numpy()[y_c]
+    prototypes = client.memory(method)["prototypes"].numpy()[y_c]
     weight = math.exp(-2) if variant == "paper" else 1.0
 
     def loss(values, scales=(None, None)):
@@ -438,13 +438,13 @@ def test_a_loss_computed_twice_is_the_same_twice(variant):
     """FedSAM does; the second time the features are others, the draws and the prototypes are not."""
     client, method = begun(variant=variant)
     batch = one_batch(client, method)
-    first, state = float(client.objective(batch).detach()), client.state(method)["prototypes"].clone()
+    first, state = float(client.objective(batch).detach()), client.memory(method)["prototypes"].clone()
     assert float(client.objective(batch).detach()) == first
     prototypes = batch.aside["fraug"]["prototypes"]
     batch.features = batch.features + 1
     method.loss(client, batch)
     assert batch.aside["fraug"]["prototypes"] is prototypes
-    assert torch.equal(client.state(method)["prototypes"], state)
+    assert torch.equal(client.memory(method)["prototypes"], state)
 
 
 # Messages
@@ -482,7 +482,7 @@ def test_the_generator_is_sent_and_rtnet_is_not(variant, algorithm, monkeypatch)
     found = {key for message in everything for key in message if key.startswith("fraug/")}
     assert found == names | ({"fraug/sizes"} if variant == "paper" else set())
     for client in run.clients.values():
-        state = client.state(client.methods[-1])
+        state = client.memory(client.methods[-1])
         local = [value for key, value in state.items() if value.numel() > 1]
         assert len(local) == 1 + 8 + 4 + 8 + 8  # prototypes, RTNet and its statistics, the momenta of both networks
         assert not any(v.shape == s.shape and torch.equal(v, s) for v in local for m in everything for s in m.values())
@@ -498,7 +498,7 @@ def test_the_server_averages_the_generator(weights, monkeypatch):
     run, sent = messages(monkeypatch, settings={"weights": weights})
     replies = [message for message in sent["up"] if "fraug/0.weight" in message][-3:]
     shares = np.array(list(SIZES.values())) if weights == "size" else np.ones(3)
-    for name, value in run.server.state(run.server.methods[-1]).items():
+    for name, value in run.server.memory(run.server.methods[-1]).items():
         wanted = sum(
             s * reply[f"fraug/{name}"].double() for s, reply in zip(shares / shares.sum(), replies, strict=True)
         )
@@ -510,21 +510,21 @@ def test_the_released_start_is_the_mean_of_the_clients_draws():
     offers = {name: client.offer() for name, client in run.clients.items()}
     start = run.server
     start.prepare(offers)
-    known = start.state(start.methods[-1])
+    known = start.memory(start.methods[-1])
     own = [offer["fraug/0.weight"] for offer in offers.values()]
     assert not torch.equal(own[0], own[1])
     wanted = sum(size / sum(SIZES.values()) * value for size, value in zip(SIZES.values(), own, strict=True))
     torch.testing.assert_close(known["0.weight"], wanted)
     printed = FederatedRun(recipe(), federation())
     printed.prepare()
-    drawn = printed.server.state(printed.server.methods[-1])["0.weight"]
+    drawn = printed.server.memory(printed.server.methods[-1])["0.weight"]
     assert drawn.shape == known["0.weight"].shape and not torch.equal(drawn, known["0.weight"])
 
 
 def test_every_client_draws_its_own_rtnet():
     run = FederatedRun(recipe(), federation())
     run.prepare()
-    weights = [client.state(client.methods[-1])["rtnet/0.weight"] for client in run.clients.values()]
+    weights = [client.memory(client.methods[-1])["rtnet/0.weight"] for client in run.clients.values()]
     assert not torch.equal(weights[0], weights[1]) and not torch.equal(weights[1], weights[2])
 
 
@@ -640,7 +640,7 @@ def test_table_5_runs_with_one_client_and_a_missing_class(algorithm, precision):
 def test_with_all_parts_off_nothing_is_left_but_local_normalisation(variant):
     trained = train({"augmentations": [{"name": "fraug", "variant": variant, **OFF}]})
     assert "fraug" not in trained.rounds[-1]["up"]
-    assert all("fraug" not in client.memory or not client.memory["fraug"] for client in trained.run.clients.values())
+    assert all(not client.memories.get("fraug") for client in trained.run.clients.values())
     if variant == "paper":
         assert same(trained.weights, train({"algorithm": "fedbn"}).weights)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fednb.errors import DataError
-from fednb.heterogeneity import class_fractions, distributional_heterogeneity
+from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
 
 
 def in_turn(clients: int, classes: int, each: int) -> torch.Tensor:

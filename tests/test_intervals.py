@@ -1,8 +1,8 @@
 import pytest
 from made_results import run
 
-from fednb.intervals import effect, mean_over_clients, of_clients, over_seeds, wilson
-from fednb.select import selected
+from fednb.report.intervals import effect, mean_over_clients, of_clients, over_seeds, wilson
+from fednb.report.selection import selected
 
 ALMOST = pytest.approx
 TWO = {"a": 10, "b": 10}

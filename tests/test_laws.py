@@ -7,8 +7,8 @@ import torch
 from methods import CASES, ROWS, SIZES, federation, label, reloaded, same, train, trained
 
 from fednb.catalogue import names
+from fednb.doors import Method, overrides
 from fednb.federation import Federation
-from fednb.method import Method, overrides
 
 ROW_IDS = [row.name for row in ROWS]
 each_case = pytest.mark.parametrize("case", CASES, ids=label)
@@ -91,7 +91,7 @@ def test_what_a_method_keeps_is_never_sent(case, monkeypatch):
     model = {name for message in sent for name in message if name.startswith("model/")}
     assert {name.removeprefix("model/") for name in model} == set(run.model.state_dict()) - keeps
     if keeps:
-        kept = [run.clients[name].memory["kept"][key] for name in SIZES for key in keeps]
+        kept = [run.clients[name].memories["kept"][key] for name in SIZES for key in keeps]
         assert not any(_found(value, message) for value in kept if value.numel() > 1 for message in sent)
 
 

@@ -8,13 +8,13 @@ import torch
 from methods import ONE, SIZES, TINY, Trained, federation, reloaded, same, train
 
 from fednb.augment.fedrdn import FedRDN
-from fednb.client import Client
+from fednb.doors import Method, byte_counts, entries, owners, part
+from fednb.engine.client import Client
+from fednb.engine.loop import FederatedRun
+from fednb.engine.server import Server, round_half_up
 from fednb.errors import DataError, RecipeError, RunError
 from fednb.federation import Federation, Site
-from fednb.loop import FederatedRun
-from fednb.method import Method, byte_counts, entries, owners, part
 from fednb.recipe import Recipe
-from fednb.server import Server, round_half_up
 
 
 def replies_of(settings: dict, monkeypatch) -> tuple[Trained, dict[str, dict]]:
@@ -54,7 +54,7 @@ def test_local_buffers_stay_with_their_client(monkeypatch):
     buffers = {name for name, _ in trained.run.model.named_buffers()}
     assert buffers and not any(message.keys() & buffers for message in sent.values())
     assert not trained.run.server.model.keys() & buffers
-    held = [client.memory["kept"] for client in trained.run.clients.values()]
+    held = [client.memories["kept"] for client in trained.run.clients.values()]
     assert all(kept.keys() == buffers for kept in held)
     assert not torch.equal(held[0]["stage1.1.running_mean"], held[1]["stage1.1.running_mean"])
     first, *_ = trained.run.clients.values()
@@ -88,10 +88,10 @@ def test_a_kept_optimiser_goes_on_where_it_was(optimiser):
     assert kept.rounds[0] == renewed.rounds[0]
     assert kept.rounds[1] != renewed.rounds[1]
     entries = {"sgd": {"momentum_buffer"}, "adam": {"step", "exp_avg", "exp_avg_sq"}}[optimiser]
-    memory = kept.run.clients["clinic"].memory["optimiser"]
+    memory = kept.run.clients["clinic"].memories["optimiser"]
     assert {name.rpartition("/")[2] for name in memory} == entries
     assert {name.rpartition("/")[0] for name in memory} == set(kept.run.server.parameters)
-    assert "optimiser" not in renewed.run.clients["clinic"].memory
+    assert "optimiser" not in renewed.run.clients["clinic"].memories
 
     begun = train(settings | {"optimiser_state": "kept"}, rounds=1)
     resumed = train(settings | {"optimiser_state": "kept"}, rounds=0).run
@@ -216,7 +216,7 @@ def test_cross_site_inputs_are_prepared_by_the_target(monkeypatch):
         inputs(self, client, batch)
         if not batch.training:
             images = federation().site(client.name).test.images.float() / 255
-            own = client.state(self)
+            own = client.memory(self)
             expected = (images - own["own_mean"][..., None, None]) / own["own_std"][..., None, None]
             prepared.add((client.name, torch.equal(batch.images, expected)))
 

@@ -11,9 +11,9 @@ from torch import nn
 
 from fednb import models
 from fednb.augment._stages import append
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
-from fednb.loop import FederatedRun
 from fednb.recipe import Recipe
 
 CASES = [

@@ -11,6 +11,8 @@ import pytest
 
 from fednb.command import notebooks
 from fednb.errors import NotebookError
+from fednb.site import pages
+from fednb.site.pages import CHECKED
 
 ALL = notebooks.found()
 each_notebook = pytest.mark.parametrize("book", ALL, ids=lambda book: book.name)
@@ -79,7 +81,7 @@ def test_plan_names_the_cell_that_fails(made):
 
 
 def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
-    book = made("a/b", ["x = 2\nprint(x)"], parameters="ROUNDS = 3", tags={1: [notebooks.CHECKED]})
+    book = made("a/b", ["x = 2\nprint(x)"], parameters="ROUNDS = 3", tags={1: [CHECKED]})
     output = tmp_path / "out.ipynb"
     assert notebooks.execute(book, output, {"ROUNDS": 4}) is None
     executed = json.loads(output.read_text())
@@ -87,7 +89,7 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     settled = notebooks.settle(executed)
     assert ["".join(cell["source"]) for cell in settled["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
     assert settled["cells"][1]["outputs"][0]["text"] == ["2\n"]
-    assert settled["cells"][1]["metadata"] == {"tags": [notebooks.CHECKED]}
+    assert settled["cells"][1]["metadata"] == {"tags": [CHECKED]}
     assert [cell["execution_count"] for cell in settled["cells"]] == [1, 2]
     assert not re.search("papermill|duration|_time|iopub", json.dumps(settled))
     notebooks.write(settled, book.path)
@@ -102,14 +104,14 @@ def test_failing_cell_is_told_not_raised(made, tmp_path):
 
 
 def test_page_of_a_notebook_fetches_and_runs_nothing(made):
-    page = notebooks.html(made("a/b", ["x = '<script src=\"far\">'"]).path)
+    page = pages.notebook(made("a/b", ["x = '<script src=\"far\">'"]).path)
     assert "&lt;script" in page and "<script" not in page and 'src="http' not in page
 
 
 @each_notebook
 def test_notebook_has_a_checked_cell_with_a_stored_output(book):
-    checked = [cell for cell in book.content["cells"] if notebooks.CHECKED in cell["metadata"].get("tags", [])]
-    assert any(cell["outputs"] for cell in checked), f"tag a cell {notebooks.CHECKED} and commit its output"
+    checked = [cell for cell in book.content["cells"] if CHECKED in cell["metadata"].get("tags", [])]
+    assert any(cell["outputs"] for cell in checked), f"tag a cell {CHECKED} and commit its output"
 
 
 @each_notebook

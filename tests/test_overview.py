@@ -3,10 +3,10 @@
 import pandas
 import pytest
 
-from fednb import overview
-from fednb.intervals import wilson
 from fednb.recipe import Recipe
-from fednb.store import Record
+from fednb.report import overview
+from fednb.report.intervals import wilson
+from fednb.runs.store import Record
 from fednb.study import Results
 
 

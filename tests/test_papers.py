@@ -11,11 +11,12 @@ from statistics import mean
 
 import pytest
 
-from fednb import names, papers
+from fednb import papers
 from fednb.catalogue import complete
 from fednb.catalogue import names as known
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
+from fednb.report import names
 
 PAPERS = ("distrans", "fedfa", "fedrdn", "fraug")
 TABLES = [(paper, table) for paper in PAPERS for table in papers.tables(paper)]

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from fednb.data import partition
-from fednb.data.partition import class_shares, deal, dirichlet_shares
+from fednb.data import _partition as partition
+from fednb.data._partition import deal, dirichlet_shares
 from fednb.errors import RecipeError
+from fednb.standalone import class_shares
 
 SETTINGS = [(10, 10, 10), (10, 10, 6), (10, 10, 4), (10, 10, 2), (10, 10, 1), (8, 16, 4), (8, 40, 4), (10, 50, 1)]
 # What these draws gave when they were written; a change would give recorded runs other images.

@@ -5,9 +5,9 @@ import pandas
 import pytest
 from made_results import IMAGES, mean_accuracy, run
 
-from fednb import load, papers, plots
-from fednb.report import STAND_IN
-from fednb.select import selected
+from fednb import load, papers
+from fednb.report import STAND_IN, plots
+from fednb.report.selection import selected
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
 TABLE1 = [

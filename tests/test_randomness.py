@@ -4,9 +4,10 @@ import pytest
 import torch
 from methods import CASES, SIZES, TINY, federation, label, train
 
-from fednb import flow, models, randomness
-from fednb.client import Client
-from fednb.loop import FederatedRun
+from fednb import models, randomness
+from fednb.doors import flow
+from fednb.engine.client import Client
+from fednb.engine.loop import FederatedRun
 from fednb.recipe import Recipe
 
 
@@ -63,7 +64,7 @@ def test_initial_weights_depend_on_the_seed_alone():
 
 def seen(case: dict, monkeypatch) -> list:
     """Which images every client trained on, how they were flipped and turned, and what a layer would draw."""
-    found, batch, augment = [], Client.batch, flow.augment
+    found, batch, apply = [], Client.batch, flow.apply
 
     def keep_order(self, split, indices, training):
         if training:
@@ -71,7 +72,7 @@ def seen(case: dict, monkeypatch) -> list:
         return batch(self, split, indices, training)
 
     def keep_images(images, names, generator):
-        moved = augment(images, names, generator)
+        moved = apply(images, names, generator)
         if generator.initial_seed() in wanted:
             found.append(moved.clone())
         return moved
@@ -79,7 +80,7 @@ def seen(case: dict, monkeypatch) -> list:
     wanted = {randomness.seed_for(0, t, name, "flow") for t in (1, 2) for name in SIZES}
     with monkeypatch.context() as patch:
         patch.setattr(Client, "batch", keep_order)
-        patch.setattr(flow, "augment", keep_images)
+        patch.setattr(flow, "apply", keep_images)
         train(case | {"local_epochs": 2}, rounds=2)
     return found
 

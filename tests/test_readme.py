@@ -7,8 +7,8 @@ from fednb.command import readme
 from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
-from fednb.select import selected
-from fednb.store import Store
+from fednb.report.selection import selected
+from fednb.runs.store import Store
 from fednb.study import Study
 
 

@@ -2,10 +2,10 @@ import pandas
 import pytest
 from made_results import mean_accuracy, results, run
 
-from fednb import names, papers
+from fednb import papers
 from fednb.errors import RecipeError
-from fednb.intervals import Interval, wilson
-from fednb.report import STAND_IN, comparison, cross_site, rules_table, scoreboard, setting, table, verdict
+from fednb.report import STAND_IN, comparison, cross_site, names, rules_table, scoreboard, setting, table, verdict
+from fednb.report.intervals import Interval, wilson
 
 # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon.
 FEDAVG = (101, 101, 21, 51)

@@ -14,8 +14,8 @@ from fednb.augment._mixing import Mixture, draw
 from fednb.augment.manifold_mixup import Mix
 from fednb.augment.mixstyle import MixStatistics
 from fednb.augment.moex import Exchange
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
-from fednb.loop import FederatedRun
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from fednb.augment.advprop import AdvProp, Doubled, auxiliary_layers
 from fednb.augment.embedding_noise import UNIT
-from fednb.loop import FederatedRun
+from fednb.engine.loop import FederatedRun
 from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe

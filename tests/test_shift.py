@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from fednb.shift import between_sites, site_accuracy
+from fednb.analyses.shift import between_sites, site_accuracy
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from small_runs import SMALL, record
 
 from fednb import recipe as recipe_module
 from fednb.errors import StoreError
-from fednb.store import Record, Store
+from fednb.runs.store import Record, Store
 
 ARRAYS = {"features": {"features": np.arange(6, dtype=np.float16).reshape(2, 3), "labels": np.arange(2)}}
 
@@ -180,7 +180,7 @@ def test_no_space_left_while_an_artefact_is_written_leaves_no_record(store, monk
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fednb.store._save_arrays", no_space)
+    monkeypatch.setattr("fednb.runs.store._save_arrays", no_space)
     with pytest.raises(StoreError, match="No space left on device"):
         store.write(SMALL, record(SMALL), ARRAYS)
     assert files(store.folder) == []
@@ -197,7 +197,7 @@ def test_a_process_killed_while_writing_leaves_nothing_that_a_reader_sees(store)
     code = f"""
 import os, signal
 from types import SimpleNamespace
-from fednb import store
+from fednb.runs import store
 def half(file, arrays):
     file.write(b"half"); file.flush(); os.kill(os.getpid(), signal.SIGKILL)
 store._save_arrays = half

@@ -6,7 +6,7 @@ from small_runs import SMALL, other_images, record, use_toy
 from fednb import papers, study
 from fednb.errors import DataError, RunError
 from fednb.recipe import Recipe
-from fednb.store import Store
+from fednb.runs.store import Store
 from fednb.study import Planned, Study, expected_seconds, planning
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))

@@ -1,10 +1,11 @@
-"""DisTrans' toy problems (fednb/toy_offsets.py) against closed forms, hand numbers and independent loops."""
+"""DisTrans' toy problems (fednb/analyses/toy_offsets) against closed forms, hand numbers and independent loops."""
 
 import numpy as np
 import pytest
 import torch
 
-from fednb import toy_offsets as toy
+from fednb.analyses.toy_offsets import data as made
+from fednb.analyses.toy_offsets import pictures, training
 from fednb.errors import FednbError, NotebookError
 
 COSINE = {"true_weights": [1.0, 2.0], "spread": 0.5, "noise": 0.1}
@@ -12,33 +13,33 @@ LINEAR = {"true_weights": [[1.0, 1.0], [2.0, 1.5]], "spread": 0.5, "noise": 0.1}
 
 
 def clients_of(data, centre, points=80, seed=0):
-    return toy.make_clients(data["true_weights"], points, centre, data["spread"], data["noise"], seed)
+    return made.make_clients(data["true_weights"], points, centre, data["spread"], data["noise"], seed)
 
 
 def square(centre, weight):
     """Four noiseless points around ``centre`` whose covariance is exactly the identity."""
-    x = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=toy.REAL)
-    x = x + torch.tensor(centre, dtype=toy.REAL)
-    return toy.Client(x, x @ torch.tensor(weight, dtype=toy.REAL))
+    x = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=made.REAL)
+    x = x + torch.tensor(centre, dtype=made.REAL)
+    return made.Client(x, x @ torch.tensor(weight, dtype=made.REAL))
 
 
 def test_zero_offset_is_the_plain_loss():
-    weights = torch.linspace(-3, 3, 13, dtype=toy.REAL)
+    weights = torch.linspace(-3, 3, 13, dtype=made.REAL)
     client = clients_of(COSINE, -1.0)[0]
     plain = ((torch.cos(weights[:, None] * client.x) - client.y) ** 2).mean(1)
-    assert torch.equal(toy.cosine_loss(client, weights, 0.0, 0.0), plain)
+    assert torch.equal(training.cosine_loss(client, weights, 0.0, 0.0), plain)
     client = clients_of(LINEAR, -1.0)[0]
-    weight = torch.tensor([0.5, -2.0], dtype=toy.REAL)
-    zero = torch.zeros(2, dtype=toy.REAL)
-    assert torch.equal(toy.linear_loss(client, weight, zero, zero), ((client.x @ weight - client.y) ** 2).mean())
+    weight = torch.tensor([0.5, -2.0], dtype=made.REAL)
+    zero = torch.zeros(2, dtype=made.REAL)
+    assert torch.equal(training.linear_loss(client, weight, zero, zero), ((client.x @ weight - client.y) ** 2).mean())
 
 
 @pytest.mark.parametrize("p, q", [(0.5, 0.7), (-0.4, -1.1), (-1.5, 0.2)])
 def test_a_shared_scale_only_changes_the_unit_of_w(p, q):
-    weights = torch.linspace(-3, 3, 13, dtype=toy.REAL)
+    weights = torch.linspace(-3, 3, 13, dtype=made.REAL)
     client = clients_of(COSINE, 1.0)[0]
-    there = toy.cosine_loss(client, (1 + p) * weights, 0.0, q / (1 + p))
-    assert torch.allclose(toy.cosine_loss(client, weights, p, q), there, rtol=1e-10)
+    there = training.cosine_loss(client, (1 + p) * weights, 0.0, q / (1 + p))
+    assert torch.allclose(training.cosine_loss(client, weights, p, q), there, rtol=1e-10)
 
 
 @pytest.mark.parametrize("w, true, q", [(1.3, 0.8, 0.6), (-0.9, 2.0, -1.4), (0.4, -1.5, 3.0)])
@@ -46,7 +47,7 @@ def test_cosine_loss_has_the_expectation_of_the_module_text(w, true, q):
     """x ~ N(0, d^2), no noise: E cos(wx + wq)^2 = (1 + cos(2wq) exp(-2 d^2 w^2)) / 2, the same for y with
     q = 0, and minus twice the mean of the product is the term of the module text."""
     d = 0.5
-    (client,) = toy.make_clients([true], 400_000, 0.0, d, 0.0, seed=0)
+    (client,) = made.make_clients([true], 400_000, 0.0, d, 0.0, seed=0)
 
     def bump(a):
         return np.exp(-(d**2) * a**2 / 2)
@@ -54,12 +55,12 @@ def test_cosine_loss_has_the_expectation_of_the_module_text(w, true, q):
     model = (1 + np.cos(2 * w * q) * bump(2 * w)) / 2
     labels = (1 + bump(2 * true)) / 2
     agreement = -np.cos(w * q) * (bump(w - true) + bump(w + true))
-    found = toy.cosine_loss(client, torch.tensor([w], dtype=toy.REAL), 0.0, q)
+    found = training.cosine_loss(client, torch.tensor([w], dtype=made.REAL), 0.0, q)
     assert found.item() == pytest.approx(model + labels + agreement, abs=0.01)
 
 
 @pytest.mark.parametrize("centre", [0.0, 1.0, 2.0])
-@pytest.mark.parametrize("aim", toy.AIMS)
+@pytest.mark.parametrize("aim", training.AIMS)
 def test_brute_force_finds_the_best_pair(aim, centre):
     """A plain double loop in numpy: exactly the best pair of the grid, and little to gain on a finer grid."""
     clients = clients_of(COSINE, centre, points=40)
@@ -79,17 +80,17 @@ def test_brute_force_finds_the_best_pair(aim, centre):
     grid = np.linspace(-3, 3, 61)
     coarse, fine = scores(grid), scores(np.linspace(-3, 3, 181))
     best = min(coarse, key=coarse.get)
-    found = toy.search_shifts(clients, torch.from_numpy(weights), 0.0, torch.from_numpy(grid), aim)
+    found = training.search_shifts(clients, torch.from_numpy(weights), 0.0, torch.from_numpy(grid), aim)
     assert found == pytest.approx((grid[best[0]], grid[best[1]]), abs=1e-12)
-    result = toy.cosine_curves(clients, torch.from_numpy(weights), 0.0, found).numbers
+    result = training.cosine_curves(clients, torch.from_numpy(weights), 0.0, found).numbers
     name = "gap" if aim == "gap" else "lowest shared loss"
-    plain = toy.cosine_curves(clients, torch.from_numpy(weights)).numbers[name]
+    plain = training.cosine_curves(clients, torch.from_numpy(weights)).numbers[name]
     assert result[name] == pytest.approx(coarse[best], rel=1e-9)
     assert result[name] - min(fine.values()) < 0.02 * plain
 
 
 def test_a_search_that_knows_zero_never_ends_above_no_offset():
-    rows = toy.cosine_study("smoke", [0, 1], [0.0, 2.0], reach=3.0, **COSINE)
+    rows = training.cosine_study("smoke", [0, 1], [0.0, 2.0], reach=3.0, **COSINE)
     for none, gap, loss in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
         assert gap["result"].numbers["gap"] <= none["result"].numbers["gap"]
         assert loss["result"].numbers["lowest shared loss"] <= none["result"].numbers["lowest shared loss"]
@@ -105,26 +106,26 @@ def test_lowest_loss_solves_the_normal_equations(centre):
     alone = np.concatenate([mine[:, [k]] * np.column_stack([x, np.ones(len(x))]) for k in (0, 1)], axis=1)
     for learn, design in (((), x), (("q",), np.column_stack([x, mine])), (("p", "q"), alone)):
         solution = np.linalg.solve(design.T @ design, design.T @ y)
-        assert toy.lowest_loss(clients, learn) == pytest.approx(np.mean((design @ solution - y) ** 2), rel=1e-9)
+        assert training.lowest_loss(clients, learn) == pytest.approx(np.mean((design @ solution - y) ** 2), rel=1e-9)
 
 
 def test_a_shift_removes_only_the_disagreement_along_the_mean():
     """Covariance I, mean m = (2, -1), true weights (1, -1) and (3, 2), so D = (2, 3). The best shared w is
     the middle one. Lowest loss: (|D|^2 + (D.m)^2) / 4 = (13 + 1) / 4, with q |D|^2 / 4, with p and q 0."""
     clients = [square([2.0, -1.0], [1.0, -1.0]), square([2.0, -1.0], [3.0, 2.0])]
-    assert toy.lowest_loss(clients) == pytest.approx(3.5)
-    assert toy.lowest_loss(clients, ("q",)) == pytest.approx(3.25)
-    assert toy.lowest_loss(clients, ("p", "q")) == pytest.approx(0, abs=1e-20)
+    assert training.lowest_loss(clients) == pytest.approx(3.5)
+    assert training.lowest_loss(clients, ("q",)) == pytest.approx(3.25)
+    assert training.lowest_loss(clients, ("p", "q")) == pytest.approx(0, abs=1e-20)
 
 
 def test_no_shared_w_with_shifts_is_below_the_lowest_loss():
     clients = [square([0.0, 0.0], [1.0, -1.0]), square([0.0, 0.0], [3.0, 2.0])]
     draw = torch.Generator().manual_seed(0)
-    lowest = toy.lowest_loss(clients, ("q",))
-    assert lowest == pytest.approx(toy.lowest_loss(clients))  # centred inputs: the shift is useless
+    lowest = training.lowest_loss(clients, ("q",))
+    assert lowest == pytest.approx(training.lowest_loss(clients))  # centred inputs: the shift is useless
     for _ in range(300):
-        w, first, second = torch.tensor([2.0, 0.5]) + torch.randn(3, 2, generator=draw, dtype=toy.REAL)
-        loss = toy.linear_loss(clients[0], w, 0.0, first) + toy.linear_loss(clients[1], w, 0.0, second)
+        w, first, second = torch.tensor([2.0, 0.5]) + torch.randn(3, 2, generator=draw, dtype=made.REAL)
+        loss = training.linear_loss(clients[0], w, 0.0, first) + training.linear_loss(clients[1], w, 0.0, second)
         assert loss / 2 >= lowest
 
 
@@ -148,7 +149,7 @@ def test_federated_run_is_the_loop_by_hand(learn):
             moved = x + p[k] * x + q[k]
             replies.append(w - rate * 2 * ((moved @ w - y)[:, None] * moved).mean(0))
         w = np.mean(replies, axis=0)
-    run = toy.federate(clients, 4, p0, learn, rate, steps=1)
+    run = training.federate(clients, 4, p0, learn, rate, steps=1)
     assert np.allclose(run.weights, path, rtol=1e-10)
     assert np.allclose(run.losses, losses, rtol=1e-10)
 
@@ -156,7 +157,7 @@ def test_federated_run_is_the_loop_by_hand(learn):
 @pytest.mark.parametrize("centre", [0.0, 2.0])
 @pytest.mark.parametrize("learn", [(), ("q",), ("p", "q")])
 def test_federated_run_ends_near_the_lowest_loss(centre, learn):
-    run = toy.federate(clients_of(LINEAR, centre, points=500), 100, learn=learn)
+    run = training.federate(clients_of(LINEAR, centre, points=500), 100, learn=learn)
     end = run.numbers["loss at the end"]
     assert run.lowest <= end < 1.1 * run.lowest
     assert run.numbers["restless"] < 0.02
@@ -164,21 +165,21 @@ def test_federated_run_ends_near_the_lowest_loss(centre, learn):
 
 def test_same_seed_same_run():
     clients = clients_of(LINEAR, 2.0)
-    first, again, other = (toy.federate(clients, 3, learn=("q",), steps=8, seed=s) for s in (4, 4, 5))
+    first, again, other = (training.federate(clients, 3, learn=("q",), steps=8, seed=s) for s in (4, 4, 5))
     assert torch.equal(first.weights, again.weights)
     assert not torch.equal(first.weights, other.weights)
 
 
 def test_text_and_figure_come_from_the_results():
-    cosine = toy.cosine_study("smoke", [0], [0.0, 2.0], reach=3.0, **COSINE)
-    linear = toy.linear_study("smoke", [0], [0.0, 2.0], **LINEAR)
-    tables = toy.table(cosine), toy.table(linear)
+    cosine = training.cosine_study("smoke", [0], [0.0, 2.0], reach=3.0, **COSINE)
+    linear = training.linear_study("smoke", [0], [0.0, 2.0], **LINEAR)
+    tables = pictures.table(cosine), pictures.table(linear)
     tables[0].loc[(0.0, "none")] = 1.0
     tables[0].loc[(0.0, "gap")] = [0.5, 1.02, 1.5]
-    text = toy.findings(*tables, noise=0.1)
+    text = pictures.findings(*tables, noise=0.1)
     assert "gap 1.000 → 0.500 (lower); distance of minima 1.000 → 1.020 (about the same); " in text
     assert "lowest shared loss 1.000 → 1.500 (higher)" in text
-    axes = toy.figure(cosine, linear).axes
+    axes = pictures.figure(cosine, linear).axes
     assert len(axes) == 6
     drawn = axes[0].lines[0].get_ydata()
     gap = next(row["result"] for row in cosine if row["offset"] == "gap" and row["centre"] == 0.0)
@@ -187,10 +188,10 @@ def test_text_and_figure_come_from_the_results():
 
 def test_bad_input_is_named():
     with pytest.raises(NotebookError, match='did you mean "quick"'):
-        toy.sizes("quik")
+        made.sizes("quik")
     with pytest.raises(NotebookError, match="at least one seed"):
-        toy.cosine_study("smoke", [], [0.0], reach=3.0, **COSINE)
+        training.cosine_study("smoke", [], [0.0], reach=3.0, **COSINE)
     with pytest.raises(NotebookError, match="1 true weights"):
-        toy.linear_study("smoke", [0], [0.0], **LINEAR | {"true_weights": [[1.0, 1.0]]})
+        training.linear_study("smoke", [0], [0.0], **LINEAR | {"true_weights": [[1.0, 1.0]]})
     with pytest.raises(FednbError, match='did you mean "loss"'):
-        toy.search_shifts(clients_of(COSINE, 0.0), torch.ones(1), 0.0, torch.ones(1), "los")
+        training.search_shifts(clients_of(COSINE, 0.0), torch.ones(1), 0.0, torch.ones(1), "los")

@@ -15,12 +15,13 @@ import torch
 from methods import same
 from small_runs import SMALL, other_images, use_toy
 
-from fednb import training
+from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError
-from fednb.loop import FederatedRun
 from fednb.recipe import Recipe
-from fednb.store import Store
-from fednb.training import train, train_one
+from fednb.runs import provenance, training
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
+from fednb.runs.workers import train
 
 # What a checkpoint must carry: kept normalisation, Adam's state, FedMix's averages, clients that were not drawn.
 FULL = Recipe(
@@ -42,9 +43,9 @@ SCRIPT = """
 import json, sys, time
 import torch
 torch.set_num_threads(1)
-from fednb import training
+from fednb.runs import provenance, training
 from fednb.recipe import Recipe
-from fednb.store import Store
+from fednb.runs.store import Store
 
 training.CHECKPOINT_SECONDS = 0.0
 recipe = Recipe.from_dict(json.loads(sys.argv[3]))
@@ -199,7 +200,7 @@ def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change
     if change == "images":
         use_toy(monkeypatch, other_images())
     if change == "code":
-        monkeypatch.setattr(training, "code_version", lambda: "another")
+        monkeypatch.setattr(provenance, "code_version", lambda: "another")
     if change == "defaults":
         saved["made_from"]["recipe"]["momentum"] = 0.99
         store.save_checkpoint(SMALL, saved)

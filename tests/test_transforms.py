@@ -9,10 +9,10 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from fednb.augment.fedrdn import normalise
+from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError
-from fednb.loop import FederatedRun
 from fednb.recipe import Recipe
-from fednb.transforms import RandomDataNormalise, statistics
+from fednb.standalone.transforms import RandomDataNormalise, statistics
 
 MEANS = torch.tensor([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5], [0.7, 0.6, 0.9]])
 STDS = torch.tensor([[0.5, 0.25, 0.2], [0.1, 0.2, 0.4], [1.0, 0.3, 0.6]])
@@ -108,7 +108,7 @@ def test_statistics_are_the_loops():
     run = FederatedRun(Recipe(**TINY | {"augmentations": ["fedrdn"]}), federation())
     run.prepare()
     for client in run.clients.values():
-        known = client.state(client.methods[-1])
+        known = client.memory(client.methods[-1])
         mean, std = statistics(client.site.train.images / 255)
         torch.testing.assert_close((mean[None], std[None]), (known["own_mean"], known["own_std"]))
 

@@ -1,6 +1,6 @@
 """FedAvg: local training, then the mean of the clients' weights."""
 
-from fednb.method import Method
+from fednb.doors import Method
 
 
 class FedAvg(Method):

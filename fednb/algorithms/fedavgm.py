@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from fednb.doors import Message, Method, Server
 from fednb.errors import RecipeError
-from fednb.method import Message, Method
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class FedAvgM(Method):
         if not 0 <= self.beta < 1:
             raise RecipeError(f"fedavgm has beta {self.beta}; expected a value in [0, 1).")
 
-    def aggregate_model(self, server, mean: Message) -> Message:
-        velocity, moved = server.state(self), dict(mean)
+    def aggregate_model(self, server: Server, mean: Message) -> Message:
+        velocity, moved = server.memory(self), dict(mean)
         for name in server.parameters:
             kept = self.beta * velocity[name] if name in velocity else 0
             velocity[name] = kept + (server.model[name] - mean[name])  # Eq. 1

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fednb.method import Method
+from fednb.doors import Method
 
 
 class FedBN(Method):

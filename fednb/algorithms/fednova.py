@@ -2,8 +2,8 @@
 
 import torch
 
+from fednb.doors import Client, Message, Method, Server
 from fednb.errors import RecipeError
-from fednb.method import Message, Method
 
 
 class FedNova(Method):
@@ -40,21 +40,21 @@ class FedNova(Method):
     In none of the four papers' released codes.
     """
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         require_fresh_sgd(self, client.recipe)
         return {}
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         client.scratch(self).update({n: p.detach().clone() for n, p in client.parameters().items()})
 
-    def reply(self, client) -> Message:
+    def reply(self, client: Client) -> Message:
         gradients = gradient_weight(client.steps, client.recipe.momentum)
         start = client.scratch(self)
         for name, parameter in client.parameters().items():
             parameter.data.sub_(start[name]).div_(gradients)  # Eq. 1
         return {"gradients": torch.tensor(gradients, dtype=torch.float64)}
 
-    def aggregate_model(self, server, mean: Message) -> Message:
+    def aggregate_model(self, server: Server, mean: Message) -> Message:
         replies = server.replies(self)
         effective = sum(p * float(replies[k]["gradients"]) for k, p in server.weights.items())  # Eq. 2
         moved = {name: server.model[name] + effective * mean[name] for name in server.parameters}  # Eq. 3

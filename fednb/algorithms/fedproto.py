@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fednb.doors import Batch, Client, Message, Method, Server
 from fednb.errors import RecipeError
-from fednb.method import Batch, Message, Method
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class FedProto(Method):
     def keeps(self, model: nn.Module) -> set[str]:
         return set() if self.share_model else set(model.state_dict())
 
-    def send(self, server, client: str) -> Message:
-        return server.state(self)
+    def send(self, server: Server, client: str) -> Message:
+        return server.memory(self)
 
-    def loss(self, client, batch: Batch) -> Tensor | None:
+    def loss(self, client: Client, batch: Batch) -> Tensor | None:
         shared = client.inbox(self)
         if self.mu == 0 or not shared:
             return None
@@ -77,7 +77,7 @@ class FedProto(Method):
         return self.mu * F.mse_loss(features, goal)  # Eq. 7
 
     @torch.no_grad()
-    def reply(self, client) -> Message:
+    def reply(self, client: Client) -> Message:
         client.model.eval()
         split, sums = client.site.train, 0
         for batch in client.test_batches(split):
@@ -87,17 +87,17 @@ class FedProto(Method):
         images = torch.bincount(split.targets, minlength=client.classes).to(sums.dtype)
         return {"prototypes": sums / images.clamp(min=1)[:, None], "images": images}  # Eq. 3
 
-    def aggregate(self, server) -> None:
-        replies, state = server.replies(self).values(), server.state(self)
+    def aggregate(self, server: Server) -> None:
+        replies, memory = server.replies(self).values(), server.memory(self)
         images = sum(reply["images"] for reply in replies)
         sums = sum(reply["images"][:, None] * reply["prototypes"] for reply in replies)
         prototypes = sums / images.clamp(min=1)[:, None]  # Eq. 6
-        if state:  # a class that no client of this round has keeps the prototype that it had
-            prototypes = torch.where(images[:, None] > 0, prototypes, state["prototypes"])
-            images = torch.where(images > 0, images, state["images"])
-        state.update(prototypes=prototypes, images=images)
+        if memory:  # a class that no client of this round has keeps the prototype that it had
+            prototypes = torch.where(images[:, None] > 0, prototypes, memory["prototypes"])
+            images = torch.where(images > 0, images, memory["images"])
+        memory.update(prototypes=prototypes, images=images)
 
-    def predict(self, client, batch: Batch) -> Tensor:
+    def predict(self, client: Client, batch: Batch) -> Tensor:
         client.forward(batch)
         shared = client.inbox(self)
         if self.share_model or not shared:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class FedProx(Method):
         if self.mu < 0:
             raise RecipeError(f"fedprox has mu {self.mu}; expected at least 0.")
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         parameters = list(client.parameters().values())
         start = [parameter.detach().clone() for parameter in parameters]
         client.scratch(self).update(parameters=parameters, start=start)
 
-    def loss(self, client, batch: Batch) -> Tensor | None:
+    def loss(self, client: Client, batch: Batch) -> Tensor | None:
         if self.mu == 0:
             return None
         scratch = client.scratch(self)

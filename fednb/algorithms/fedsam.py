@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from fednb.doors import Batch, Client, Method, frozen
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
-from fednb.running_statistics import frozen
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class FedSAM(Method):
         if self.rho < 0:
             raise RecipeError(f"fedsam has rho {self.rho}; expected at least 0.")
 
-    def step(self, client, batch: Batch) -> Tensor:
+    def step(self, client: Client, batch: Batch) -> Tensor:
         if self.rho == 0:
             return super().step(client, batch)
         parameters = list(client.model.parameters())

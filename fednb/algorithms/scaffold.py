@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from fednb.algorithms.fednova import gradient_weight, require_fresh_sgd
-from fednb.method import Batch, Message, Method
+from fednb.doors import Batch, Client, Message, Method, Server, add
 
 
 @dataclass(frozen=True)
@@ -47,51 +47,49 @@ class Scaffold(Method):
 
     server_learning_rate: float = 1.0
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         require_fresh_sgd(self, client.recipe)
         return {}
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
-        server.state(self).update({n: torch.zeros_like(server.model[n]) for n in server.parameters})
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
+        server.memory(self).update({n: torch.zeros_like(server.model[n]) for n in server.parameters})
         return {}
 
-    def prepare_receive(self, client, shared: Message) -> None:
-        client.state(self).update({n: torch.zeros_like(p) for n, p in client.parameters().items()})
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        client.memory(self).update({n: torch.zeros_like(p) for n, p in client.parameters().items()})
 
-    def send(self, server, client: str) -> Message:
-        return server.state(self)
+    def send(self, server: Server, client: str) -> Message:
+        return server.memory(self)
 
-    def begin(self, client) -> None:
-        parameters, own, common = client.parameters(), client.state(self), client.inbox(self)
+    def begin(self, client: Client) -> None:
+        parameters, own, common = client.parameters(), client.memory(self), client.inbox(self)
         client.scratch(self).update(
             parameters=list(parameters.values()),
             start=[parameter.detach().clone() for parameter in parameters.values()],
             correction=[common[name] - own[name] for name in parameters],
         )
 
-    def gradients(self, client, batch: Batch) -> None:
+    def gradients(self, client: Client, batch: Batch) -> None:
         scratch = client.scratch(self)
         torch._foreach_add_([p.grad for p in scratch["parameters"]], scratch["correction"])  # Eq. 3
 
     @torch.no_grad()
-    def reply(self, client) -> Message:
-        scratch, own, common = client.scratch(self), client.state(self), client.inbox(self)
+    def reply(self, client: Client) -> Message:
+        scratch, own, common = client.scratch(self), client.memory(self), client.inbox(self)
         rate = client.recipe.learning_rate * gradient_weight(client.steps, client.recipe.momentum)
         moved = torch._foreach_sub(scratch["start"], scratch["parameters"])
         change = {n: m / rate - common[n] for n, m in zip(client.parameters(), moved, strict=True)}  # Eq. 4
         own.update({name: own[name] + change[name] for name in change})
         return change
 
-    def collect(self, server, client: str, weight: float, reply: Message) -> None:
-        total = server.scratch(self)
-        for name, change in reply.items():
-            total[name] = weight * change + total.get(name, 0)
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        add(server.scratch(self), weight, reply)
 
-    def aggregate(self, server) -> None:
-        common = server.state(self)
+    def aggregate(self, server: Server) -> None:
+        common = server.memory(self)
         for name, total in server.scratch(self).items():
             common[name] = common[name] + server.share * total  # Eq. 5
 
-    def aggregate_model(self, server, mean: Message) -> Message:
+    def aggregate_model(self, server: Server, mean: Message) -> Message:
         rate = self.server_learning_rate
         return mean | {n: torch.lerp(server.model[n], mean[n], rate) for n in server.parameters}  # Eq. 5

@@ -78,8 +78,8 @@ def trained(images: Tensor, labels: Tensor, classes: int, steps: int, draws: tor
         chosen, noise = drawn()
         with torch.no_grad():
             fake = generator(noise, labels[chosen])
-        scores = [discriminator(pictures, labels[chosen]) for pictures in (real[chosen], fake)]
-        _descend(optimisers[1], (F.softplus(-scores[0]).mean() + F.softplus(scores[1]).mean()) / 2)
+        logits = [discriminator(pictures, labels[chosen]) for pictures in (real[chosen], fake)]
+        _descend(optimisers[1], (F.softplus(-logits[0]).mean() + F.softplus(logits[1]).mean()) / 2)
         chosen, noise = drawn()
         score = discriminator(generator(noise, labels[chosen]), labels[chosen])
         _descend(optimisers[0], F.softplus(-score).mean())

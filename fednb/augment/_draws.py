@@ -2,8 +2,10 @@
 
 import torch
 
+from fednb.doors import Client
 
-def seed(client, purpose: str) -> int:
+
+def seed(client: Client, purpose: str) -> int:
     """A seed to leave in ``batch.aside`` before the step: two generators of it draw the same."""
     return int(torch.randint(2**62, (), generator=client.generator(purpose)))
 

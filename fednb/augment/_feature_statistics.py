@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from fednb.doors import Client, Message
 from fednb.errors import RecipeError
-from fednb.feature_augmentation import FeatureAugmentation
-from fednb.method import Message
+from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 START = {"mean": 0.0, "std": 1.0}  # FedFA, Eq. 4
 
@@ -26,13 +26,13 @@ def check(name: str, stages, **between_zero_and_one: float) -> None:
         raise RecipeError(f"{name} has stages {stages!r}; expected a list such as [1, 2], or None for all.")
 
 
-def draw_apart(client) -> None:
+def draw_apart(client: Client) -> None:
     """The layers draw from a stream of their own, so that dropout in the network draws what it would without them."""
     for layer in layers(client.model):
         layer.generator = client.generator("layers")
 
 
-def enter(client, kept: Message, received: Message, gamma: float) -> None:
+def enter(client: Client, kept: Message, received: Message, gamma: float) -> None:
     """Puts a client's running statistics and what the server sent into the layers, before the first batch.
 
     kept: ``"1/mean"``, ``"1/std"``, ``"2/mean"``, ... ``[C]`` each; empty at the start: 0 and 1. received: likewise
@@ -46,7 +46,7 @@ def enter(client, kept: Message, received: Message, gamma: float) -> None:
             getattr(layer, name).copy_(torch.tensor(value) if given is None else given)
 
 
-def told(client) -> Message:
+def told(client: Client) -> Message:
     """Copies of the layers' running statistics, named as in ``enter``."""
     found = enumerate(layers(client.model), 1)
     return {f"{number}/{name}": getattr(layer, name).clone() for number, layer in found for name in START}

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fednb.method import Message
+from fednb.doors import Message
 
 MOMENTUM = 0.5
 

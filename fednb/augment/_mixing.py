@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.augment import _draws
-from fednb.method import Batch
+from fednb.doors import Batch, Client
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Mixture:
         """The mixtures of what belongs to the images: ``[n, ...]`` -> the same shape."""
         return self.share * values + (1 - self.share) * values[self.partner]
 
-    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross entropy for both labels of each mixture, in their shares."""
-        own, other = F.cross_entropy(scores, targets), F.cross_entropy(scores, targets[self.partner])
+        own, other = F.cross_entropy(logits, targets), F.cross_entropy(logits, targets[self.partner])
         return self.share * own + (1 - self.share) * other
 
 
@@ -49,19 +49,19 @@ class MixtureLayer(nn.Module):
             self.mixture = None
 
 
-def draw(client, batch: Batch, purpose: str, alpha: float) -> Mixture:
+def draw(client: Client, batch: Batch, purpose: str, alpha: float) -> Mixture:
     """One share ~ Beta(alpha, alpha) for the whole batch, alpha > 0, and a random permutation."""
     share = random.Random(_draws.seed(client, purpose)).betavariate(alpha, alpha)
     return Mixture(share, partners(client, batch, purpose))
 
 
-def partners(client, batch: Batch, purpose: str) -> Tensor:
+def partners(client: Client, batch: Batch, purpose: str) -> Tensor:
     """A random permutation of the batch, on the client's device."""
     order = torch.randperm(len(batch.targets), generator=client.generator(purpose))
     return order.to(client.device, non_blocking=True)
 
 
-def forward_mixed(client, batch: Batch, mixture: Mixture) -> None:
+def forward_mixed(client: Client, batch: Batch, mixture: Mixture) -> None:
     """``client.forward`` with the mixed images; ``batch.images`` themselves stay as they are."""
     mixed = replace(batch, images=mixture.of(batch.images))
     client.forward(mixed)

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.augment import _draws
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class AdvProp(Method):
                 layer.auxiliary = auxiliary
         return model
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self.steps > 0:
             batch.aside[self.name] = _draws.seed(client, self.name)
 
-    def criterion(self, client, batch: Batch) -> Tensor:
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
         clean = super().criterion(client, batch)
         if self.steps == 0:
             return clean
@@ -88,7 +88,7 @@ class AdvProp(Method):
             adversarial = replace(batch, images=self.attack(client, batch))
             return clean + super().criterion(client, adversarial)  # Eq. 3
 
-    def attack(self, client, batch: Batch) -> Tensor:
+    def attack(self, client: Client, batch: Batch) -> Tensor:
         """Adversarial images, through the layers that are in use; leaves gradients and running statistics alone."""
         lower, upper = self._ball(batch.images.detach())
         noise = torch.rand(lower.shape, generator=_draws.generator(batch.aside[self.name]))
@@ -97,7 +97,7 @@ class AdvProp(Method):
         for _ in range(self.steps):
             tried = replace(batch, images=found.requires_grad_())
             client.forward(tried)
-            (slope,) = torch.autograd.grad(F.cross_entropy(client.scores(tried), batch.targets), found)
+            (slope,) = torch.autograd.grad(F.cross_entropy(client.logits(tried), batch.targets), found)
             found = (found.detach() + self.step_size * slope.sign()).clamp(lower, upper)
         client.model.train()
         return found

@@ -8,11 +8,10 @@ from torch import Tensor, nn
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._two_channels import InputChannels, along_offset, blend
 from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
+from fednb.doors import Batch, Client, Message, Method, Server, entries, frozen, overrides, part
 from fednb.errors import RecipeError, nearest
-from fednb.heterogeneity import class_fractions, distributional_heterogeneity
-from fednb.method import Batch, Message, Method, entries, overrides, part
 from fednb.randomness import seeded
-from fednb.running_statistics import frozen
+from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
 
 VARIANTS = ("paper", "released")
 AGGREGATIONS = ("default", "mean", "network", "none")
@@ -42,7 +41,7 @@ class DisTrans(Method):
         projection: width of a dense layer between backbone and head, for each channel; 0 leaves it out. The released
             AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
-            heterogeneity DH (``fednb.heterogeneity``) is below ``threshold``, else none.
+            heterogeneity DH (``fednb.standalone.heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
         offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
         network_rate: learning rate of the aggregation network, at least 0. The paper prints none; 1e-2 as released.
@@ -109,7 +108,7 @@ class DisTrans(Method):
             return model
         return InputChannels(model, self.channels, self.projection)
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         later = client.methods[client.methods.index(self) + 1 :]
         changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
         if changing:
@@ -124,32 +123,32 @@ class DisTrans(Method):
         counts = counts.to(next(client.model.parameters()).dtype)
         return {"counts": counts, "shape": torch.tensor(train.images.shape[1:])}
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         if self.alpha == 0:
             return {}
-        state, clients = server.state(self), list(offers)
+        memory, clients = server.memory(self), list(offers)
         counts = torch.stack([offer["counts"] for offer in offers.values()])
         fractions = class_fractions(counts).to(counts)
-        state["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
-        state.update(_by_client("fractions", clients, fractions))
+        memory["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
+        memory.update(_by_client("fractions", clients, fractions))
         offsets = self._drawn(server, clients, offers[clients[0]]["shape"].tolist()).to(counts)  # line 1
         if self._way(server) == "network":
             offsets = self._start_network(server, clients, fractions, offsets)
-        state.update(_by_client("offset", clients, offsets))
+        memory.update(_by_client("offset", clients, offsets))
         return {}
 
-    def send(self, server, client: str) -> Message:
-        return {"offset": server.state(self)[f"offset/{client}"]} if self.alpha else {}
+    def send(self, server: Server, client: str) -> Message:
+        return {"offset": server.memory(self)[f"offset/{client}"]} if self.alpha else {}
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         client.scratch(self).update(client.inbox(self))
 
-    def inputs(self, client, batch: Batch) -> None:
+    def inputs(self, client: Client, batch: Batch) -> None:
         known = client.inbox(self) | client.scratch(self)
         offset = known["offset"] if self.alpha else 0
         batch.images = blend(batch.images, offset, self.alpha, self.channels)
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha == 0:
             return
         batch.images = batch.images.detach().requires_grad_()
@@ -161,18 +160,18 @@ class DisTrans(Method):
         moved = self._move_offset(client, slope)  # line 8
         batch.images = batch.images.detach() + blend(0, moved, self.alpha, self.channels)  # line 9, Eq. 1 being linear
 
-    def gradients(self, client, batch: Batch) -> None:
+    def gradients(self, client: Client, batch: Batch) -> None:
         if self.alpha and self.variant == "released":
             batch.aside[self.name], batch.images.grad = batch.images.grad, None
 
-    def after_step(self, client, batch: Batch) -> None:
+    def after_step(self, client: Client, batch: Batch) -> None:
         if self.alpha and self.variant == "released":
             self._move_offset(client, batch.aside[self.name])
 
-    def reply(self, client) -> Message:
+    def reply(self, client: Client) -> Message:
         return {"offset": client.scratch(self)["offset"]} if self.alpha else {}
 
-    def aggregate(self, server) -> None:
+    def aggregate(self, server: Server) -> None:
         if self.alpha == 0:
             return
         clients = list(server.replies(self))
@@ -182,35 +181,35 @@ class DisTrans(Method):
             offsets = offsets.mean(0).expand_as(offsets)
         elif way == "network":
             offsets = self._through_network(server, clients, offsets)
-        server.state(self).update(_by_client("offset", clients, offsets))
+        server.memory(self).update(_by_client("offset", clients, offsets))
 
-    def _move_offset(self, client, slope: Tensor) -> Tensor:
+    def _move_offset(self, client: Client, slope: Tensor) -> Tensor:
         """A step of the offset, given the loss's gradient for the blended images; returns the change."""
         change = -self.offset_rate * along_offset(slope, self.alpha, self.channels)
         client.scratch(self)["offset"] = client.scratch(self)["offset"] + change
         return change
 
-    def _way(self, server) -> str:
+    def _way(self, server: Server) -> str:
         """How offsets are aggregated: "none", "mean" or "network" (Sec. 4.4)."""
         if self.aggregation != "default":
             return self.aggregation
-        return "network" if server.state(self)["heterogeneity"] < self.threshold else "none"
+        return "network" if server.memory(self)["heterogeneity"] < self.threshold else "none"
 
-    def _drawn(self, server, clients: list[str], shape: list[int]) -> Tensor:
+    def _drawn(self, server: Server, clients: list[str], shape: list[int]) -> Tensor:
         drawn = torch.stack([torch.rand(shape, generator=server.generator(f"distrans {client}")) for client in clients])
         if self.variant == "paper":
             return drawn
         mean, std = (IMAGENET_MEAN, IMAGENET_STD) if shape[0] == 3 else ([0.5], [0.5])
         return (drawn - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
 
-    def _network(self, server, classes: int, offsets: Tensor) -> nn.Module:
+    def _network(self, server: Server, classes: int, offsets: Tensor) -> nn.Module:
         """The aggregation network as it is at the start."""
         kind = Aggregator if self.variant == "paper" else Hypernetwork
         with seeded(server.recipe.seed, self.name, "network"):
             return kind(classes, tuple(offsets.shape[1:])).to(offsets)
 
-    def _start_network(self, server, clients: list[str], fractions: Tensor, offsets: Tensor) -> Tensor:
-        """Puts the network into the server's state; returns the first offsets."""
+    def _start_network(self, server: Server, clients: list[str], fractions: Tensor, offsets: Tensor) -> Tensor:
+        """Puts the network into the server's memory; returns the first offsets."""
         if len(clients) == 1:
             raise RecipeError(
                 f"distrans has an aggregation network and {clients[0]} is the only client; it learns from the offsets "
@@ -219,19 +218,19 @@ class DisTrans(Method):
         network = self._network(server, fractions.shape[1], offsets)
         with torch.no_grad():
             first = offsets if self.variant == "paper" else network(fractions, offsets)
-        server.state(self).update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
+        server.memory(self).update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
         return first
 
-    def _through_network(self, server, clients: list[str], offsets: Tensor) -> Tensor:
+    def _through_network(self, server: Server, clients: list[str], offsets: Tensor) -> Tensor:
         """Trains the network on this round's offsets and returns what it makes of them."""
-        state = server.state(self)
-        fractions, seen = (torch.stack([state[f"{kind}/{c}"] for c in clients]) for kind in ("fractions", "seen"))
+        memory = server.memory(self)
+        fractions, seen = (torch.stack([memory[f"{kind}/{c}"] for c in clients]) for kind in ("fractions", "seen"))
         network = self._network(server, fractions.shape[1], offsets)
-        network.load_state_dict(part(state, "network"))
+        network.load_state_dict(part(memory, "network"))
         with torch.enable_grad():
             network.learn(fractions, seen, offsets, self.network_rate)
         aggregated = network(fractions, offsets)
-        state.update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
+        memory.update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
         return aggregated
 
 

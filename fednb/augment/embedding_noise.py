@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment import _draws
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError, nearest
-from fednb.method import Batch, Method
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class EmbeddingNoise(Method):
         if self.gamma < 0:
             raise RecipeError(f"embedding_noise has gamma {self.gamma}; expected at least 0.")
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self.gamma > 0:
             batch.aside[self.name] = _draws.seed(client, self.name)
 
-    def loss(self, client, batch: Batch) -> Tensor | None:
+    def loss(self, client: Client, batch: Batch) -> Tensor | None:
         if self.gamma == 0:
             return None
         noise = self.gamma * UNIT[self.distribution](batch.features.shape, _draws.generator(batch.aside[self.name]))
         with client.autocast():
             logits = client.model.head(batch.features.detach() + noise.to(batch.features.device, non_blocking=True))
-        return F.cross_entropy(client.scores(replace(batch, logits=logits)), batch.targets)
+        return F.cross_entropy(client.logits(replace(batch, logits=logits)), batch.targets)
 
 
 def gaussian(shape: torch.Size, generator: torch.Generator) -> Tensor:

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment._conditional_gan import LATENT, Generator, trained
+from fednb.doors import Batch, Client, Message, Method, Server, overrides
 from fednb.errors import RecipeError
-from fednb.method import Batch, Message, Method, overrides
 from fednb.randomness import seeded
 
 
@@ -66,7 +66,7 @@ class FAug(Method):
             if getattr(self, name) < 1:
                 raise RecipeError(f"faug has {name} {getattr(self, name)}; expected at least 1.")
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         if self.share == 0:
             return {}
         earlier = client.methods[: client.methods.index(self)]
@@ -83,7 +83,7 @@ class FAug(Method):
         one_hot = F.one_hot(split.targets[chosen], client.classes)
         return {"images": split.images[chosen], "labels": one_hot.to(torch.uint8)}
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         if self.share == 0:
             return {}
         images, labels = (torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels"))
@@ -91,23 +91,23 @@ class FAug(Method):
             generator = trained(images, labels.argmax(1), labels.shape[1], self.steps, server.generator("faug"))
         return generator.state_dict() | {"seeds": labels.sum(0)}
 
-    def prepare_receive(self, client, shared: Message) -> None:
-        client.state(self).update(shared)
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        client.memory(self).update(shared)
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         if self.share == 0:
             return
-        state = dict(client.state(self))
-        seeds = state.pop("seeds")
+        memory = dict(client.memory(self))
+        seeds = memory.pop("seeds")
         with torch.device("meta"):  # its weights are those that came: nothing is drawn for it
             generator = Generator(client.classes, tuple(client.site.train.images.shape[1:]))
-        generator.load_state_dict(state, assign=True)
+        generator.load_state_dict(memory, assign=True)
         has = torch.bincount(client.site.train.targets, minlength=client.classes)
         lack = torch.where(seeds > 0, has.max() - has, 0).double().cpu()
         client.scratch(self).update(generator=generator.eval(), lack=lack)
 
     @torch.no_grad()
-    def inputs(self, client, batch: Batch) -> None:
+    def inputs(self, client: Client, batch: Batch) -> None:
         if self.share == 0 or not batch.training:
             return
         labels = self._labels(client, len(batch.images))
@@ -120,7 +120,7 @@ class FAug(Method):
         batch.images = images.contiguous(memory_format=torch.channels_last)
         batch.targets = torch.cat([batch.targets, labels])
 
-    def _labels(self, client, size: int) -> Tensor:
+    def _labels(self, client: Client, size: int) -> Tensor:
         """Of the images to generate for a batch: as many as its part of the lack, up or down by chance."""
         lack, draws = client.scratch(self)["lack"], client.generator("faug")
         wanted = self.share * float(lack.sum()) / len(client.site.train) * size

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
+from fednb.doors import Client, Message, Method, Server
 from fednb.errors import RecipeError, nearest
-from fednb.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
-from fednb.method import Message, Method
+from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
 
 VARIANTS = ("paper", "released")
 EPS = 1e-6  # released code
@@ -74,26 +74,26 @@ class FedFA(Method):
         )
         return model
 
-    def send(self, server, client: str) -> Message:
-        return dict(server.state(self))
+    def send(self, server: Server, client: str) -> Message:
+        return dict(server.memory(self))
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         received = client.inbox(self)
-        kept = received if self.variant == "released" else client.state(self)
+        kept = received if self.variant == "released" else client.memory(self)
         statistics.enter(client, {} if self.reset else kept, received, gamma=1)
 
-    def reply(self, client) -> Message:
+    def reply(self, client: Client) -> Message:
         found = statistics.told(client)
         if self.variant == "paper" and not self.reset:
-            client.state(self).update(found)
+            client.memory(self).update(found)
         return found
 
-    def aggregate(self, server) -> None:
-        replies, state = server.replies(self), server.state(self)
+    def aggregate(self, server: Server) -> None:
+        replies, memory = server.replies(self), server.memory(self)
         gamma = gamma_of_one_variance if self.variant == "released" else gamma_of_channels
-        state.update(statistics.as_gamma(statistics.over_clients(replies, gamma)))
+        memory.update(statistics.as_gamma(statistics.over_clients(replies, gamma)))
         if self.variant == "released":
-            state.update(statistics.over_clients(replies, lambda values: values.mean(0)))
+            memory.update(statistics.over_clients(replies, lambda values: values.mean(0)))
 
 
 def gamma_of_channels(values: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
-from fednb.feature_augmentation import FeatureAugmentation
-from fednb.method import Method
+from fednb.doors import Client, Method
+from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,5 @@ class FedFAC(Method):
         append(model, self.stages, lambda channels: FeatureAugmentation(channels, self.probability, fusion="client"))
         return model
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         statistics.draw_apart(client)

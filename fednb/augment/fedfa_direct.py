@@ -6,8 +6,8 @@ from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
-from fednb.feature_augmentation import FeatureAugmentation, client_sharing_variance
-from fednb.method import Message, Method
+from fednb.doors import Client, Message, Method, Server
+from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class FedFADirect(Method):
         )
         return model
 
-    def send(self, server, client: str) -> Message:
-        return dict(server.state(self))
+    def send(self, server: Server, client: str) -> Message:
+        return dict(server.memory(self))
 
-    def begin(self, client) -> None:
-        statistics.enter(client, client.state(self), client.inbox(self), gamma=0)
+    def begin(self, client: Client) -> None:
+        statistics.enter(client, client.memory(self), client.inbox(self), gamma=0)
 
-    def reply(self, client) -> Message:
+    def reply(self, client: Client) -> Message:
         found = statistics.told(client)
-        client.state(self).update(found)
+        client.memory(self).update(found)
         return found
 
-    def aggregate(self, server) -> None:
+    def aggregate(self, server: Server) -> None:
         variances = statistics.over_clients(server.replies(self), client_sharing_variance)
-        server.state(self).update(statistics.as_gamma(variances))
+        server.memory(self).update(statistics.as_gamma(variances))

@@ -6,9 +6,9 @@ from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
+from fednb.doors import Client, Method
 from fednb.errors import RecipeError
-from fednb.feature_augmentation import FeatureAugmentation
-from fednb.method import Method
+from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,5 @@ class FedFAR(Method):
         )
         return model
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         statistics.draw_apart(client)

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fednb.doors import Batch, Client, Message, Method, Server, overrides
 from fednb.errors import RecipeError
-from fednb.method import Batch, Message, Method, overrides
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FedMix(Method):
         if self.mean_batch < 1:
             raise RecipeError(f"fedmix has mean_batch {self.mean_batch}; expected at least 1.")
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         others = [m.name for m in client.methods if m.name != self.name and overrides(m, "inputs")]
         if others:
             raise RecipeError(
@@ -63,28 +63,28 @@ class FedMix(Method):
             "labels": torch.stack([labels[group].mean(0) for group in groups]),
         }
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return {name: torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels")}
 
-    def prepare_receive(self, client, shared: Message) -> None:
-        client.state(self).update(shared)
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        client.memory(self).update(shared)
 
-    def inputs(self, client, batch: Batch) -> None:
+    def inputs(self, client: Client, batch: Batch) -> None:
         if batch.training:
-            count = len(client.state(self)["images"])
+            count = len(client.memory(self)["images"])
             batch.aside["fedmix"] = int(torch.randint(count, (), generator=client.generator("fedmix")))
 
-    def criterion(self, client, batch: Batch) -> Tensor:
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
         if self.ratio == 0:
             return super().criterion(client, batch)
-        averages = client.state(self)
+        averages = client.memory(self)
         drawn = batch.aside["fedmix"]
         x_g, y_g = averages["images"][drawn].to(batch.images.dtype), averages["labels"][drawn]
         shrunk = replace(batch, images=((1 - self.ratio) * batch.images).requires_grad_())
         client.forward(shrunk)
         batch.features, batch.logits = shrunk.features, shrunk.logits
-        scores = client.scores(batch)
-        own = (1 - self.ratio) * F.cross_entropy(scores, batch.targets)
-        other = self.ratio * F.cross_entropy(scores, y_g.to(scores.dtype).expand_as(scores))
+        logits = client.logits(batch)
+        own = (1 - self.ratio) * F.cross_entropy(logits, batch.targets)
+        other = self.ratio * F.cross_entropy(logits, y_g.to(logits.dtype).expand_as(logits))
         (slope,) = torch.autograd.grad(own, shrunk.images, create_graph=True)
         return own + other + self.ratio * (slope * x_g).sum()

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb import flow
+from fednb.doors import Batch, Client, Message, Method, Server, flow
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.method import Batch, Message, Method
+from fednb.standalone.transforms import normalise
 
 VARIANTS = ("paper", "released")
 CHUNK = 256
@@ -57,20 +57,20 @@ class FedRDN(Method):
         if self.variant not in VARIANTS:
             raise RecipeError(f'fedrdn has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()
         mean, std = channel_statistics(client, augmented, correction=int(self.variant == "released"))
-        client.state(self).update(own_mean=mean[None], own_std=std[None])
+        client.memory(self).update(own_mean=mean[None], own_std=std[None])
         return {"mean": mean, "std": std}
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return gather(offers)
 
-    def prepare_receive(self, client, shared: Message) -> None:
-        client.state(self).update(shared)
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        client.memory(self).update(shared)
 
-    def inputs(self, client, batch: Batch) -> None:
-        known, count = client.state(self), len(batch.images)
+    def inputs(self, client: Client, batch: Batch) -> None:
+        known, count = client.memory(self), len(batch.images)
         if not batch.training:  # Eq. 7
             first = torch.zeros(count, dtype=torch.int64)
             batch.images = normalise(batch.images, known["own_mean"], known["own_std"], first, first)
@@ -83,19 +83,7 @@ class FedRDN(Method):
         batch.images = normalise(batch.images, known["mean"], known["std"], mean_of, std_of)
 
 
-def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_of: Tensor) -> Tensor:
-    """Image i with the mean of client ``mean_of[i]`` and the standard deviation of client ``std_of[i]``.
-
-    images: float ``[n, channels, height, width]``; means, stds: ``[clients, channels]``; indices: int64 ``[n]``.
-    """
-    mean, std = (
-        values.to(images.dtype)[chosen.to(values.device, non_blocking=True)][:, :, None, None]
-        for values, chosen in ((means, mean_of), (stds, std_of))
-    )
-    return (images - mean) / std
-
-
-def channel_statistics(client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:
+def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:
     """Means over a client's training images of each image's channel mean and standard deviation (Eq. 4, 5).
 
     augmented: the flow that images pass first. correction: 0 for the population, 1 for the sample standard
@@ -104,7 +92,7 @@ def channel_statistics(client, augmented: tuple[str, ...] = (), correction: int 
     images = client.site.train.images
     mean = std = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
     for chunk in images.split(CHUNK):
-        pixels = flow.augment(chunk.float() / 255, augmented, client.generator("fedrdn statistics"))
+        pixels = flow.apply(chunk.float() / 255, augmented, client.generator("fedrdn statistics"))
         pixels = pixels.double().flatten(2)
         mean = mean + pixels.mean(2).sum(0)
         std = std + pixels.std(2, correction=correction).sum(0)

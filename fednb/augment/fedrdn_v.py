@@ -1,7 +1,7 @@
 """FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
 
 from fednb.augment.fedrdn import channel_statistics, gather
-from fednb.method import Batch, Message, Method
+from fednb.doors import Batch, Client, Message, Method, Server
 
 
 class FedRDNV(Method):
@@ -15,16 +15,16 @@ class FedRDNV(Method):
     is what we take.
     """
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)
         return {"mean": mean, "std": std}
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return {name: values.mean(0) for name, values in gather(offers).items()}  # Eq. 8
 
-    def prepare_receive(self, client, shared: Message) -> None:
-        client.state(self).update(shared)
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        client.memory(self).update(shared)
 
-    def inputs(self, client, batch: Batch) -> None:
-        mean, std = (values.to(batch.images.dtype)[:, None, None] for values in client.state(self).values())
+    def inputs(self, client: Client, batch: Batch) -> None:
+        mean, std = (values.to(batch.images.dtype)[:, None, None] for values in client.memory(self).values())
         batch.images = (batch.images - mean) / std

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
 
 PERTURBED = 0.01  # the perturbed images' step over the pseudo images'
 
@@ -74,7 +74,7 @@ class FedReg(Method):
         if self.iterations < 1:
             raise RecipeError(f"fedreg has iterations {self.iterations}; expected at least 1.")
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         parameters = list(client.model.parameters())
         scratch = client.scratch(self)
         scratch.update(parameters=parameters, start=[p.detach().clone() for p in parameters])
@@ -85,14 +85,14 @@ class FedReg(Method):
             client.model.train()
 
     @torch.no_grad()
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self.gamma < 1:
             scratch = client.scratch(self)
             scratch["local"] = [p.clone() for p in scratch["parameters"]]
             torch._foreach_lerp_(scratch["parameters"], scratch["start"], 1 - self.gamma)
 
     @torch.no_grad()
-    def after_step(self, client, batch: Batch) -> None:
+    def after_step(self, client: Client, batch: Batch) -> None:
         scratch = client.scratch(self)
         parameters, start = scratch["parameters"], scratch["start"]
         if self.gamma < 1:
@@ -102,24 +102,24 @@ class FedReg(Method):
         if self.weight:
             self._take_back(client, parameters, start)
 
-    def _images(self, client, indices: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    def _images(self, client: Client, indices: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """Pseudo images of some training images with the global model's probabilities, perturbed ones with labels."""
         seen = client.batch(client.site.train, indices, training=False)
         pseudo, perturbed = (self._ascend(client, seen, eta) for eta in (self.eta, self.eta * PERTURBED))
         with torch.no_grad():
-            labels = _scores(client, pseudo).softmax(1)
+            labels = _logits(client, pseudo).softmax(1)
         return (pseudo, labels), (perturbed, seen.targets)
 
-    def _ascend(self, client, seen: Batch, eta: float) -> Tensor:
+    def _ascend(self, client: Client, seen: Batch, eta: float) -> Tensor:
         low, high = seen.images.min(), seen.images.max()
         images = seen.images
         for _ in range(self.iterations):
             images = images.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(F.cross_entropy(_scores(client, images), seen.targets), images)
+            (slope,) = torch.autograd.grad(F.cross_entropy(_logits(client, images), seen.targets), images)
             images = (images + eta * slope.sign()).clamp(low, high)
         return images.detach()
 
-    def _take_back(self, client, parameters: list[Tensor], start: list[Tensor]) -> None:
+    def _take_back(self, client: Client, parameters: list[Tensor], start: list[Tensor]) -> None:
         made = client.scratch(self)["made"]
         moved = torch._foreach_sub(parameters, start)
         local = [p.clone() for p in parameters]
@@ -135,16 +135,16 @@ class FedReg(Method):
             torch._foreach_sub_(parameters, back, alpha=self.weight)
 
 
-def _scores(client, images: Tensor) -> Tensor:
+def _logits(client: Client, images: Tensor) -> Tensor:
     seen = Batch(images, None, training=False)
     client.forward(seen)
-    return client.scores(seen)
+    return client.logits(seen)
 
 
 @torch.enable_grad()
-def _slopes(client, images: Tensor, labels: Tensor, parameters: list[Tensor]) -> list[Tensor]:
+def _slopes(client: Client, images: Tensor, labels: Tensor, parameters: list[Tensor]) -> list[Tensor]:
     """The gradient of the loss for the parameters; 0 for one that has no part in evaluation."""
-    loss = F.cross_entropy(_scores(client, images), labels)
+    loss = F.cross_entropy(_logits(client, images), labels)
     return list(torch.autograd.grad(loss, parameters, materialize_grads=True))
 
 

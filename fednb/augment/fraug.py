@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from fednb.algorithms.fedbn import FedBN
 from fednb.augment._fraug_networks import Learner, generator, rtnet
-from fednb.client import DTYPES
+from fednb.augment._mmd import mmd, spread
+from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, add, entries, part
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.method import Batch, Message, Method, entries, part
-from fednb.mmd import mmd, spread
 from fednb.randomness import seeded
 
 VARIANTS = ("paper", "released")
@@ -104,7 +103,7 @@ class FRAug(Method):
        0.05 and 0.025 (our defaults), latent of 64 to 512.
     8. Not copied: the cyclic labels of 4 start where round, step and the nominal batch size say, ours go on from the
        batches seen; the last round's training is never aggregated; each client is scored on its own validation
-       images at its own best round (see ``fednb.select`` for our rules).
+       images at its own best round (see ``fednb.report.selection`` for our rules).
     """
 
     variant: str = "paper"
@@ -156,7 +155,7 @@ class FRAug(Method):
             return layers
         return {n for n in layers if n.endswith(("running_mean", "running_var")) and "downsample" not in n}
 
-    def prepare_offer(self, client) -> Message:
+    def prepare_offer(self, client: Client) -> Message:
         if self._networks:
             _refuse_batches_of_one(client)
         if not self.generator:
@@ -165,44 +164,44 @@ class FRAug(Method):
             return {"sizes": torch.tensor(_sizes(client), device=client.device)}
         return self._drawn("generator", _sizes(client), client.recipe, client.device, client.name)
 
-    def prepare_share(self, server, offers: dict[str, Message]) -> Message:
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         if self.generator and self._printed:
             sizes = next(iter(offers.values()))["sizes"]
             omega_0 = self._drawn("generator", sizes.tolist(), server.recipe, sizes.device, "server")
-            server.state(self).update(omega_0)
+            server.memory(self).update(omega_0)
         elif self.generator:
             images = {name: server.images[name] if server.recipe.weights == "size" else 1 for name in offers}
             for name, offer in offers.items():
-                _add(server.state(self), images[name] / sum(images.values()), offer)
+                add(server.memory(self), images[name] / sum(images.values()), offer)
         return {}
 
-    def prepare_receive(self, client, shared: Message) -> None:
+    def prepare_receive(self, client: Client, shared: Message) -> None:
         if not self._networks:
             return
-        state, sizes = client.state(self), _sizes(client)
-        state["prototypes"] = torch.zeros(sizes[::-1], dtype=_dtype(client.recipe), device=client.device)
+        memory, sizes = client.memory(self), _sizes(client)
+        memory["prototypes"] = torch.zeros(sizes[::-1], dtype=_dtype(client.recipe), device=client.device)
         if not self._printed:
-            state["turn"] = torch.zeros((), dtype=torch.int64, device=client.device)
+            memory["turn"] = torch.zeros((), dtype=torch.int64, device=client.device)
         if self.rtnet:
-            state.update(entries("rtnet", self._drawn("rtnet", sizes, client.recipe, client.device, client.name)))
+            memory.update(entries("rtnet", self._drawn("rtnet", sizes, client.recipe, client.device, client.name)))
 
-    def send(self, server, client: str) -> Message:
-        return server.state(self)
+    def send(self, server: Server, client: str) -> Message:
+        return server.memory(self)
 
-    def begin(self, client) -> None:
-        state = client.state(self)
-        received = {"generator": client.inbox(self), "rtnet": part(state, "rtnet")}
+    def begin(self, client: Client) -> None:
+        memory = client.memory(self)
+        received = {"generator": client.inbox(self), "rtnet": part(memory, "rtnet")}
         for which in self._networks:
             with torch.device("meta"):  # nothing is drawn
                 network = self._network(which, _sizes(client))
-            momenta, rate = part(state, f"{which} momentum"), getattr(self, f"{which}_rate")
+            momenta, rate = part(memory, f"{which} momentum"), getattr(self, f"{which}_rate")
             client.scratch(self)[which] = Learner(network, received[which], momenta, rate)
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self._networks:
             batch.aside["fraug"] = {"draws": self._draws(client, batch)}
 
-    def loss(self, client, batch: Batch) -> Tensor | None:
+    def loss(self, client: Client, batch: Batch) -> Tensor | None:
         if not self._networks:
             return None
         aside, real = batch.aside["fraug"], batch.features.detach().to(batch.images.dtype)
@@ -212,60 +211,60 @@ class FRAug(Method):
         for base, noise, labels, groups in self._starts(client, real, aside["prototypes"], aside["draws"]):
             with torch.no_grad():
                 made = self._synthetic(client, base, noise, labels, weight)
-            terms.append(groups * F.cross_entropy(_scores(client, made), labels))
+            terms.append(groups * F.cross_entropy(_logits(client, made), labels))
         synthetic = self._together(terms)  # Eq. 2
         if self._printed:
             return synthetic  # Eq. 1
-        return min(0.5, weight) * (synthetic - F.cross_entropy(client.scores(batch), batch.targets))
+        return min(0.5, weight) * (synthetic - F.cross_entropy(client.logits(batch), batch.targets))
 
-    def after_step(self, client, batch: Batch) -> None:
+    def after_step(self, client: Client, batch: Batch) -> None:
         if not self._networks:
             return
-        state, aside, real = client.state(self), batch.aside["fraug"], _encoded(client, batch)
-        state["prototypes"] = aside["prototypes"]
+        memory, aside, real = client.memory(self), batch.aside["fraug"], _encoded(client, batch)
+        memory["prototypes"] = aside["prototypes"]
         if self.generator:
             labels = self._class_labels(client, batch)
             draw = aside["draws"][0] if self._printed else self._draw(client, labels)
             client.scratch(self)["generator"].descend(self._generator_loss(client, real, *draw))
         if self.rtnet:
             draws = aside["draws"] if self._printed else self._draws(client, batch)
-            starts = self._starts(client, real, state["prototypes"], draws)
+            starts = self._starts(client, real, memory["prototypes"], draws)
             client.scratch(self)["rtnet"].descend(self._rtnet_loss(client, starts))
         if not self._printed:
-            state["turn"] = (state["turn"] + len(batch.targets)) % client.classes
+            memory["turn"] = (memory["turn"] + len(batch.targets)) % client.classes
 
-    def reply(self, client) -> Message:
-        state, scratch = client.state(self), client.scratch(self)
+    def reply(self, client: Client) -> Message:
+        memory, scratch = client.memory(self), client.scratch(self)
         for which in self._networks:
-            state.update(entries(f"{which} momentum", scratch[which].momenta))
+            memory.update(entries(f"{which} momentum", scratch[which].momenta))
         if self.rtnet:
-            state.update(entries("rtnet", scratch["rtnet"].values))
+            memory.update(entries("rtnet", scratch["rtnet"].values))
         return scratch["generator"].values if self.generator else {}
 
-    def collect(self, server, client: str, weight: float, reply: Message) -> None:
-        _add(server.scratch(self), weight, reply)
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        add(server.scratch(self), weight, reply)
 
-    def aggregate(self, server) -> None:
-        server.state(self).update(server.scratch(self))  # Algorithm 1, line 6 of the server
+    def aggregate(self, server: Server) -> None:
+        server.memory(self).update(server.scratch(self))  # Algorithm 1, line 6 of the server
 
-    def _lambda_syn(self, client) -> float:
+    def _lambda_syn(self, client: Client) -> float:
         return math.exp(ROUNDS * self.growth * ((client.round - 1) / client.recipe.rounds - 1))
 
-    def _lambda_c(self, client) -> float:
+    def _lambda_c(self, client: Client) -> float:
         if not self._printed:
             return LAMBDA_C
         ramp = min(1.0, (client.round - 1) / (RAMP * client.recipe.rounds))
         return LAMBDA_C * math.exp(-5 * (1 - ramp) ** 2)
 
-    def _moved_prototypes(self, client, real: Tensor, targets: Tensor) -> Tensor:
+    def _moved_prototypes(self, client: Client, real: Tensor, targets: Tensor) -> Tensor:
         """Eq. 4; with its epsilon in the limit 0, the mean of an absent class is 0."""
-        before = client.state(self)["prototypes"]
+        before = client.memory(self)["prototypes"]
         member = F.one_hot(targets, client.classes).to(real.dtype)
         images = member.sum(0)[:, None]
         rate = self._lambda_c(client) * (1 if self._printed else images.clamp(max=1))
         return before + rate * (member.T @ real / images.clamp(min=1) - before)
 
-    def _starts(self, client, real: Tensor, prototypes: Tensor, draws: list) -> list[tuple]:
+    def _starts(self, client: Client, real: Tensor, prototypes: Tensor, draws: list) -> list[tuple]:
         """What Eq. 3 starts from: base, noise, labels, and in how many groups Eq. 2 and 6 sum over them."""
         starts = [(real, *draws[0], 1)]
         if self.ema:
@@ -273,7 +272,7 @@ class FRAug(Method):
             starts.append((prototypes[labels], noise, labels, client.classes if self._printed else 1))
         return starts
 
-    def _synthetic(self, client, base: Tensor, noise: Tensor, labels: Tensor, weight: float) -> Tensor:
+    def _synthetic(self, client: Client, base: Tensor, noise: Tensor, labels: Tensor, weight: float) -> Tensor:
         learners = client.scratch(self)
         with torch.no_grad():
             agnostic = learners["generator"].network(noise, labels) if self.generator else noise
@@ -281,13 +280,13 @@ class FRAug(Method):
             return torch.lerp(base, agnostic, weight)
         return base + weight * learners["rtnet"].network(agnostic, labels)  # Eq. 3
 
-    def _generator_loss(self, client, real: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
+    def _generator_loss(self, client: Client, real: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
         agnostic = client.scratch(self)["generator"].network.train()(noise, labels)
-        goal = real if self.generator_distance == "mmd" else client.state(self)["prototypes"][labels]
+        goal = real if self.generator_distance == "mmd" else client.memory(self)["prototypes"][labels]
         distance = _distance(self.generator_distance, agnostic, goal, spread(agnostic, goal))
-        return F.cross_entropy(_scores(client, agnostic), labels) - self.alpha * distance  # Eq. 5
+        return F.cross_entropy(_logits(client, agnostic), labels) - self.alpha * distance  # Eq. 5
 
-    def _rtnet_loss(self, client, starts: list) -> Tensor:
+    def _rtnet_loss(self, client: Client, starts: list) -> Tensor:
         client.scratch(self)["rtnet"].network.train()
         weight = self._lambda_syn(client) if self._printed else 1.0
         scale, terms = None, []
@@ -297,23 +296,23 @@ class FRAug(Method):
                 scale = spread(made, base)
             pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
             distance = _distance(self.rtnet_distance, *pair, scale).sum()
-            terms.append(self.beta * distance - groups * _entropy(_scores(client, made)))
+            terms.append(self.beta * distance - groups * _entropy(_logits(client, made)))
         return self._together(terms)  # Eq. 6
 
     def _together(self, terms: list[Tensor]) -> Tensor:
         return sum(terms) if self._printed else sum(terms) / len(terms)
 
-    def _class_labels(self, client, batch: Batch) -> Tensor:
+    def _class_labels(self, client: Client, batch: Batch) -> Tensor:
         if self._printed:
             return torch.arange(client.classes, device=client.device)
-        return (client.state(self)["turn"] + torch.arange(len(batch.targets), device=client.device)) % client.classes
+        return (client.memory(self)["turn"] + torch.arange(len(batch.targets), device=client.device)) % client.classes
 
-    def _draws(self, client, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+    def _draws(self, client: Client, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Noise and labels for the real features and, with ``ema``, for the prototypes."""
         labels = [batch.targets] + [self._class_labels(client, batch)] * self.ema
         return [self._draw(client, each) for each in labels]
 
-    def _draw(self, client, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def _draw(self, client: Client, labels: Tensor) -> tuple[Tensor, Tensor]:
         features, _ = _sizes(client)
         draw = torch.randn if self._printed else torch.rand
         width = self._latent(features) if self.generator else features
@@ -335,7 +334,7 @@ class FRAug(Method):
         return network.to(device, _dtype(recipe)).state_dict()
 
 
-def _sizes(client) -> tuple[int, int]:
+def _sizes(client: Client) -> tuple[int, int]:
     """Width of the features, and classes."""
     return client.model.head.in_features, client.classes
 
@@ -344,14 +343,14 @@ def _dtype(recipe) -> torch.dtype:
     return DTYPES[recipe.precision]
 
 
-def _scores(client, features: Tensor) -> Tensor:
+def _logits(client: Client, features: Tensor) -> Tensor:
     with client.autocast():
-        scores = client.model.head(features)
-    return scores.to(features.dtype)
+        logits = client.model.head(features)
+    return logits.to(features.dtype)
 
 
 @torch.no_grad()
-def _encoded(client, batch: Batch) -> Tensor:
+def _encoded(client: Client, batch: Batch) -> Tensor:
     """The features of a batch as at test time, so that no running statistics count it twice."""
     client.model.eval()
     with client.autocast():
@@ -360,8 +359,8 @@ def _encoded(client, batch: Batch) -> Tensor:
     return features.to(batch.images.dtype)
 
 
-def _entropy(scores: Tensor) -> Tensor:
-    logs = scores.log_softmax(1)
+def _entropy(logits: Tensor) -> Tensor:
+    logs = logits.log_softmax(1)
     return -(logs.exp() * logs).sum(1).mean()
 
 
@@ -369,12 +368,7 @@ def _distance(kind: str, one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
     return mmd(one, other, scale) if kind == "mmd" else (one - other).square().mean((-2, -1))
 
 
-def _add(total: Message, weight: float, values: Message) -> None:
-    for name, value in values.items():
-        total[name] = weight * value + total.get(name, 0)
-
-
-def _refuse_batches_of_one(client) -> None:
+def _refuse_batches_of_one(client: Client) -> None:
     if min(len(client.site.train), client.recipe.batch_size) == 1:
         raise DataError(
             f"client {client.name} would train fraug's networks on batches of one image ({len(client.site.train)} "

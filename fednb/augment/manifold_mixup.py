@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from fednb.augment import _mixing
 from fednb.augment._stages import append
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class ManifoldMixup(Method):
             append(model, [stage], lambda channels, stage=stage: Mix(stage))
         return model
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha > 0:
             stages = sorted(set(self.stages))
             drawn = stages[int(torch.randint(len(stages), (), generator=client.generator(self.name)))]
             batch.aside[self.name] = drawn, _mixing.draw(client, batch, self.name, self.alpha)
 
-    def criterion(self, client, batch: Batch) -> Tensor:
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
         if self.alpha == 0:
             return super().criterion(client, batch)
         stage, mixture = batch.aside[self.name]
@@ -75,7 +75,7 @@ class ManifoldMixup(Method):
             (layer,) = (m for m in client.model.modules() if isinstance(m, Mix) and m.stage == stage)
             with layer.having(mixture):
                 client.forward(batch)
-        return mixture.loss(client.scores(batch), batch.targets)
+        return mixture.loss(client.logits(batch), batch.targets)
 
 
 class Mix(_mixing.MixtureLayer):

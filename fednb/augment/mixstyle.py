@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from fednb.augment._feature_statistics import check
 from fednb.augment._stages import append
+from fednb.doors import Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Method
 from fednb.randomness import drawn_from
 
 EPS = 1e-6  # the paper's
@@ -64,7 +64,7 @@ class MixStyle(Method):
             append(model, self.stages, lambda channels: MixStatistics(self.probability, self.alpha))
         return model
 
-    def begin(self, client) -> None:
+    def begin(self, client: Client) -> None:
         for layer in client.model.modules():
             if isinstance(layer, MixStatistics):
                 layer.generator = client.generator("layers")

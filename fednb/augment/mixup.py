@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fednb.augment import _mixing
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Mixup(Method):
         if self.alpha < 0:
             raise RecipeError(f"mixup has alpha {self.alpha}; expected at least 0.")
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha > 0:
             batch.aside[self.name] = _mixing.draw(client, batch, self.name, self.alpha)
 
-    def criterion(self, client, batch: Batch) -> Tensor:
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
         if self.alpha == 0:
             return super().criterion(client, batch)
         mixture = batch.aside[self.name]
         _mixing.forward_mixed(client, batch, mixture)
-        return mixture.loss(client.scores(batch), batch.targets)
+        return mixture.loss(client.logits(batch), batch.targets)

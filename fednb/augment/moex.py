@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from fednb.augment import _mixing
 from fednb.augment._stages import append
+from fednb.doors import Batch, Client, Method
 from fednb.errors import RecipeError
-from fednb.method import Batch, Method
 
 EPS = 1e-5  # released code
 
@@ -56,18 +56,18 @@ class MoEx(Method):
         append(model, [1], Exchange)
         return model
 
-    def before_step(self, client, batch: Batch) -> None:
+    def before_step(self, client: Client, batch: Batch) -> None:
         if float(torch.rand((), generator=client.generator(self.name))) < self.probability:
             batch.aside[self.name] = _mixing.Mixture(self.share, _mixing.partners(client, batch, self.name))
 
-    def criterion(self, client, batch: Batch) -> Tensor:
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
         mixture = batch.aside.get(self.name)
         if mixture is None:
             return super().criterion(client, batch)
         (layer,) = (m for m in client.model.modules() if isinstance(m, Exchange))
         with layer.having(mixture):
             client.forward(batch)
-        return mixture.loss(client.scores(batch), batch.targets)
+        return mixture.loss(client.logits(batch), batch.targets)
 
 
 class Exchange(_mixing.MixtureLayer):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fednb.method import Batch, Method
+from fednb.doors import Batch, Client, Method
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -28,7 +28,7 @@ class Normalise(Method):
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
 
-    def inputs(self, client, batch: Batch) -> None:
+    def inputs(self, client: Client, batch: Batch) -> None:
         mean, std = (_per_channel(values, batch.images) for values in (self.mean, self.std))
         batch.images = (batch.images - mean) / std
 

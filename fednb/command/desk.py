@@ -9,7 +9,7 @@ from fednb.command import notebooks
 from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
-from fednb.store import Record, Store
+from fednb.runs.store import Record, Store
 from fednb.study import Study, default_store, expected_seconds, is_stand_in, lacks
 
 

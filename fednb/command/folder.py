@@ -4,9 +4,10 @@ import hashlib
 import json
 from pathlib import Path
 
-from fednb.command import notebooks, pages
+from fednb.command import notebooks
 from fednb.command.notebooks import Notebook
 from fednb.files import write_atomically, write_text
+from fednb.site import pages
 
 
 def executed(report: Path, book: Notebook) -> Path:
@@ -52,7 +53,7 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
             content = notebooks.Notebook(book.name, path).content
             page = path.with_suffix(".html")
             if not page.exists() or page.stat().st_mtime < path.stat().st_mtime:
-                write_text(page, notebooks.html(path))
+                write_text(page, pages.notebook(path))
             write_figures(report / "figures", book, content)
         link = f"notebooks/{book.name}.html" if content else None
         entries.append(pages.Entry(book.name, book.about, content, link, broken.get(book.name)))

@@ -9,7 +9,6 @@ import contextlib
 import fnmatch
 import io
 import json
-import re
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +16,6 @@ from pathlib import Path
 
 from fednb.errors import NotebookError, nearest
 from fednb.files import write_text
-
-CHECKED = "nbval-check-output"
 
 
 @dataclass(frozen=True)
@@ -186,20 +183,6 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
     except Exception as error:  # a dead kernel, a full disk: told in the summary, the other notebooks go on
         return f"{type(error).__name__}: {error}"
     return None
-
-
-def html(path: Path) -> str:
-    """The notebook as one page without scripts or anything fetched from elsewhere."""
-    from nbconvert import HTMLExporter
-
-    exporter = HTMLExporter(template_name="lab", exclude_input_prompt=True, exclude_output_prompt=True)
-    exporter.log.setLevel("ERROR")
-    return without_scripts(exporter.from_filename(str(path))[0])
-
-
-def without_scripts(page: str) -> str:
-    """The HTML without its scripts: a report is read offline and runs nothing."""
-    return re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL | re.IGNORECASE)
 
 
 def settle(content: dict) -> dict:

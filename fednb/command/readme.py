@@ -29,7 +29,7 @@ def _runs(book: notebooks.Notebook) -> str:
     """ "quick 28 of 28, paper 6 of 84"; "none needed" where nothing is trained."""
     if not book.trains:
         return "none needed"
-    from fednb.store import Store
+    from fednb.runs.store import Store
 
     store = Store(notebooks.checkout() / "results")
     counts = []

@@ -1,6 +1,6 @@
-"""Data sets, one file each; every file with a function ``load`` is a federation that a recipe can name.
+"""Data sets, one file each: every file without a leading underscore is a federation that a recipe can name.
 
-Such a file has
+It has
 
 - ``load(root, *, option=default, ...) -> Federation``;
 - ``missing(root, **options) -> str | None``: one sentence when these options cannot be loaded, found quickly;
@@ -9,27 +9,17 @@ Such a file has
 - if it reads other files than images, ``damaged(root) -> list[(path, reason)]``.
 """
 
-import importlib
-import inspect
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fednb.errors import RecipeError, nearest
+from fednb import catalogue
 
 if TYPE_CHECKING:
     from fednb.federation import Federation
 
-__all__ = ["Check", "available", "check", "data_root", "load", "names"]
-
-
-def names() -> list[str]:
-    """All federations, sorted: the files of this folder that define ``load`` (read, not imported)."""
-    folder = Path(__file__).parent
-    files = (file for file in folder.glob("*.py") if file.name != "__init__.py")
-    return sorted(f.stem for f in files if re.search(r"^def load\(", f.read_text("utf-8"), re.MULTILINE))
+__all__ = ["Check", "available", "check", "data_root", "load"]
 
 
 def data_root(root: str | os.PathLike | None = None) -> Path:
@@ -73,12 +63,12 @@ class Check:
 
 def check(root: str | os.PathLike | None = None) -> Check:
     """Looks at all data under ``root`` and decodes every image once (about 10 s per 10,000 small images)."""
-    from fednb.data import images
+    from fednb.data import _images as images
 
     root = data_root(root)
     lines = [f"Data folder: {root.absolute()}" + ("" if root.is_dir() else " (not there)")]
     damaged = images.corrupt(root)
-    for name in names():
+    for name in catalogue.names("data"):
         loader = _loader(name, {})
         lines.append(f"{name}:")
         lines.extend(f"  {line}" for line in loader.describe(root))
@@ -90,11 +80,5 @@ def check(root: str | os.PathLike | None = None) -> Check:
 
 
 def _loader(name: str, options: dict):
-    if name not in names():
-        raise RecipeError(f'there is no federation "{name}"; {nearest(name, names())}')
-    module = importlib.import_module(f"fednb.data.{name}")
-    known = [p.name for p in inspect.signature(module.load).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    for option in options:
-        if option not in known:
-            raise RecipeError(f'{name} has no option "{option}"; {nearest(option, known)}')
-    return module
+    catalogue.require_known(name, options, catalogue.options(catalogue.find("data", name)))
+    return catalogue.file("data", name)

@@ -5,10 +5,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fednb.data import class_folders, dealing, images
-from fednb.data.partition import random_state, sizes
+from fednb.data import _class_folders as class_folders
+from fednb.data import _dealing as dealing
+from fednb.data import _images as images
+from fednb.data._partition import sizes
 from fednb.errors import DataError
 from fednb.federation import Federation, Split
+from fednb.randomness import random_state
 
 NEEDS = (
     "CH-MNIST (Kather et al. 2016, CC BY 4.0): 5,000 images of 150 x 150 pixels at ch_mnist/<class>/<file>.tif, "

@@ -6,8 +6,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fednb.data import class_folders, dealing, images, pickles
-from fednb.data.partition import stratified
+from fednb.data import _class_folders as class_folders
+from fednb.data import _dealing as dealing
+from fednb.data import _images as images
+from fednb.data import _pickles as pickles
+from fednb.data._partition import stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import SPLITS, Federation, Site, Split
 

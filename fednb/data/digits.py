@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fednb.data import digit_files, images
-from fednb.data.cache import Arrays, cached
-from fednb.data.cache import key as cache_key
-from fednb.data.partition import sizes, stratified
+from fednb.data import _digit_files as digit_files
+from fednb.data import _images as images
+from fednb.data._cache import Arrays, cached
+from fednb.data._cache import key as cache_key
+from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 

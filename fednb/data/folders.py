@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fednb.data import images
-from fednb.data.partition import sizes, stratified
+from fednb.data import _images as images
+from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site, Split
 

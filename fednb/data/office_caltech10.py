@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fednb.data import images, pickles
-from fednb.data.partition import stratified
+from fednb.data import _images as images
+from fednb.data import _pickles as pickles
+from fednb.data._partition import stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fednb.data import class_folders, images
-from fednb.data.partition import sizes, stratified
+from fednb.data import _class_folders as class_folders
+from fednb.data import _images as images
+from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
 

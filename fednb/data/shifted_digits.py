@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fednb.data.images import check_size
-from fednb.data.partition import sizes, stratified
+from fednb.data._images import check_size
+from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import seed_for

@@ -1,0 +1,209 @@
+"""`fednb bench`: a federated round against a bare PyTorch loop of the same work, each method against FedAvg."""
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from fednb import models, randomness
+from fednb.command.desk import check_device
+from fednb.doors import flow
+from fednb.engine.client import DTYPES
+from fednb.engine.loop import FederatedRun
+from fednb.federation import Federation, Site, made
+from fednb.recipe import Recipe
+
+# name -> (sites, training images of a site, height and width, recipe). 10 steps a client; AlexNet: FedRDN's round.
+ALEXNET = {"model": {"name": "alexnet", "width": 4096}, "flow": ["flip", "rotation"], "local_epochs": 5}
+DIGITS = {"model": "digits_cnn", "flow": ["rotation"]}
+WORKLOADS = {
+    "alexnet 256, bf16": (4, 62, 256, Recipe(**ALEXNET, momentum=0.9, precision="bf16")),
+    "digits_cnn 32, fp32": (4, 320, 32, Recipe(**DIGITS, momentum=0.9)),
+}
+# The four methods on AlexNet at 128 x 128, 2 steps a client. DisTrans' released offset network makes 64 x 64 only.
+COSTS = (
+    4,
+    64,
+    (3, 128, 128),
+    Recipe(model={"name": "alexnet", "width": 1024}, flow=["flip", "rotation"], precision="bf16"),
+)
+RELEASED = {"variant": "released"}
+METHODS = (
+    *("fedrdn", {"name": "fedrdn", **RELEASED}),
+    *("fedfa", {"name": "fedfa", **RELEASED}),
+    *("fraug", {"name": "fraug", **RELEASED}),
+    *("distrans", {"name": "distrans", **RELEASED, "aggregation": "none"}),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A method's seconds of each round, and FedAvg's of the rounds that were timed in turn with them."""
+
+    name: str
+    method: list[float]
+    fedavg: list[float]
+
+    @property
+    def ratios(self) -> list[float]:
+        """Of each pair of rounds, sorted."""
+        return sorted(m / f for m, f in zip(self.method, self.fedavg, strict=True))
+
+    def text(self) -> str:
+        """What ``fednb bench`` prints of it."""
+        ratios = self.ratios
+        spread = f"median of {len(ratios)} pairs, {ratios[0]:.2f} to {ratios[-1]:.2f}"
+        return f"{self.name:44} {statistics.median(ratios):.2f} times FedAvg's round ({spread})"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One workload: seconds of each round, federated and bare, and the federated seconds by part."""
+
+    name: str
+    images: int
+    federated: list[float]
+    bare: list[float]
+    parts: dict[str, float]
+
+    @property
+    def ratio(self) -> float:
+        """Median over the rounds of federated time over bare time, in pairs."""
+        return statistics.median(f / b for f, b in zip(self.federated, self.bare, strict=True))
+
+    def text(self) -> str:
+        """What ``fednb bench`` prints of it."""
+        median = statistics.median(self.federated)
+        ratios = sorted(f / b for f, b in zip(self.federated, self.bare, strict=True))
+        lines = [
+            f"{self.name}: federated / bare {self.ratio:.3f} (median of {len(ratios)} rounds, "
+            f"{ratios[0]:.3f} to {ratios[-1]:.3f}), {self.images / median:.0f} training images per second"
+        ]
+        total = sum(self.parts.values())
+        lines += [f"    {part:28} {100 * seconds / total:5.1f} %" for part, seconds in self.parts.items()]
+        return "\n".join(lines)
+
+
+def bench(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print) -> list[Timing]:
+    """Every workload, federated and bare in turn, after one round of each that is not counted.
+
+    The bare loop runs the same forward and backward passes and optimiser steps on resident images, with the same
+    precision and augmentation, on one network that nobody sends or averages. Evaluation is timed apart.
+    """
+    timings = []
+    for name, (sites, images, size, recipe) in WORKLOADS.items():
+        timings.append(_time(name, made(sites, images, (3, size, size)), recipe, rounds, device))
+        tell(timings[-1].text())
+    return timings
+
+
+def costs(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print) -> list[Cost]:
+    """Every method's round and FedAvg's in turn, on one network and made images, after one of each that is not counted.
+
+    Training, messages and aggregation; not the preparation before round 1 and not the evaluation.
+    """
+    *images, recipe = COSTS
+    federation = made(*images)
+    plain = FederatedRun(recipe, federation, device)
+    _seconds(plain.train_round, device)
+    found = []
+    for method in METHODS:
+        chosen = recipe.with_(augmentations=[method])
+        run = FederatedRun(chosen, federation, device)
+        _seconds(run.train_round, device)
+        pairs = [(_seconds(run.train_round, device), _seconds(plain.train_round, device)) for _ in range(rounds)]
+        found.append(Cost(chosen.label, *map(list, zip(*pairs, strict=True))))
+        tell(found[-1].text())
+    return found
+
+
+def _time(name: str, federation: Federation, recipe: Recipe, rounds: int, device: str) -> Timing:
+    run = FederatedRun(recipe, federation, device)
+    bare = _bare_loop(recipe, federation, device)
+    _seconds(run.train_round, device), _seconds(bare, device)
+    pairs = [(_seconds(run.train_round, device), _seconds(bare, device)) for _ in range(rounds)]
+    images = sum(len(site.train) for site in federation.sites) * recipe.local_epochs
+    return Timing(name, images, *map(list, zip(*pairs, strict=True)), _parts(run, device))
+
+
+def _bare_loop(recipe: Recipe, federation: Federation, device: str) -> Callable[[], None]:
+    """What anybody would write without a federation: one network over all images, site by site."""
+    federation = federation.to(device)
+    model = models.build(recipe.model, federation.image_shape, len(federation.classes))
+    model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
+    options = {"lr": recipe.learning_rate, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
+    optimiser = torch.optim.SGD(model.parameters(), fused=True, **options)
+    draw = randomness.generator("bench")
+    kind = torch.device(device).type
+
+    def epochs(site: Site) -> Iterator[torch.Tensor]:
+        for _ in range(recipe.local_epochs):
+            yield from torch.randperm(len(site.train), generator=draw).to(device).split(recipe.batch_size)
+
+    def train() -> None:
+        for site in federation.sites:
+            total = torch.zeros((), device=device)
+            for indices in epochs(site):
+                images = site.train.images[indices].to(DTYPES[recipe.precision]).div_(255)
+                images = flow.apply(images, recipe.flow, draw).contiguous(memory_format=torch.channels_last)
+                with torch.autocast(kind, torch.bfloat16, enabled=recipe.precision == "bf16"):
+                    scores = model(images)
+                loss = F.cross_entropy(scores.float(), site.train.targets[indices])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                total += loss.detach()
+            float(total)
+
+    return train
+
+
+def _parts(run: FederatedRun, device: str) -> dict[str, float]:
+    """Seconds of one round and its evaluation by part; the clocks cost a little, so this round is not counted."""
+    seconds: dict[str, float] = defaultdict(float)
+
+    def clock(part: str, function: Callable) -> Callable:
+        def timed(*arguments, **settings):
+            begun = time.perf_counter()
+            result = function(*arguments, **settings)
+            _wait(device)
+            seconds[part] += time.perf_counter() - begun
+            return result
+
+        return timed
+
+    for client in run.clients.values():
+        client.receive = clock("load the message", client.receive)
+        client.batch = clock("images and augmentation", client.batch)
+        client.objective = clock("forward", client.objective)
+        client.backward = clock("backward", client.backward)
+    run.server.receive = clock("add up the replies", run.server.receive)
+    run.server.finish = clock("new global model", run.server.finish)
+    whole = _seconds(run.train_round, device)
+    seconds["optimiser and the rest"] = whole - sum(seconds.values())
+    training = dict(seconds)
+    return training | {"evaluation (not in the ratio)": _seconds(run.evaluate, device)}
+
+
+def _seconds(work: Callable, device: str) -> float:
+    begun = time.perf_counter()
+    work()
+    _wait(device)
+    return time.perf_counter() - begun
+
+
+def _wait(device: str) -> None:
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def main(options) -> int:
+    """Federated rounds against a bare loop, and each method's against FedAvg's."""
+    check_device(options.device)
+    bench(options.rounds, options.device)
+    costs(options.rounds, options.device)
+    return 0

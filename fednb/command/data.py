@@ -1,0 +1,11 @@
+"""`fednb data`: what is on disk, what is expected, where it comes from, and every damaged file."""
+
+from fednb.data import check
+
+
+def main(options) -> int:
+    """For each data set: what is there, what is expected, where it comes from, and every damaged file."""
+
+    found = check(options.data)
+    print(found)
+    return 1 if found.damaged else 0

@@ -1,0 +1,127 @@
+"""`fednb run`: plan all notebooks, train what is missing, execute them, write a report or the records."""
+
+import importlib.util
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from fednb.command import folder, notebooks, worktree
+from fednb.command.desk import Desk, Needs
+from fednb.command.notebooks import Notebook
+from fednb.command.progress import Display, duration
+from fednb.errors import RunError
+
+JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
+NOTEBOOK_SECONDS = 8.0
+
+
+def main(options) -> int:
+    """The whole command; returns 0, or 1 when a run or a notebook failed. What is finished is kept."""
+    if options.record and (changes := worktree.dirty(notebooks.checkout())):
+        raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
+    desk = Desk.open(options)
+    absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
+    jobs = options.jobs or (min(os.cpu_count() or 1, 8) if options.device == "cpu" else 1)
+    print(f"planning {len(desk.books)} notebooks", flush=True)
+    needs = [(book, desk.needs(book)) for book in desk.books]
+    if desk.record and not absent:  # the committed notebooks show their default parameters
+        needs += [(book, desk.needs(book, {})) for book in desk.books]
+    wanted, seconds = _wanted(desk, needs)
+    if wanted:
+        total = duration(sum(seconds.values()) / min(jobs, len(wanted)))
+        print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
+    if absent:
+        stale = []
+    else:  # a new run can change what any notebook shows
+        stale = [book for book in desk.books if wanted or desk.record or not _fresh(desk, book)]
+    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in stale}
+    with Display(work) as display:
+        failed = _train(desk, wanted, jobs, options.device, display)
+        broken = _execute(desk, stale, jobs, display)
+    lines = _summary(desk, needs, len(wanted), failed, broken, stale, absent)
+    if desk.record:
+        for book in stale:
+            if book.name not in broken:
+                folder.commit_outputs(desk.root, desk.report, book)
+    elif not absent:
+        page = folder.write_page(desk.report, notebooks.found(), lines, broken)
+        lines.append(f"report: {page}")
+    print("\n" + "\n".join(lines), flush=True)
+    return 1 if failed or broken or any(each.error for _, each in needs) else 0
+
+
+def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict]:
+    """For all runs that can be trained: recipe -> notebooks that wait for it, and recipe -> seconds."""
+    records = [record for _, each in needs for record in each.records]
+    wanted, seconds = {}, {}
+    for book, each in needs:
+        seconds |= desk.seconds(book, each, records)
+        for recipe in each.trainable:
+            wanted.setdefault(recipe, {})[book.name] = None
+    return {recipe: list(names) for recipe, names in wanted.items()}, seconds
+
+
+def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -> dict:
+    """Train every run; returns recipe -> what went wrong."""
+    from fednb.runs.workers import train
+
+    order = {recipe: number for number, recipe in enumerate(wanted, 1)}
+
+    def tell(recipe, rounds: int) -> None:
+        first, *others = wanted[recipe]
+        whom = first + (f" and {len(others)} more" if others else "")
+        text = f"run {order[recipe]}/{len(order)}: {recipe}, round {rounds}/{recipe.rounds}, for {whom}"
+        if rounds < recipe.rounds:
+            display.update(recipe.key, text, rounds / recipe.rounds)
+        else:
+            display.finish(recipe.key, text)
+
+    ended = train(list(wanted), desk.store, jobs, device, None, tell)
+    failed = {recipe: error for recipe, error in ended.items() if error}
+    for recipe, error in failed.items():
+        display.finish(recipe.key, f"run {order[recipe]}/{len(order)} failed: {recipe}: {error}")
+    return failed
+
+
+def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> dict[str, str]:
+    """Execute notebooks in `jobs` processes; returns name -> what went wrong."""
+    broken = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=min(jobs, max(1, len(books))), mp_context=context) as pool:
+        waiting = {}
+        for book in books:
+            given = {} if desk.record else desk.given[book.name]
+            waiting[pool.submit(notebooks.execute, book, folder.executed(desk.report, book), given)] = book
+        for done in as_completed(waiting):
+            book = waiting[done]
+            if error := done.exception() or done.result():
+                broken[book.name] = str(error)
+            display.finish(book.name, f"notebook {book.name} {'failed: ' + str(error) if error else 'executed'}")
+    for book in books:
+        if book.name not in broken:
+            folder.stamp(desk.report, book, desk.given[book.name], desk.store.folders)
+    return broken
+
+
+def _fresh(desk: Desk, book: Notebook) -> bool:
+    return folder.fresh(desk.report, book, desk.given[book.name], desk.store.folders)
+
+
+def _summary(desk, needs, trained: int, failed: dict, broken: dict, stale: list, absent: list) -> list[str]:
+    recipes = {recipe for _, each in needs for recipe in each.found}
+    left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items()}
+    lines = [
+        f"runs: {len(recipes) - trained - len(left_out)} recorded before, {trained - len(failed)} trained, "
+        f"{len(failed)} failed, {len(left_out)} left out for want of data",
+        f"notebooks: {len(stale) - len(broken)} executed, {len(broken)} failed, "
+        f"{len(desk.books) - len(stale)} {'not executed' if absent else 'up to date before'}",
+    ]
+    if absent:
+        lines.append(f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]"; the runs are kept')
+    lines += [f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in]
+    lines += [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
+    lines += [f"note: {note}" for note in dict.fromkeys(desk.store.notes)]
+    lines += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
+    lines += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
+    lines += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
+    return lines

@@ -1,0 +1,34 @@
+"""Images in one folder per class, where the classes are known."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fednb.data import _images as images
+from fednb.errors import DataError
+
+
+def missing(places: Iterable[Path], classes: Sequence[str]) -> str | None:
+    """One sentence that names the class folders that are not in these places, or the places themselves."""
+    absent = [place / name for place in places for name in classes if not (place / name).is_dir()]
+    whole = dict.fromkeys(folder.parent for folder in absent if not folder.parent.is_dir())
+    return f"There is no folder {', '.join(str(folder) for folder in whole or absent)}." if absent else None
+
+
+def listed(place: Path, classes: Sequence[str]) -> tuple[list[Path], np.ndarray]:
+    """The image files class by class, sorted by name, and their class numbers.
+
+    Raises DataError when a class has no image.
+    """
+    held = [images.files(place / name) for name in classes]
+    for name, files in zip(classes, held, strict=True):
+        if not files:
+            raise DataError(f"{place / name} has no images; expected those of the class {name}. Add them.")
+    targets = np.repeat(np.arange(len(classes)), [len(files) for files in held])
+    return [file for files in held for file in files], targets
+
+
+def count(place: Path, classes: Sequence[str]) -> int:
+    """The image files in the class folders that are there."""
+    return sum(len(images.files(place / name)) for name in classes if (place / name).is_dir())

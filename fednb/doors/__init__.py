@@ -1,0 +1,26 @@
+"""All that a method may use: its doors, the two sides they are called on, messages, flow, precision."""
+
+from fednb.doors import flow
+from fednb.doors.messages import Message, add, byte_counts, entries, part
+from fednb.doors.method import Batch, Method, overrides, owners
+from fednb.doors.precision import DTYPES, autocast
+from fednb.doors.running_statistics import frozen
+from fednb.doors.sides import Client, Server
+
+__all__ = [
+    "DTYPES",
+    "Batch",
+    "Client",
+    "Message",
+    "Method",
+    "Server",
+    "add",
+    "autocast",
+    "byte_counts",
+    "entries",
+    "flow",
+    "frozen",
+    "overrides",
+    "owners",
+    "part",
+]

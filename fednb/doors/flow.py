@@ -1,0 +1,49 @@
+"""The basic augmentation flow of the papers, on a whole batch on its device, each image with its own draw."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ROTATION_DEGREES = 30.0
+
+
+def flip(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Mirrors each image left to right with probability 0.5."""
+    chosen = torch.rand(len(images), generator=generator) < 0.5
+    return torch.where(chosen.to(images.device, non_blocking=True)[:, None, None, None], images.flip(-1), images)
+
+
+def rotation(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Turns each image by an angle uniform within 30 degrees, nearest sampling, black where nothing falls."""
+    degrees = (2 * torch.rand(len(images), generator=generator) - 1) * ROTATION_DEGREES
+    return rotate(images, degrees.to(images.device, non_blocking=True))
+
+
+def rotate(images: Tensor, degrees: Tensor) -> Tensor:
+    """Turns image i counter-clockwise by ``degrees[i]`` about its centre.
+
+    images: float ``[n, channels, height, width]``; degrees: ``[n]``. Same shape out.
+    """
+    height, width = images.shape[-2:]
+    angle = degrees.to(torch.float64) * (math.pi / 180)
+    cosine, sine, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+    ratio = height / width
+    rows = [torch.stack([cosine, -sine * ratio, zero], 1), torch.stack([sine / ratio, cosine, zero], 1)]
+    grid = F.affine_grid(torch.stack(rows, 1).to(images.dtype), list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, mode="nearest", padding_mode="zeros", align_corners=False)
+
+
+FLOWS = {"flip": flip, "rotation": rotation}
+
+
+def apply(images: Tensor, flow: tuple[str, ...], generator: torch.Generator) -> Tensor:
+    """Applies the named operations in order.
+
+    images: float ``[n, channels, height, width]`` in [0, 1]; flow: names among "flip" and "rotation".
+    Source: released code of FedBN and FedRDN (flip 0.5, rotation within 30 degrees).
+    """
+    for operation in flow:
+        images = FLOWS[operation](images, generator)
+    return images

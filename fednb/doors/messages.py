@@ -1,0 +1,38 @@
+"""What server and clients exchange: dictionaries of named tensors, and nothing else."""
+
+import torch
+from torch import Tensor
+
+Message = dict[str, Tensor]
+
+
+def part(message: Message, name: str) -> Message:
+    """The entries of a message that were sent under this name, without it: ``"model/head.bias"``."""
+    prefix = f"{name}/"
+    return {key[len(prefix) :]: value for key, value in message.items() if key.startswith(prefix)}
+
+
+def entries(name: str, message: Message) -> Message:
+    """The same entries with this name in front."""
+    return {f"{name}/{key}": value for key, value in message.items()}
+
+
+def byte_counts(message: Message) -> dict[str, int]:
+    """Bytes of a message by the name that its entries were sent under."""
+    counts: dict[str, int] = {}
+    for key, value in message.items():
+        name = key.partition("/")[0]
+        counts[name] = counts.get(name, 0) + value.numel() * value.element_size()
+    return counts
+
+
+def add(total: Message, weight: float, values: Message) -> None:
+    """``total + weight * values``, entry by entry and in place; an empty total starts with the first values.
+
+    Memory does not grow with the number of clients whose values are added.
+    """
+    new = [name for name in values if name not in total]
+    if new:
+        total.update(zip(new, torch._foreach_mul([values[name] for name in new], weight), strict=True))
+    if old := [name for name in values if name not in new]:
+        torch._foreach_add_([total[name] for name in old], [values[name] for name in old], alpha=weight)

@@ -1,0 +1,148 @@
+"""The doors: what an algorithm or an augmentation may change. All of them do nothing here.
+
+A method overrides only the doors it needs. It has no state of its own: what it keeps between rounds lies in
+``client.memory(self)`` or ``server.memory(self)``, dictionaries of named tensors that a checkpoint saves; what it
+needs only until the end of the round lies in ``client.scratch(self)``.
+
+Server and clients exchange messages only: dictionaries of named tensors. A method sees the entries that it sent
+itself, without its name in front; bytes are counted under its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fednb.doors.messages import Message
+from fednb.doors.sides import Client, Server
+from fednb.errors import RecipeError
+
+
+@dataclass
+class Batch:
+    """What one step sees.
+
+    images: float ``[n, channels, height, width]``, in [0, 1] until a method's ``inputs`` changes them.
+    targets: int64 ``[n]``.
+    training: False at test time.
+    features, logits: ``[n, d]`` and ``[n, classes]``, set by ``client.forward``.
+    aside: what a method's ``inputs`` leaves for its other doors.
+    """
+
+    images: Tensor
+    targets: Tensor
+    training: bool
+    features: Tensor | None = None
+    logits: Tensor | None = None
+    aside: dict = field(default_factory=dict)
+
+
+class Method:
+    """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__module__.rpartition(".")[2]
+
+    def build(self, model: nn.Module) -> nn.Module:
+        """Changes the network when it is made; called once, before the weights are sent."""
+        return model
+
+    def keeps(self, model: nn.Module) -> set[str]:
+        """Names of parameters and buffers of ``model`` that never leave a client."""
+        return set()
+
+    def prepare_offer(self, client: Client) -> Message:
+        """Once, before round 1: what a client tells the server about its training images."""
+        return {}
+
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
+        """Once, before round 1: what the server tells every client, from all offers by client name."""
+        return {}
+
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        """Once, before round 1: what a client keeps of it."""
+
+    def send(self, server: Server, client: str) -> Message:
+        """Adds to the server's message for one client: each round, and for each evaluation. Changes no state."""
+        return {}
+
+    def begin(self, client: Client) -> None:
+        """The message is received (``client.inbox(self)``), the weights are loaded, no batch is seen yet."""
+
+    def inputs(self, client: Client, batch: Batch) -> None:
+        """Changes ``batch.images`` in training and at test time (``batch.training`` tells which)."""
+
+    def before_step(self, client: Client, batch: Batch) -> None:
+        """Once per training batch, after all ``inputs`` and before the step; may change ``batch.images`` again."""
+
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
+        """The loss before any added term: cross entropy, or what its one owner puts there; runs ``client.forward``."""
+        client.forward(batch)
+        return F.cross_entropy(client.logits(batch), batch.targets)
+
+    def loss(self, client: Client, batch: Batch) -> Tensor | None:
+        """Adds a term to the loss."""
+
+    def gradients(self, client: Client, batch: Batch) -> None:
+        """After the backward pass, before the optimiser: changes the gradients in place."""
+
+    def step(self, client: Client, batch: Batch) -> Tensor:
+        """Owns one whole optimisation step; has one owner. Returns the detached loss."""
+        loss = client.objective(batch)
+        client.descend(loss, batch)
+        return loss.detach()
+
+    def after_step(self, client: Client, batch: Batch) -> None:
+        """Once per training batch, when the optimiser's step is done: trains what the method trains beside."""
+
+    def reply(self, client: Client) -> Message:
+        """Adds to the client's message for the server. May change ``client.model``, which is sent after it."""
+        return {}
+
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        """One client's reply arrives at the server; by default it is kept for ``aggregate``.
+
+        A method whose entries are as large as the model adds them up here instead, so that memory does not
+        grow with the number of clients.
+        """
+        server.replies(self)[client] = reply
+
+    def aggregate(self, server: Server) -> None:
+        """All replies of the round are in: updates ``server.memory(self)``, with ``server.weights`` at hand."""
+
+    def aggregate_model(self, server: Server, mean: Message) -> Message:
+        """New global weights from the clients' weighted mean; has one owner."""
+        return mean
+
+    def predict(self, client: Client, batch: Batch) -> Tensor:
+        """Test time: logits ``[n, classes]``, the largest wins; has one owner."""
+        client.forward(batch)
+        return batch.logits
+
+
+OWNED = ("criterion", "step", "aggregate_model", "predict")
+
+
+def overrides(method: Method, door: str) -> bool:
+    """Whether a method changes this door."""
+    return getattr(type(method), door) is not getattr(Method, door)
+
+
+def owners(methods: list[Method]) -> dict[str, Method]:
+    """Which method owns each door that only one may own; the algorithm does where nobody else wants it.
+
+    Raises RecipeError when two methods want the same one.
+    """
+    owned = {}
+    for door in OWNED:
+        wanting = [method for method in methods if overrides(method, door)]
+        if len(wanting) > 1:
+            raise RecipeError(
+                f"{' and '.join(method.name for method in wanting)} cannot be combined: each of them replaces "
+                f'the "{door}" of a run, which can have only one owner. Leave one of them out.'
+            )
+        owned[door] = (wanting or methods)[0]
+    return owned

@@ -1,0 +1,109 @@
+"""The two sides that a method's doors are called on: all that it may use of a client and of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from fednb.doors.messages import Message
+from fednb.federation import Site, Split
+
+if TYPE_CHECKING:
+    from fednb.doors.method import Batch, Method
+    from fednb.recipe import Recipe
+
+
+class Client(Protocol):
+    """A site that takes part in a run. What it knows of others came in messages.
+
+    name, site: of its images. classes: how many. model: its network, loaded anew with each message. methods: all
+    of the run, in their order. optimiser: of this round's training, else None. round: from 1 (0 before the
+    first). steps: training batches of this round so far.
+    """
+
+    name: str
+    site: Site
+    classes: int
+    model: nn.Module
+    methods: list[Method]
+    recipe: Recipe
+    device: torch.device
+    optimiser: torch.optim.Optimizer | None
+    round: int
+    steps: int
+
+    def memory(self, method: Method) -> Message:
+        """What a method keeps at this client between rounds."""
+
+    def scratch(self, method: Method) -> dict:
+        """What a method needs until the end of this round only."""
+
+    def inbox(self, method: Method) -> Message:
+        """What the method's server side sent to this client this round."""
+
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """The network's parameters that are sent, by name."""
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """Draws for one purpose, keyed by seed, round and client; a second call goes on where it was."""
+
+    def draws_twice(self) -> AbstractContextManager:
+        """What is drawn inside is drawn again after it: by layers, and from this client's generators."""
+
+    def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
+        """Images as floats, with the flow in training, after every method's ``inputs``."""
+
+    def test_batches(self, split: Split) -> Iterator[Batch]:
+        """The images of a split in order, as at test time, in large batches."""
+
+    def forward(self, batch: Batch) -> None:
+        """Sets ``batch.features`` and ``batch.logits``."""
+
+    def logits(self, batch: Batch) -> Tensor:
+        """``batch.logits`` in the precision of the weights, for the loss."""
+
+    def autocast(self) -> AbstractContextManager:
+        """Inside, layers compute in bf16 where the recipe asks for it."""
+
+    def objective(self, batch: Batch) -> Tensor:
+        """The criterion and every method's added terms."""
+
+    def backward(self, loss: Tensor, batch: Batch) -> None:
+        """Fresh gradients, after every method's ``gradients``."""
+
+    def descend(self, loss: Tensor, batch: Batch) -> None:
+        """One backward pass and one optimiser step."""
+
+
+class Server(Protocol):
+    """Global weights, and what methods keep between rounds. It sees messages, never images.
+
+    model: every entry of the network that is sent; parameters: the names of those that are trained. images:
+    training images of each client, by name. weights: of this round's clients in the mean, with sum 1; share: the
+    part of all images (or, where the recipe's weights are equal, of all clients) that they have.
+    """
+
+    methods: list[Method]
+    recipe: Recipe
+    model: Message
+    parameters: list[str]
+    images: dict[str, int]
+    round: int
+    weights: dict[str, float]
+    share: float
+
+    def memory(self, method: Method) -> Message:
+        """What a method keeps at the server between rounds."""
+
+    def replies(self, method: Method) -> dict[str, Message]:
+        """This round's replies to a method, by client name."""
+
+    def scratch(self, method: Method) -> dict:
+        """What a method needs until the end of this round only."""
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """Draws for one purpose, keyed by seed and round."""

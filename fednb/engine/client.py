@@ -1,0 +1,239 @@
+"""A client: a site that takes part in a run. What it knows of others came in messages."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, count, islice
+
+import torch
+from torch import Tensor, nn
+
+from fednb import doors, randomness
+from fednb.doors import DTYPES, Batch, Message, Method, autocast, entries, flow, owners, part
+from fednb.errors import DataError, RunError
+from fednb.federation import Site, Split
+
+TEST_BATCH = 128
+OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+
+
+class Client(doors.Client):
+    """Trains and evaluates on one site's images.
+
+    The network is a scratch pad that all clients of a process share: every message is loaded into it before
+    use. What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
+    """
+
+    def __init__(self, site: Site, classes: int, model: nn.Module, methods: list[Method], recipe):
+        self.site = site
+        self.classes = classes
+        self.name = site.name
+        self.model = model
+        self.methods = methods
+        self.owner = owners(methods)
+        self.recipe = recipe
+        self.device = next(model.parameters()).device
+        self.round = 0
+        self.steps = 0
+        self.optimiser: torch.optim.Optimizer | None = None
+        self.memories: dict[str, Message] = {}
+        self._inbox: Message = {}
+        self._scratch: dict[str, dict] = {}
+        self._generators: dict[str, torch.Generator] = {}
+        self.keeps = _kept(model, methods, recipe)
+        if self.keeps:
+            self.memories["kept"] = {n: t.clone() for n, t in model.state_dict().items() if n in self.keeps}
+        self._refuse_batches_of_one()
+
+    def memory(self, method: Method) -> Message:
+        return self.memories.setdefault(method.name, {})
+
+    def scratch(self, method: Method) -> dict:
+        return self._scratch.setdefault(method.name, {})
+
+    def inbox(self, method: Method) -> Message:
+        return part(self._inbox, method.name)
+
+    def parameters(self) -> dict[str, nn.Parameter]:
+        return {name: p for name, p in self.model.named_parameters() if name not in self.keeps}
+
+    def generator(self, purpose: str) -> torch.Generator:
+        if purpose not in self._generators:
+            key = (self.recipe.seed, self.round, self.name, purpose)
+            self._generators[purpose] = randomness.generator(*key)
+        return self._generators[purpose]
+
+    @contextmanager
+    def draws_twice(self):
+        states = {purpose: generator.get_state() for purpose, generator in self._generators.items()}
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            yield
+        for purpose, state in states.items():
+            self._generators[purpose].set_state(state)
+
+    def offer(self) -> Message:
+        """Before round 1: the number of training images, and what the methods tell of them."""
+        message = {"images": torch.tensor(len(self.site.train))}
+        for method in self.methods:
+            message |= entries(method.name, method.prepare_offer(self))
+        return message
+
+    def learn(self, shared: Message) -> None:
+        """Before round 1: what the server shares of all offers."""
+        for method in self.methods:
+            method.prepare_receive(self, part(shared, method.name))
+
+    def receive(self, message: Message, round: int) -> None:
+        """Loads the server's weights, and this client's own where they never leave it."""
+        self.round = round
+        self._inbox = message
+        self._scratch, self._generators = {}, {}
+        self.load(part(message, "model"))
+
+    def load(self, weights: Message) -> None:
+        """Copies weights into the network, and this client's kept entries over them."""
+        state = self.model.state_dict()
+        source = weights | self.memories.get("kept", {})
+        torch._foreach_copy_([state[name] for name in source], list(source.values()))
+
+    def train(self) -> float:
+        """All local epochs or steps of this round; returns the mean loss over the images seen. ``steps`` counts them.
+
+        Raises RunError when the loss is not a number, or when the last step has made weights that are not.
+        """
+        self.model.train()
+        self.optimiser, self.steps = self._make_optimiser(), 0
+        total, seen = torch.zeros((), device=self.device, dtype=torch.float64), 0
+        with randomness.seeded(self.recipe.seed, self.round, self.name, "layers", device=self.device):
+            for method in self.methods:
+                method.begin(self)
+            for indices in self._round():
+                batch = self.batch(self.site.train, indices, training=True)
+                for method in self.methods:
+                    method.before_step(self, batch)
+                total += self.owner["step"].step(self, batch) * len(indices)
+                for method in self.methods:
+                    method.after_step(self, batch)
+                seen += len(indices)
+                self.steps += 1
+        loss = float(total) / seen
+        if loss != loss or abs(loss) == float("inf"):
+            raise RunError(
+                f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
+                "Lower the learning rate, or look for empty images."
+            )
+        if not torch.stack(torch._foreach_norm(list(self.model.parameters()))).isfinite().all():
+            raise RunError(
+                f"the weights of client {self.name} are not finite after its last step in round {self.round} of "
+                f"{self.recipe}. Lower the learning rate."
+            )
+        if self.recipe.optimiser_state == "kept":
+            self._keep_optimiser()
+        return loss
+
+    def reply(self) -> Message:
+        """After training: what the methods add, and the weights that are not kept.
+
+        The weights are those of the shared network itself, not copies: use them before the next ``receive``.
+        """
+        added: Message = {}
+        for method in self.methods:
+            added |= entries(method.name, method.reply(self))
+        self._scratch, self.optimiser = {}, None
+        state = self.model.state_dict()
+        if self.keeps:
+            self.memories["kept"] = {name: state[name].clone() for name in self.keeps}
+        return entries("model", {n: t for n, t in state.items() if n not in self.keeps}) | added
+
+    def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
+        split = split.select(indices)
+        images = split.images.to(DTYPES[self.recipe.precision]).div_(255)
+        if training:
+            images = flow.apply(images, self.recipe.flow, self.generator("flow"))
+        batch = Batch(images.contiguous(memory_format=torch.channels_last), split.targets, training)
+        for method in self.methods:
+            method.inputs(self, batch)
+        return batch
+
+    def test_batches(self, split: Split) -> Iterator[Batch]:
+        for indices in torch.arange(len(split)).split(TEST_BATCH):
+            yield self.batch(split, indices, training=False)
+
+    def forward(self, batch: Batch) -> None:
+        with self.autocast():
+            batch.features = self.model.features(batch.images)
+            batch.logits = self.model.head(batch.features)
+
+    def logits(self, batch: Batch) -> Tensor:
+        return batch.logits.to(DTYPES[self.recipe.precision])
+
+    def autocast(self):
+        return autocast(self.recipe.precision, self.device)
+
+    def objective(self, batch: Batch) -> Tensor:
+        loss = self.owner["criterion"].criterion(self, batch)
+        for method in self.methods:
+            term = method.loss(self, batch)
+            loss = loss if term is None else loss + term
+        return loss
+
+    def descend(self, loss: Tensor, batch: Batch) -> None:
+        self.backward(loss, batch)
+        self.optimiser.step()
+
+    def backward(self, loss: Tensor, batch: Batch) -> None:
+        self.optimiser.zero_grad()
+        loss.backward()
+        for method in self.methods:
+            method.gradients(self, batch)
+
+    def _round(self) -> Iterator[Tensor]:
+        """The batches of all local epochs, or the first ``local_steps`` of as many epochs as they need."""
+        if not self.recipe.local_steps:
+            return chain.from_iterable(self._batches() for _ in range(self.recipe.local_epochs))
+        return islice(chain.from_iterable(self._batches() for _ in count()), self.recipe.local_steps)
+
+    def _batches(self) -> list[Tensor]:
+        size = self.recipe.batch_size
+        order = torch.randperm(len(self.site.train), generator=self.generator("order")).to(self.device)
+        batches = list(order.split(size))
+        if len(batches) > 1 and len(batches[-1]) < size and self.recipe.last_batch == "drop":
+            batches.pop()
+        if len(batches) > 1 and len(batches[-1]) == 1 < size:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        return batches
+
+    def _make_optimiser(self) -> torch.optim.Optimizer:
+        recipe = self.recipe
+        options = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "fused": True}
+        if recipe.optimiser == "sgd":
+            options["momentum"] = recipe.momentum
+        optimiser = OPTIMISERS[recipe.optimiser](self.model.parameters(), **options)
+        parameters = dict(self.model.named_parameters())
+        for key, value in self.memories.get("optimiser", {}).items():
+            name, _, entry = key.rpartition("/")
+            optimiser.state[parameters[name]][entry] = value.clone()
+        return optimiser
+
+    def _keep_optimiser(self) -> None:
+        self.memories["optimiser"] = {
+            f"{name}/{entry}": value
+            for name, parameter in self.model.named_parameters()
+            for entry, value in self.optimiser.state[parameter].items()
+            if value is not None
+        }
+
+    def _refuse_batches_of_one(self) -> None:
+        normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules())
+        if normalised and min(len(self.site.train), self.recipe.batch_size) == 1:
+            raise DataError(
+                f"client {self.name} would train on batches of one image ({len(self.site.train)} training images, "
+                f"batch size {self.recipe.batch_size}); batch normalisation needs two. "
+                "Add images, leave the site out, or take a larger batch."
+            )
+
+
+def _kept(model: nn.Module, methods: list[Method], recipe) -> set[str]:
+    names = set().union(*(method.keeps(model) for method in methods))
+    if recipe.buffers == "local":
+        names |= {name for name, _ in model.named_buffers()}
+    return names

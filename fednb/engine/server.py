@@ -1,0 +1,109 @@
+"""The server of a run: sends, adds up the replies as they come, and makes new global weights."""
+
+import torch
+from torch import nn
+
+from fednb import doors, randomness
+from fednb.doors import Message, Method, add, entries, owners, part
+
+
+class Server(doors.Server):
+    """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
+
+    Memory does not grow with the number of clients: the weighted mean of the models is a running sum.
+    """
+
+    def __init__(self, model: nn.Module, methods: list[Method], keeps: set[str], recipe):
+        self.methods = methods
+        self.owner = owners(methods)
+        self.recipe = recipe
+        self.model: Message = {n: t.clone() for n, t in model.state_dict().items() if n not in keeps}
+        self.parameters = [n for n, _ in model.named_parameters() if n not in keeps]
+        self.memories: dict[str, Message] = {}
+        self.images: dict[str, int] = {}
+        self.round = 0
+        self.weights: dict[str, float] = {}
+        self.share = 0.0
+        self._mean: Message = {}
+        self._replies: dict[str, dict[str, Message]] = {}
+        self._scratch: dict[str, dict] = {}
+
+    def memory(self, method: Method) -> Message:
+        return self.memories.setdefault(method.name, {})
+
+    def kept(self) -> Message:
+        """What all methods keep, with the method's name in front: ``"fedfa/1/gamma_mean"``."""
+        return {name: value for key, memory in self.memories.items() for name, value in entries(key, memory).items()}
+
+    def replies(self, method: Method) -> dict[str, Message]:
+        return self._replies.setdefault(method.name, {})
+
+    def scratch(self, method: Method) -> dict:
+        return self._scratch.setdefault(method.name, {})
+
+    def generator(self, purpose: str) -> torch.Generator:
+        return randomness.generator(self.recipe.seed, self.round, "server", purpose)
+
+    def prepare(self, offers: dict[str, Message]) -> Message:
+        """Before round 1: what every client is told of all offers, taken in the order of their names."""
+        offers = dict(sorted(offers.items()))
+        self.images = {client: int(offer["images"]) for client, offer in offers.items()}
+        shared: Message = {}
+        for method in self.methods:
+            told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
+            shared |= entries(method.name, told)
+        return shared
+
+    def sample(self, round: int) -> list[str]:
+        """The clients of this round, by name, and their weights in the mean.
+
+        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
+        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
+        """
+        self.round = round
+        self._mean, self._replies, self._scratch = {}, {}, {}
+        names = list(self.images)
+        wanted = max(1, round_half_up(self.recipe.participation * len(names)))
+        chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
+        clients = [names[i] for i in sorted(chosen.tolist())]
+        sizes = {c: self.images[c] if self.recipe.weights == "size" else 1 for c in names}
+        taken = sum(sizes[client] for client in clients)
+        self.weights = {client: sizes[client] / taken for client in clients}
+        self.share = taken / sum(sizes.values())
+        return clients
+
+    def send(self, client: str) -> Message:
+        """The message for one client: global weights and what the methods add."""
+        message = entries("model", self.model)
+        for method in self.methods:
+            message |= entries(method.name, method.send(self, client))
+        return message
+
+    @torch.no_grad()
+    def receive(self, client: str, reply: Message) -> None:
+        """Adds one client's weights to the running mean and lets the methods collect what is theirs."""
+        weight = self.weights[client]
+        add(self._mean, weight, {name: value.to(_sum_type(value)) for name, value in part(reply, "model").items()})
+        for method in self.methods:
+            method.collect(self, client, weight, part(reply, method.name))
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """All replies are in: every method updates its state, one of them makes the new weights."""
+        mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
+        for method in self.methods:
+            method.aggregate(self)
+        self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
+        self._mean, self._replies, self._scratch = {}, {}, {}
+
+
+def round_half_up(value: float) -> int:
+    return int(value + 0.5)
+
+
+def _sum_type(tensor: torch.Tensor) -> torch.dtype:
+    return tensor.dtype if tensor.is_floating_point() else torch.float64
+
+
+def _like(pattern: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return value if pattern.is_floating_point() else value.round().to(pattern.dtype)

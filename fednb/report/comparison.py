@@ -1,0 +1,268 @@
+"""Ours beside the paper's: tables of recorded runs and printed numbers.
+
+Everything here takes recorded results and printed numbers, never a trainer. ``results`` is a
+``fednb.study.Results``; its ``frame`` (one row per run, round, client and split) and its ``records`` are
+read, nothing else.
+"""
+
+from fednb.errors import RecipeError
+from fednb.report import names
+from fednb.report.intervals import of_clients
+from fednb.report.selection import selected
+from fednb.report.tables import Table
+from fednb.report.words import (
+    RULE_WORDS,
+    STAND_IN,
+    as_text,
+    bounds,
+    frame_of,
+    grid,
+    number,
+    row_names,
+    setting_lines,
+    settings,
+    signed,
+    spaced,
+    stand_in_line,
+)
+
+HIGHER, LOWER = "background-color: #9ecae1; color: black", "background-color: #fdae6b; color: black"
+
+
+def table(results, printed, rule: str = "last", title: str = "") -> Table:
+    """Paper, ours, interval and difference side by side, on average and for each site.
+
+    printed: rows of ``fednb.papers.printed`` for one federation. What was not run is blank under ours, what
+        is not printed is blank under paper. Rows are in printed order, other runs below.
+    rule: see ``fednb.report.selection``.
+    title: stands first in the caption, for example the paper's own caption.
+
+    Runs that differ in seed only are one row. A run stands beside the printed row of its methods, with its
+    options where the paper prints such a row (``fednb.report.names.printed_for``). Where the printed rows stand under
+    settings (DisTrans' heterogeneity), columns are settings, each with the average of the runs on it.
+
+    Results on another federation than the printed one, or marked as a stand-in, are never compared: their
+    columns say so and have no difference. Nor are averages over other sites than the paper's. Where the
+    printed rows name a ``source`` (FedRDN's Table 3), ours are those of ``cross_site``. RecipeError if
+    ``printed`` has several federations, a setting that no option of the federation makes, or a ``source`` and
+    a rule other than "last".
+    """
+    import pandas
+
+    frame = comparison(results, printed, rule)
+    rows = list(dict.fromkeys(frame["row"]))
+    short, wide, colours = {}, {}, {}
+    for site in sorted(dict.fromkeys(frame["site"]), key=lambda name: name != "average"):
+        here = frame[frame["site"] == site].set_index("row").reindex(rows)
+        marked = f" {STAND_IN}" if here["stand_in"].eq(True).any() else ""
+        count = "/".join(f"{n:.0f}" for n in sorted(here["images"].dropna().unique()))
+        ours, paper = here["ours"].map(number), here["paper"].map(number) + here["star"].fillna("")
+        flag = here["outside"].eq(True).map({True: "!", False: ""})
+        pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
+        short[f"{site} ({count}){marked}" if count else site] = pair.where(pair != "- | -", "")
+        columns = {
+            "paper": paper,
+            f"ours{marked}": ours,
+            "interval": bounds(here, number),
+            "difference": here["difference"].map(signed),
+        }
+        head = f"{site} ({count} images)" if count else site
+        for name, texts in columns.items():
+            if (texts != "").any():
+                wide[head, name] = texts
+                colours[head, name] = ""
+        if (head, "difference") in wide:
+            higher = (here["difference"] > 0).map({True: HIGHER, False: LOWER})
+            colours[head, "difference"] = higher.where(flag == "!", "")
+    return Table(
+        frame.drop(columns=["star", "sites", "clients"]),
+        _caption(results, frame, printed, rule, title),
+        grid(short, rows),
+        grid(wide, rows),
+        pandas.DataFrame(colours, index=rows),
+        loud=bool(frame["stand_in"].any()),
+    )
+
+
+def comparison(results, printed, rule: str = "last"):
+    """The numbers behind ``table``, long: one row per method and site.
+
+    Columns: row (label), site (or setting), paper, remark and star (what is wrong with the printed number),
+    sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval),
+    images, seeds (how many), stand_in, difference (ours - paper), outside (whether the paper's number lies
+    outside the interval). Per cent and points; NaN where there is none.
+    """
+    import pandas
+
+    federations = printed["federation"].unique()
+    if len(federations) != 1:
+        raise RecipeError(
+            f"printed has the federations {', '.join(federations)}; expected one. "
+            "Give it to fednb.papers.printed(paper, table, federation)."
+        )
+    theirs = _theirs(printed)
+    across = printed["source"].any()
+    if across and rule != "last":
+        raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')
+    chosen = cross_site(results) if across else selected(frame_of(results), rule).assign(source="")
+    chosen = _by_setting(chosen, results, printed)
+    labels = dict.fromkeys(label for label, _ in theirs)
+    beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}
+    not_run = [label for label in labels if label not in beside.values()]
+    texts = row_names([*beside, *not_run])
+    ours = list(_ours(chosen, federations[0], not_run))
+    rows = []
+    for (printed_label, source), cells in theirs.items():
+        same = [found[2:] for found in ours if (beside[found[0]], found[1]) == (printed_label, source)]
+        text = texts.get(printed_label, names.pretty(printed_label))
+        for label, found in same or [(_from(text, source), {})]:
+            rows += _side_by_side(label, cells, found)
+    for run, source, label, found in ours:
+        if (beside[run], source) not in theirs:
+            rows += _side_by_side(label, {}, found)
+    columns = "row site paper remark sites value low high images seeds stand_in clients".split()
+    frame = pandas.DataFrame(rows, columns=columns).rename(columns={"value": "ours"})
+    if "average" not in set(printed["site"]):
+        frame = frame[frame["site"] != "average"].reset_index(drop=True)
+    for column in ("remark", "sites", "clients"):
+        frame[column] = frame[column].astype(object).where(frame[column].notna(), "")
+    seeds = frame.groupby("row")["seeds"].transform("max")
+    if seeds.nunique() > 1:
+        counted = [f"{row}, {n:.0f} seed{'s' * (n > 1)}" for row, n in zip(frame["row"], seeds, strict=True)]
+        frame["row"] = frame["row"].where(seeds.isna(), counted)
+    frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
+    frame["stand_in"] = frame["stand_in"].eq(True)
+    comparable = ~frame["stand_in"] & ~_other_sites(frame)
+    frame["difference"] = (frame["ours"] - frame["paper"]).where(comparable)
+    inside = frame["paper"].between(frame["low"], frame["high"])
+    frame["outside"] = frame["difference"].notna() & ~inside
+    return frame
+
+
+def cross_site(results):
+    """Each local model of the last round on every site's test images.
+
+    From runs with ``evaluation=["cross_site"]``. Columns as in ``fednb.report.selection.selected``, and ``source``: the
+    site that trained the model; ``client`` is the site whose test images it saw.
+    """
+    import pandas
+
+    finals = selected(frame_of(results), "last").assign(source="")
+    parts = [finals.head(0)]
+    for record in results.records:
+        run = finals[finals["key"] == record.key]
+        for source, counts in record.rounds[-1].get("cross_site", {}).items():
+            correct = run["client"].map(dict(zip(record.clients, counts, strict=True)))
+            parts.append(run.assign(source=source, correct=correct, accuracy=100 * correct / run["images"]))
+    return pandas.concat(parts, ignore_index=True)
+
+
+def _theirs(printed) -> dict:
+    """{(label, source): {site or setting: numbers}} of each printed row, in printed order."""
+    theirs = {}
+    for cell in printed.itertuples():
+        label = "+".join(filter(None, (cell.algorithm, cell.augmentation)))
+        cells = theirs.setdefault((label, cell.source), {})
+        cells[cell.setting or cell.site] = {"paper": cell.value, "remark": cell.remark, "sites": cell.sites}
+    return theirs
+
+
+def _by_setting(chosen, results, printed):
+    """``chosen`` with a column ``column``: the printed setting that a run was made on, "" if none is printed.
+
+    A run on none of the printed settings gets a column of its own, named by what its federation has instead, and
+    one on a federation without such options (a stand-in) stays as it is.
+    """
+    if not printed["setting"].any():
+        return chosen.assign(column="")
+    made = dict(zip(printed["setting"], printed["run_on"], strict=True))
+    for setting, run_on in made.items():
+        if not run_on:
+            raise RecipeError(
+                f'the printed rows stand under "{setting}", which no option of our federations makes; nothing can '
+                "be held against them. Give another setting to fednb.papers.printed(paper, table, setting=...)."
+            )
+    options = {option.split("=")[0]: None for run_on in made.values() for _, option in names.options(run_on)}
+    ours = {record.key: record.recipe["federation"] for record in results.records}
+    columns = {
+        key: ", ".join(f"{spaced(name)} {as_text(own[name])}" for name in options if name in own)
+        for key, own in ours.items()
+    }
+    for setting, run_on in made.items():
+        columns |= dict.fromkeys(set(on_federation(chosen, results, run_on)["key"]), setting)
+    varied = [column for name in options for column in (f"federation_{name}", name) if column in chosen]
+    return chosen.assign(column=chosen["key"].map(columns)).drop(columns=varied)
+
+
+def on_federation(chosen, results, run_on: str):
+    """The rows of runs on ``cifar10(classes_per_client=6)``, whatever else their federation has."""
+    [(federation, _)] = names.parts(run_on) or [("", "")]
+    wanted = {option for _, option in names.options(run_on)}
+    made = {record.key: {f"{k}={v}" for k, v in record.recipe["federation"].items()} for record in results.records}
+    same = chosen["key"].map(lambda key: wanted <= made[key]).astype(bool)
+    return chosen[same & (chosen["federation"] == federation)]
+
+
+def tested(rows) -> str:
+    return ", ".join(sorted(rows.loc[rows["images"] > 0, "client"].unique()))
+
+
+def _other_sites(frame):
+    """Where ours and the paper's are averages over different sites."""
+    return (frame["sites"] != "") & (frame["clients"] != "") & (frame["sites"] != frame["clients"])
+
+
+def _ours(chosen, federation: str, not_run):
+    """(run, source, label, {site or setting: numbers}) of each row that was run."""
+    for label, runs in settings(chosen, not_run):
+        for source, rows in runs.groupby("source", sort=False):
+            found = {}
+            for column, part in rows.groupby("column", sort=False):
+                numbers = _numbers(part, federation)
+                found |= {column: numbers["average"]} if column else numbers
+            yield rows["run"].iloc[0], source, _from(label, source), found
+
+
+def _numbers(rows, federation: str) -> dict:
+    """What is shown of one setting, by site."""
+    images = rows.groupby("client", sort=False)["images"].first()
+    images["average"] = images.sum()
+    about = {
+        "seeds": rows["seed"].nunique(),
+        "stand_in": bool(rows["stand_in"].any() or (rows["federation"] != federation).any()),
+    }
+    numbers = {site: {**found._asdict(), "images": images[site], **about} for site, found in of_clients(rows).items()}
+    numbers["average"]["clients"] = tested(rows)
+    return numbers
+
+
+def _side_by_side(label: str, theirs: dict, ours: dict) -> list[dict]:
+    sites = dict.fromkeys((*theirs, *ours))
+    return [{"row": label, "site": site, **theirs.get(site, {}), **ours.get(site, {})} for site in sites]
+
+
+def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
+    stand_in = frame["stand_in"].any()
+    blank = frame["ours"].isna().groupby(frame["row"]).all()
+    wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
+    outside = "Difference: ours - paper. Coloured (plain text: !) where the paper is outside our interval."
+    outside += " The paper's own number has an interval of about that width, which is left out."
+    elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
+    return (
+        *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
+        *([title] if title else []),
+        f"Test accuracy in per cent. Selection: {RULE_WORDS[rule]}. In plain text: ours | paper.",
+        *(["Columns are the paper's settings, each with the mean over clients."] if printed["setting"].any() else []),
+        *setting_lines(results),
+        *(
+            f"Averages not compared: the paper's are over {cell.sites}, ours over {cell.clients}."
+            for cell in elsewhere.itertuples()
+        ),
+        *([outside] if frame["difference"].notna().any() else []),
+        *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
+        *(f"* {cell.row}, {cell.site}: {cell.remark}" for cell in wrong.itertuples()),
+    )
+
+
+def _from(label: str, source: str) -> str:
+    return f"{label}, model of {source}" if source else label

@@ -1,0 +1,72 @@
+"""Runs side by side where there is no printed table: accuracy with its interval, per client and on average."""
+
+from fednb.report.intervals import of_clients
+from fednb.report.selection import RULES, selected
+from fednb.report.tables import Table
+from fednb.report.words import RULE_WORDS, STAND_IN, frame_of, grid, number, setting, setting_lines, settings, stand_in_line
+
+
+def runs_table(results, rule: str = "last") -> Table:
+    """One row per setting, one column per client and one for their unweighted mean: ``92.3 [88.1, 95.0]``.
+
+    results: of a study. rule: see ``fednb.report.selection``. Runs that differ in seed only are one row. Its frame holds
+    row, client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
+    """
+    import pandas
+
+    chosen = selected(results.frame, rule)
+    numbers = [
+        {"row": label, "client": client, **interval._asdict(), "seeds": rows["seed"].nunique()}
+        for label, rows in settings(chosen)
+        for client, interval in of_clients(rows).items()
+    ]
+    numbers = pandas.DataFrame(numbers)
+    texts = numbers.assign(text=[f"{n.value:.1f} [{n.low:.1f}, {n.high:.1f}]" for n in numbers.itertuples()])
+    cells = texts.pivot(index="row", columns="client", values="text")
+    cells = cells.loc[numbers["row"].unique(), numbers["client"].unique()].fillna("")
+    images = chosen.drop_duplicates("client").set_index("client")["images"]
+    cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
+    cells = cells.rename_axis(index=None, columns=None)
+    seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
+    caption = (
+        f"Test accuracy in per cent with its 95 % interval, {RULE_WORDS[rule]}, seeds per row: {seeds}.",
+        f"Setting: {setting(results)}.",
+    )
+    if results.stand_in:
+        caption = (f"{STAND_IN}: not the paper's images. This proves nothing about the paper.", *caption)
+    return Table(numbers, caption, cells, loud=results.stand_in)
+
+
+def rules_table(results, title: str = "") -> Table:
+    """The average test accuracy under each selection rule and its rounds, for the runs where they differ."""
+    import pandas
+
+    frame = frame_of(results)
+    images = frame["images"].where(frame["split"] == "validation", 0)
+    validated = images.groupby(frame["key"]).sum().gt(0).all()
+    rules = [rule for rule in RULES if validated or rule != "best_validation"]
+    numbers = []
+    for rule in rules:
+        for label, rows in settings(selected(frame, rule)):
+            rounds = "/".join(str(number) for number in rows.groupby("seed")["round"].first())
+            average = of_clients(rows)["average"].value
+            text = f"{number(average)} (round {rounds})"
+            numbers.append({"row": label, "rule": rule, "ours": average, "rounds": rounds, "text": text})
+    numbers = pandas.DataFrame(numbers, columns=["row", "rule", "ours", "rounds", "text"])
+    rows = list(dict.fromkeys(numbers["row"]))
+    differ = [row for row in rows if numbers.loc[numbers["row"] == row, "ours"].map(number).nunique() > 1]
+    stand_in = bool(frame["stand_in"].any())
+    shown = {}
+    for rule in rules:
+        texts = numbers[numbers["rule"] == rule].set_index("row")["text"]
+        shown[f"{rule} {STAND_IN}" if stand_in else rule] = texts.reindex(differ)
+    caption = (
+        *([stand_in_line(frame, "the paper's images")] if stand_in else []),
+        *([title] if title else []),
+        "Average test accuracy in per cent under each selection rule.",
+        *(f"{rule}: {RULE_WORDS[rule]}." for rule in rules),
+        *([] if validated else ["best_validation is not shown: some runs have no validation images."]),
+        *setting_lines(results),
+        f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
+    )
+    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), loud=stand_in)

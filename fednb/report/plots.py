@@ -1,0 +1,258 @@
+"""Figures in one style: a method has the same colour, line and marker everywhere, readable in grey.
+
+All functions take data frames or arrays, never a trainer, and return a closed matplotlib Figure: a notebook
+shows it once, as the value of a cell.
+"""
+
+from collections import Counter
+from zlib import crc32
+
+from fednb.report import names
+from fednb.report.intervals import of_clients
+from fednb.report.words import STAND_IN, settings
+
+# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
+BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = PALETTE = (
+    *("#000000", "#E69F00", "#56B4E9", "#009E73"),
+    *("#0072B2", "#D55E00", "#CC79A7"),
+)
+COLOURS = {
+    **{"fedavg": BLACK, "normalise": SKY, "fedmix": ORANGE, "fedrdn": BLUE, "fedrdn_v": PINK},
+    **{"fedfa": RED, "fraug": GREEN, "distrans": PINK},
+    **{"fedprox": SKY, "fedavgm": ORANGE, "scaffold": GREEN, "fednova": PINK},
+    **{"fedproto": BLUE, "fedbn": RED, "fedsam": GREEN},
+}
+NUMBERS = {name: number for number, name in enumerate(COLOURS)}
+LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+# Seaborn's "colorblind" colours, for classes.
+CLASSES = (
+    *("#0173B2", "#DE8F05", "#029E73", "#D55E00", "#CC78BC"),
+    *("#CA9161", "#FBAFE4", "#949494", "#ECE133", "#56B4E9"),
+)
+
+
+def style(run: str) -> dict:
+    """Colour, line style and marker of a run label such as ``"fedprox+fedrdn"``, the same in every figure.
+
+    The colour is that of the last method in the label, line and marker are those of all its methods
+    together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in line and
+    marker, and so do a method as printed and as released. Other options change nothing. A method without a
+    fixed style gets one from its name.
+    """
+    methods = [name for name, _ in names.parts(run) if name != "fedavg"] or ["fedavg"]
+    numbers = [NUMBERS.get(name, crc32(name.encode())) for name in methods]
+    mark = sum(number * 6**place for place, number in enumerate(numbers)) + 2 * run.count("variant=released")
+    colour = COLOURS.get(methods[-1], PALETTE[numbers[-1] % len(PALETTE)])
+    return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
+
+
+def convergence(frame, client: str = "average", split: str = "test", title: str = ""):
+    """Accuracy over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
+
+    frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all.
+    """
+    figure, (axes,) = _figure(1, width=6.4)
+    shown = frame[frame["split"] == split]
+    if client != "average":
+        shown = shown[shown["client"] == client]
+    for label, rows in settings(shown):
+        by_seed = rows.groupby(["round", "seed"])["accuracy"].mean().unstack()
+        look = style(rows["run"].iloc[0])
+        every = max(1, len(by_seed) // 10)
+        axes.plot(by_seed.index, by_seed.mean(axis=1), label=label, markevery=every, markersize=5, **look)
+        if by_seed.shape[1] > 1:
+            lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
+            axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
+    where = "mean over clients" if client == "average" else client
+    _decorate(axes, "round", f"{split} accuracy (%), {where}", title, frame["stand_in"].any())
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False)
+    return figure
+
+
+def bars(chosen, x: str = "client", printed=None, title: str = ""):
+    """Test accuracy with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
+
+    chosen: rows of ``fednb.report.selection.selected``.
+    x: ``"client"`` for one group per site and one for their average; or a varied field, for example
+        ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
+    printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
+        stand-in is never drawn beside them.
+    """
+    stand_in = bool(chosen["stand_in"].any())
+    heights = {}  # label -> {value of x: Interval}
+    runs = {}
+    for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
+        for label, rows in settings(part):
+            found = of_clients(rows)
+            heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
+            runs[label] = rows["run"].iloc[0]
+    groups = list(dict.fromkeys(group for found in heights.values() for group in found))
+    groups = sorted(groups, key=lambda group: group == "average") if x == "client" else sorted(groups)
+    figure, (axes,) = _figure(1, width=max(6.4, 0.3 * len(groups) * (len(heights) + 1)))
+    width, twins = 0.8 / len(heights), Counter()
+    for number, (label, found) in enumerate(heights.items()):
+        places = {group: groups.index(group) + (number + 0.5) * width - 0.4 for group in found}
+        values = [interval.value for interval in found.values()]
+        reach = [[i.value - i.low for i in found.values()], [i.high - i.value for i in found.values()]]
+        look = style(runs[label])
+        twins[look["color"], look["marker"]] += 1  # runs of one method with other options share a look
+        hatch = HATCHES[(MARKERS.index(look["marker"]) + twins[look["color"], look["marker"]] - 1) % len(HATCHES)]
+        fill = {"color": look["color"], "edgecolor": "w", "hatch": hatch}
+        axes.bar(places.values(), values, width, label=label, alpha=0.75, **fill)
+        axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
+        if printed is not None and not stand_in:
+            _diamonds(axes, places, _printed_values(printed, runs[label]))
+    axes.set_xticks(range(len(groups)), [str(group) for group in groups])
+    axes.set_ylim(0, 100)
+    below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
+    _decorate(axes, below, f"test accuracy (%){where}", title, stand_in)
+    handles, texts = axes.get_legend_handles_labels()
+    unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
+    axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def embedding(
+    features, labels, sites, site_names=None, class_names=None, title: str = "", seed: int = 0, stand_in=False
+):
+    """t-SNE of test features as in FedRDN's Fig. 3: a marker for each site, a colour for each class.
+
+    features: ``[n, d]``, or ``{title of a panel: [n, d]}`` for the same images under several models. Two
+        columns are drawn as they are.
+    labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
+    seed: of t-SNE. stand_in: whether the features come from a stand-in, which is then written on the figure.
+    """
+    import numpy
+
+    panels = features if isinstance(features, dict) else {"": features}
+    labels, sites = numpy.asarray(labels), numpy.asarray(sites)
+    figure, every = _figure(len(panels), width=4.6 * len(panels) + 1.2)
+    for axes, (name, rows) in zip(every, panels.items(), strict=True):
+        points = _plane(numpy.asarray(rows), seed)
+        for site in numpy.unique(sites):
+            for label in numpy.unique(labels[sites == site]):
+                at = points[(sites == site) & (labels == label)]
+                look = {"color": CLASSES[label % len(CLASSES)], "marker": MARKERS[site % len(MARKERS)]}
+                axes.scatter(at[:, 0], at[:, 1], s=22, edgecolors="k", linewidths=0.3, alpha=0.85, **look)
+        _decorate(axes, "", "", name or title, stand_in)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[["left", "bottom"]].set_color("0.8")
+    if title and "" not in panels:
+        figure.suptitle(title, fontsize=11)
+    _key(figure, numpy.unique(sites), numpy.unique(labels), site_names, class_names)
+    return figure
+
+
+def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False):
+    """One line for each ``{label: (values of x, values of y)}``; ``log``: both axes logarithmic."""
+    figure, (axes,) = _figure(1, width=6.4)
+    for number, (label, (across, up)) in enumerate(curves.items()):
+        look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
+        marker = MARKERS[number % len(MARKERS)] if len(across) < 30 else None
+        axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
+    _decorate(axes, x, y, title, stand_in=False)
+    if log:
+        axes.set(xscale="log", yscale="log")
+    axes.legend(frameon=False)
+    return figure
+
+
+def heatmaps(panels: dict, x: str, y: str, title: str = ""):
+    """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
+    import numpy
+
+    figure, every = _figure(len(panels), width=2.4 * len(panels) + 0.8)
+    most = max(float(numpy.max(matrix)) for matrix in panels.values())
+    for axes, (name, matrix) in zip(every, panels.items(), strict=True):
+        image = axes.imshow(numpy.asarray(matrix), cmap="Greys", vmin=0, vmax=most)
+        axes.set(xlabel=x, title=name)
+        axes.title.set_fontsize(10)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.get_major_locator().set_params(integer=True)
+    every[0].set_ylabel(y)
+    figure.set_figheight(3)
+    figure.colorbar(image, ax=every, shrink=0.6)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _figure(panels: int, width: float):
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, panels, figsize=(width, 4.2), squeeze=False, layout="constrained")
+    pyplot.close(figure)
+    return figure, list(axes[0])
+
+
+def _decorate(axes, x: str, y: str, title: str, stand_in) -> None:
+    """The one look of all axes; a stand-in is written across the top in red."""
+    axes.set(xlabel=x, ylabel=y)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    if stand_in:
+        title = f"{title}\n{STAND_IN}: not the paper's images".strip()
+    axes.set_title(title, fontsize=10, color="#a40000" if stand_in else "black", loc="left")
+
+
+def _printed_values(printed, run: str) -> dict:
+    labels = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
+    rows = printed[labels == names.printed_for(run, labels)]
+    return dict(zip(rows["site"], rows["value"], strict=True))
+
+
+def _diamonds(axes, places: dict, values: dict) -> None:
+    at = {places[site]: values[site] for site in places if site in values}
+    look = {"marker": "D", "s": 20, "color": "white", "edgecolors": "k", "zorder": 3}
+    axes.scatter(at.keys(), at.values(), label="paper", **look)
+
+
+def _plane(rows, seed: int):
+    if rows.shape[1] == 2:
+        return rows
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30, (len(rows) - 1) / 3)
+    return TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(rows)
+
+
+def _key(figure, sites, labels, site_names, class_names) -> None:
+    """Beside the panels: what the markers and what the colours mean."""
+    from matplotlib.lines import Line2D
+
+    def point(text, **look):
+        return Line2D([], [], linestyle="none", markersize=5, label=text, **look)
+
+    of_site = {s: {"marker": MARKERS[s % len(MARKERS)], "color": "0.4"} for s in sites}
+    of_class = {c: {"marker": "o", "color": CLASSES[c % len(CLASSES)]} for c in labels}
+    handles = [point("site", marker="")]
+    handles += [point(site_names[s] if site_names else s, **look) for s, look in of_site.items()]
+    handles += [point("", marker=""), point("class", marker="")]
+    handles += [point(class_names[c] if class_names else c, **look) for c, look in of_class.items()]
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
+
+
+def samples(federation, count: int = 8, split: str = "train"):
+    """The first images of every site, one row for each: what feature shift looks like."""
+    figure, axes = _rows(len(federation.sites), count)
+    for row, site in zip(axes, federation.sites, strict=True):
+        images = getattr(site, split).images[:count].permute(0, 2, 3, 1)
+        for place, image in zip(row, images, strict=False):
+            place.imshow(image.numpy())
+        row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
+    return figure
+
+
+def _rows(rows: int, columns: int):
+    from matplotlib import pyplot
+
+    size = (0.9 * columns + 0.8, 0.9 * rows)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    pyplot.close(figure)
+    for place in axes.flat:
+        place.set(xticks=[], yticks=[])
+        place.spines[:].set_visible(False)
+    return figure, axes

@@ -1,0 +1,55 @@
+"""Where a run's numbers come from: the version of the code, of torch, the device."""
+
+import os
+import subprocess
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+
+def maker(model) -> dict:
+    """What must be the same for a checkpoint to be gone on from: code, torch, device, threads."""
+    import torch
+
+    device = next(model.parameters()).device
+    return {
+        "code": code_version(),
+        "torch": str(torch.__version__),  # plain text, as a checkpoint holds it too
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def origin(model, seconds: float) -> dict:
+    """What a record says of where it comes from: its maker, the network's parameters, seconds."""
+    return maker(model) | {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": round(seconds, 1),
+    }
+
+
+@lru_cache
+def code_version() -> str:
+    """The commit of this checkout, with ``-dirty`` where the package differs from it; else the installed version.
+
+    Where there is no git, for example on a machine that got a copy of the files, ``FEDNB_COMMIT`` names the commit.
+    """
+    checkout = Path(__file__).parents[2]
+    if (checkout / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
+        try:
+            commit = _git(checkout, "rev-parse", "--short=12", "HEAD")
+            return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", "--", "fednb", "pyproject.toml"))
+        except (OSError, subprocess.CalledProcessError):
+            pass
+    if commit := os.environ.get("FEDNB_COMMIT"):
+        return commit
+    try:
+        return metadata.version("fednb")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _git(checkout: Path, *words: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(checkout), *words], capture_output=True, text=True, check=True
+    ).stdout.strip()

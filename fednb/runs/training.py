@@ -1,0 +1,104 @@
+"""Trains one recipe: from its last checkpoint on, into a record."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from fednb.errors import StoreError
+from fednb.federation import SPLITS, Federation
+from fednb.recipe import Recipe
+from fednb.runs.provenance import maker, origin
+from fednb.runs.store import Record, Store
+
+CHECKPOINT_SECONDS = 60.0
+
+Progress = Callable[[Recipe, int], None]
+
+
+def silent(recipe: Recipe, rounds: int) -> None:
+    """No progress display."""
+
+
+def train_one(
+    recipe: Recipe, store: Store, device: str = "cpu", root: str | Path | None = None, progress: Progress = silent
+) -> Record:
+    """The record of a recipe: found, or trained from its last checkpoint on.
+
+    ``progress(recipe, rounds_done)`` is called after every round. Raises FednbError for what a user can mend.
+    """
+    with store.lock(recipe):
+        if record := store.find(recipe):
+            return record
+        from fednb.engine.loop import FederatedRun
+
+        federation = federation_of(recipe, root)
+        run = FederatedRun(recipe, federation, device)
+        made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
+        rounds, seconds = _resume(run, recipe, store, made_from, device)
+        begun = saved = time.monotonic()
+        progress(recipe, run.rounds)
+        while run.rounds < recipe.rounds:
+            rounds.append(run.advance())
+            progress(recipe, run.rounds)
+            if time.monotonic() - saved >= CHECKPOINT_SECONDS and run.rounds < recipe.rounds:
+                elapsed = seconds + time.monotonic() - begun
+                state = {"run": run.state(), "rounds": rounds, "seconds": elapsed, "made_from": made_from}
+                try:
+                    store.save_checkpoint(recipe, state)
+                except StoreError as error:  # a full disk: the run is worth more than its checkpoint
+                    store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
+                saved = time.monotonic()
+        seconds += time.monotonic() - begun
+        record = Record(
+            recipe=recipe.full,
+            key=recipe.key,
+            clients=list(run.clients),
+            images={split: [len(getattr(site, split)) for site in federation.sites] for split in SPLITS},
+            prepare=run.prepared,
+            rounds=rounds,
+            fingerprint=federation.fingerprint,
+            notes=list(federation.notes),
+            origin=origin(run.model, seconds),
+        )
+        artefacts = {}
+        if "features" in recipe.evaluation:
+            artefacts["features"] = {name: tensor.numpy() for name, tensor in run.features().items()}
+        if "server" in recipe.evaluation:
+            artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.kept().items()}
+        store.write(recipe, record, artefacts)
+        store.drop_checkpoint(recipe)
+        return store.find(recipe)
+
+
+def federation_of(recipe: Recipe, root: str | Path | None = None) -> Federation:
+    """The federation of a recipe, loaded once per process."""
+    from fednb.data import data_root
+
+    return _load(json.dumps(recipe.full["federation"]), str(data_root(root).absolute()))
+
+
+@lru_cache(maxsize=2)
+def _load(choice: str, root: str) -> Federation:
+    from fednb import data
+
+    return data.load(root=root, **json.loads(choice))
+
+
+def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> tuple[list[dict], float]:
+    """The rounds that a checkpoint holds and their seconds; the run goes on after them.
+
+    A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
+    """
+    saved = store.load_checkpoint(recipe, device)
+    if saved is None:
+        return [], 0.0
+    before = saved.get("made_from", {})
+    if differing := [name for name, value in made_from.items() if before.get(name) != value]:
+        store.notes.append(
+            f"The checkpoint of {recipe} was made with other {' and other '.join(differing)}; the run starts again."
+        )
+        return [], 0.0
+    run.load_state(saved["run"])
+    return saved["rounds"], saved["seconds"]

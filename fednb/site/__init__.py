@@ -1,0 +1,1 @@
+"""The report as a site that people read: pages from executed notebooks."""

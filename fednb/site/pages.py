@@ -1,0 +1,116 @@
+"""One page for a report: every table and figure of the executed notebooks, and what became of each."""
+
+import base64
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKED = "nbval-check-output"
+
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
+img { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: 14px; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: right; }
+th:first-child, td:first-child, .contents th, .contents td { text-align: left; vertical-align: top; }
+.wide { overflow-x: auto; }
+pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; white-space: pre-wrap; }
+.failed { color: #a40000; font-weight: 600; }
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One notebook in a report: its name, what it says about itself, its executed JSON (or None),
+    the page to link to, and what went wrong (None if nothing did)."""
+
+    name: str
+    about: dict
+    content: dict | None
+    link: str | None
+    error: str | None
+
+
+def shown(content: dict) -> Iterator[tuple[str, str]]:
+    """("table", HTML), ("figure", PNG in base64) and ("text", of a checked cell) of an executed notebook."""
+    for cell in content["cells"]:
+        tags = cell["metadata"].get("tags", [])
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                yield "figure", "".join(data["image/png"]).replace("\n", "")
+            elif "text/html" in data:
+                yield "table", without_scripts("".join(data["text/html"]))
+            elif CHECKED in tags and output["output_type"] in ("stream", "execute_result", "display_data"):
+                yield "text", "".join(output.get("text", data.get("text/plain", "")))
+
+
+def figures(content: dict) -> list[bytes]:
+    """The PNG files of an executed notebook, in the order of its cells."""
+    return [base64.b64decode(value) for kind, value in shown(content) if kind == "figure"]
+
+
+def index(entries: list[Entry], summary: list[str]) -> str:
+    """The whole page: the summary, a list of the notebooks with their state, then each one's results."""
+    rows = "\n".join(_row(entry) for entry in entries)
+    lines = "\n".join(html.escape(line) for line in summary)
+    sections = "\n".join(_section(entry) for entry in entries)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>fednb: report</title><style>{STYLE}</style></head>
+<body>
+<h1>fednb: report</h1>
+<pre>{lines}</pre>
+<div class="wide"><table class="contents">
+<tr><th>notebook</th><th>result</th><th>claim</th><th>state</th></tr>
+{rows}
+</table></div>
+{sections}
+</body>
+</html>
+"""
+
+
+def _row(entry: Entry) -> str:
+    said = [html.escape(f"{entry.about.get('paper', '')} {entry.about.get('result', '')}".strip())]
+    said.append(html.escape(entry.about.get("claim", "")))
+    state = '<span class="failed">failed</span>' if entry.error else "executed" if entry.content else "not executed"
+    name = f'<a href="#{html.escape(entry.name)}">{html.escape(entry.name)}</a>'
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (name, *said, state)) + "</tr>"
+
+
+def _section(entry: Entry) -> str:
+    name = html.escape(entry.name)
+    parts = [f'<h2 id="{name}">{name}</h2>', f"<p>{html.escape(entry.about.get('claim', ''))}</p>"]
+    if entry.link:
+        parts.append(f'<p><a href="{html.escape(entry.link)}">the whole notebook</a></p>')
+    if entry.error:
+        parts.append(f'<p class="failed">failed: {html.escape(entry.error)}</p>')
+    for number, (kind, value) in enumerate(shown(entry.content) if entry.content else (), 1):
+        if kind == "figure":
+            parts.append(f'<img alt="{name}, output {number}" src="data:image/png;base64,{value}">')
+        elif kind == "table":
+            parts.append(f'<div class="wide">{value}</div>')
+        else:
+            parts.append(f"<pre>{html.escape(value)}</pre>")
+    return "\n".join(parts)
+
+
+def notebook(path: Path) -> str:
+    """The notebook as one page without scripts or anything fetched from elsewhere."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(template_name="lab", exclude_input_prompt=True, exclude_output_prompt=True)
+    exporter.log.setLevel("ERROR")
+    return without_scripts(exporter.from_filename(str(path))[0])
+
+
+def without_scripts(page: str) -> str:
+    """The HTML without its scripts: a report is read offline and runs nothing."""
+    return re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL | re.IGNORECASE)

@@ -1,0 +1,53 @@
+"""A record names the code that made it."""
+
+import subprocess
+
+import pytest
+
+from fednb.runs import provenance
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A git checkout with a package; the file of ``provenance`` seems to lie in it."""
+    (tmp_path / "fednb" / "runs").mkdir(parents=True)
+    for name in ("fednb/runs/provenance.py", "README.md", "pyproject.toml"):
+        (tmp_path / name).write_text("one")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "start")
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "fednb" / "runs" / "provenance.py"))
+    return tmp_path
+
+
+def git(root, *words) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True, text=True).stdout
+
+
+def version() -> str:
+    provenance.code_version.cache_clear()
+    return provenance.code_version()
+
+
+@pytest.fixture(autouse=True)
+def afterwards():
+    yield
+    provenance.code_version.cache_clear()
+
+
+def test_it_is_the_commit(checkout):
+    assert version() == git(checkout, "rev-parse", "--short=12", "HEAD").strip()
+
+
+def test_only_what_can_change_a_number_makes_it_dirty(checkout):
+    (checkout / "README.md").write_text("two")
+    assert not version().endswith("-dirty")
+    (checkout / "fednb" / "new.py").write_text("an untracked method")
+    assert version().endswith("-dirty")
+
+
+def test_a_copy_without_git_is_told_its_commit(checkout, monkeypatch):
+    (checkout / ".git").rename(checkout / "not git")
+    monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
+    assert version() == "0123456789ab"

@@ -1,0 +1,59 @@
+"""The order of the rooms: what a file imports lies in its own room or below it, also inside functions."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fednb
+
+HOUSE = Path(fednb.__file__).parent
+FLOORS = [  # from the ground up; rooms of one floor do not import each other, the methods' floor apart
+    {"catalogue", "errors", "federation", "files", "randomness", "recipe"},
+    {"standalone"},
+    {"doors"},
+    {"algorithms", "augment", "models", "data"},
+    {"engine"},
+    {"runs", "papers"},
+    {"analyses", "report", "site", "study"},
+    {"command"},
+    {"cli"},
+]
+OPEN_FLOORS = (0, 3)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+FILES = sorted(path.relative_to(HOUSE) for path in HOUSE.rglob("*.py") if path.parent != HOUSE or path.stem[0] != "_")
+
+
+def room(dotted: str) -> str:
+    """``"fednb.data._images"`` -> ``"data"``."""
+    return dotted.split(".")[1]
+
+
+def imported(source: str) -> set[str]:
+    """All modules of the package that a source imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"fednb.{alias.name}" for alias in node.names}
+            found |= names if node.module == "fednb" else {node.module or ""}
+    return {name for name in found if name.startswith("fednb.")}
+
+
+def goes_up(own: str, other: str) -> bool:
+    floors = FLOOR[own], FLOOR[other]
+    return own != other and (floors[0] < floors[1] or (floors[0] == floors[1] and floors[0] not in OPEN_FLOORS))
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_go_down(path):
+    own = path.parts[0].removesuffix(".py")
+    wrong = [name for name in imported((HOUSE / path).read_text()) if goes_up(own, room(name))]
+    assert not wrong, f"{path} imports {', '.join(wrong)}"
+
+
+def test_an_import_that_goes_up_is_seen_also_inside_a_function():
+    source = "def f():\n    from fednb.engine.client import Client\n    import fednb.report\n    from fednb import runs"
+    assert {room(name) for name in imported(source)} == {"engine", "report", "runs"}
+    assert goes_up("augment", "engine") and goes_up("report", "study") and not goes_up("augment", "algorithms")
