@@ -49,6 +49,8 @@ class Recipe:
         weights: of the clients in the mean, by training-set "size" or "equal".
         buffers: running statistics of batch normalisation, "averaged" like weights or "local".
         participation: share of the clients drawn each round, in (0, 1].
+        unseen: sites that are in no round and offer nothing; they are tested with the global model. What methods
+            keep at a client has a value there that the method's docstring declares, or the method is refused.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
         seed: of every draw.
         evaluation: more than accuracies: "cross_site" (each local model of the last round on every site's
@@ -82,10 +84,11 @@ class Recipe:
     participation: float = 1.0
     precision: str = "fp32"
     seed: int = 0
+    unseen: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
 
     def __post_init__(self):
-        for name in ("augmentations", "flow", "evaluation"):
+        for name in ("augmentations", "flow", "unseen", "evaluation"):
             value = getattr(self, name)
             if isinstance(value, str | dict):
                 raise RecipeError(f"{name} is {value!r}; expected a list, for example [{value!r}].")
@@ -112,7 +115,10 @@ class Recipe:
             if type(value) not in (int, float) or not fits(value):
                 raise RecipeError(f"{name} is {value!r}; expected {expected}.")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one run
-        object.__setattr__(self, "evaluation", tuple(sorted(set(self.evaluation))))
+        for name in ("unseen", "evaluation"):
+            object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
+        if not all(isinstance(name, str) for name in self.unseen):
+            raise RecipeError(f"unseen is {self.unseen!r}; expected names of sites.")
         augmentations = [given["name"] for given in self.full["augmentations"]]  # all names are checked here
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")

@@ -96,7 +96,7 @@ class Row:
     neutral, simpler: settings of a recipe that must give the same run, on ``sizes``; ``simpler`` may be
     computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
-    send training images, which no other may.
+    send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     """
 
     room: str
@@ -107,10 +107,11 @@ class Row:
     exact: bool = True
     variants: tuple[dict, ...] = ({},)
     sends_images: bool = False
+    refuses_unseen: tuple[dict, ...] = ()
 
-    def cases(self) -> list[dict]:
-        """Settings of a recipe, one for each variant."""
-        chosen = [{"name": self.name, **options} for options in self.variants]
+    def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
+        """Settings of a recipe, one for each variant; of all unless some are given."""
+        chosen = [{"name": self.name, **options} for options in (self.variants if variants is None else variants)]
         return [{"algorithm": c} if self.room == "algorithms" else {"augmentations": (c,)} for c in chosen]
 
 
@@ -136,6 +137,7 @@ ROWS = [
         "fedproto",
         neutral={"algorithm": {"name": "fedproto", "mu": 0, "share_model": True}},
         variants=({}, {"share_model": True}),
+        refuses_unseen=({},),
     ),
     Row(
         "algorithms",

@@ -507,7 +507,7 @@ def test_the_server_averages_the_generator(weights, monkeypatch):
 
 def test_the_released_start_is_the_mean_of_the_clients_draws():
     run = FederatedRun(recipe(variant="released"), federation())
-    offers = {name: client.offer() for name, client in run.clients.items()}
+    offers = {name: client.offer({}, 0) for name, client in run.clients.items()}
     start = run.server
     start.prepare(offers)
     known = start.memory(start.methods[-1])

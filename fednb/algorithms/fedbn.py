@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fednb.doors import Method
+from fednb.doors import Client, Method, measured
 
 
 class FedBN(Method):
@@ -13,6 +13,9 @@ class FedBN(Method):
 
     Weights, biases and running statistics of those layers are neither sent nor averaged: each client keeps
     and is evaluated with its own. In a network without such layers it is FedAvg.
+
+    A client that is in no round has weights and biases as drawn, 1 and 0, and its own statistics, of its training
+    images: the clients' layers never leave them, so that nobody can tell it theirs or their mean.
 
     Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*,
     ICLR 2021, Algorithm 1.
@@ -26,6 +29,9 @@ class FedBN(Method):
     1. The layers are found by "bn" in their names (which in FedFA's U-Net takes more than they are).
     2. FedFA's server keeps the initial layers and evaluates a global model with them, which says nothing.
     """
+
+    def unseen(self, client: Client) -> None:
+        measured(client)
 
     def keeps(self, model: nn.Module) -> set[str]:
         return {

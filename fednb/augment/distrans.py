@@ -32,7 +32,8 @@ class DisTrans(Method):
 
     A client sends its number of training images of each class, once, and its offset each round (49,152 bytes at
     3 x 64 x 64); it receives one as large. The server keeps every client's offset and class fractions e, and the
-    aggregation network. A client that sits out a round keeps its offset.
+    aggregation network. A client that sits out a round keeps its offset; one that is in
+    no round takes the mean of the others'.
 
     Args:
         variant: "paper" or "released".
@@ -138,7 +139,10 @@ class DisTrans(Method):
         return {}
 
     def send(self, server: Server, client: str) -> Message:
-        return {"offset": server.memory(self)[f"offset/{client}"]} if self.alpha else {}
+        if self.alpha == 0:
+            return {}
+        offsets = part(server.memory(self), "offset")
+        return {"offset": offsets[client] if client in offsets else torch.stack(list(offsets.values())).mean(0)}
 
     def begin(self, client: Client) -> None:
         client.scratch(self).update(client.inbox(self))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fednb.algorithms.fedbn import FedBN
 from fednb.augment._fraug_networks import Learner, generator, rtnet
 from fednb.augment._mmd import mmd, spread
-from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, add, entries, part
+from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, add, entries, measured, part
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.randomness import seeded
 
@@ -49,7 +49,7 @@ class FRAug(Method):
 
     Sends g both ways each round; the server keeps its weighted mean, with the weights of the model's. A client
     keeps m, the momenta of m and g, the prototypes, and its batch normalisation. Without generator, RTNet and EMA
-    it is FedBN.
+    it is FedBN. At a client that is in no round batch normalisation is as FedBN has it: with statistics of its own.
 
     Args:
         variant: "paper" or "released".
@@ -154,6 +154,9 @@ class FRAug(Method):
         if self._printed:
             return layers
         return {n for n in layers if n.endswith(("running_mean", "running_var")) and "downsample" not in n}
+
+    def unseen(self, client: Client) -> None:
+        measured(client)
 
     def prepare_offer(self, client: Client) -> Message:
         if self._networks:

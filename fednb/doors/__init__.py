@@ -2,9 +2,9 @@
 
 from fednb.doors import flow
 from fednb.doors.messages import Message, add, byte_counts, entries, part
-from fednb.doors.method import Batch, Method, overrides, owners
+from fednb.doors.method import Batch, Method, kept, overrides, owners
 from fednb.doors.precision import DTYPES, autocast
-from fednb.doors.running_statistics import frozen
+from fednb.doors.running_statistics import frozen, measured
 from fednb.doors.sides import Client, Server
 
 __all__ = [
@@ -20,6 +20,8 @@ __all__ = [
     "entries",
     "flow",
     "frozen",
+    "kept",
+    "measured",
     "overrides",
     "owners",
     "part",

@@ -11,6 +11,7 @@ itself, without its name in front; bytes are counted under its name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -18,6 +19,9 @@ from torch import Tensor, nn
 from fednb.doors.messages import Message
 from fednb.doors.sides import Client, Server
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass
@@ -117,6 +121,16 @@ class Method:
         """New global weights from the clients' weighted mean; has one owner."""
         return mean
 
+    def adapt(self, client: Client) -> None:
+        """Before a client is tested: may train ``client.model``, by ``client.train``; what is learned is forgotten."""
+
+    def unseen(self, client: Client) -> None:
+        """Before a client that is in no round is tested: gives a value to what the method keeps at others.
+
+        Kept entries of the network are as drawn until then. A method that keeps any and has nothing to say here is
+        refused by name where a recipe has unseen clients.
+        """
+
     def predict(self, client: Client, batch: Batch) -> Tensor:
         """Test time: logits ``[n, classes]``, the largest wins; has one owner."""
         client.forward(batch)
@@ -129,6 +143,15 @@ OWNED = ("criterion", "step", "aggregate_model", "predict")
 def overrides(method: Method, door: str) -> bool:
     """Whether a method changes this door."""
     return getattr(type(method), door) is not getattr(Method, door)
+
+
+def kept(model: nn.Module, methods: list[Method], recipe: Recipe) -> set[str]:
+    """Names of the entries of a network that never leave a client; both sides call it on a network of their own.
+
+    What the methods keep, and all buffers where the recipe's are local.
+    """
+    buffers = {name for name, _ in model.named_buffers()} if recipe.buffers == "local" else set()
+    return buffers.union(*(method.keeps(model) for method in methods)) & model.state_dict().keys()
 
 
 def owners(methods: list[Method]) -> dict[str, Method]:

@@ -1,8 +1,13 @@
-"""A pass that leaves the running statistics of a network's layers as they are."""
+"""The running statistics of a network's layers: left as they are by a pass, or measured anew."""
 
 from contextlib import contextmanager
 
+import torch
 from torch import nn
+
+from fednb.doors.sides import Client
+
+MEASURED_AT_ONCE = 128
 
 
 @contextmanager
@@ -19,3 +24,24 @@ def frozen(model: nn.Module):
     finally:
         for layer in layers:
             layer.track_running_stats = True
+
+
+@torch.no_grad()
+def measured(client: Client) -> None:
+    """Batch normalisation's running statistics become those of the client's training images, seen as at test time.
+
+    The mean over batches of nearly equal size, through the network as it is; nothing else in it changes.
+    """
+    layers = [m for m in client.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    momenta = [layer.momentum for layer in layers]
+    client.model.eval()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # torch's plain mean over batches
+        layer.train()
+    count = len(client.site.train)
+    for indices in torch.arange(count).chunk(-(-count // MEASURED_AT_ONCE)):
+        client.forward(client.batch(client.site.train, indices, training=False))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+        layer.eval()

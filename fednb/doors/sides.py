@@ -22,7 +22,7 @@ class Client(Protocol):
 
     name, site: of its images. classes: how many. model: its network, loaded anew with each message. methods: all
     of the run, in their order. optimiser: of this round's training, else None. round: from 1 (0 before the
-    first). steps: training batches of this round so far.
+    first). steps: training batches of this round so far. unseen: whether it is in no round.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Client(Protocol):
     optimiser: torch.optim.Optimizer | None
     round: int
     steps: int
+    unseen: bool
 
     def memory(self, method: Method) -> Message:
         """What a method keeps at this client between rounds."""
@@ -53,6 +54,12 @@ class Client(Protocol):
 
     def draws_twice(self) -> AbstractContextManager:
         """What is drawn inside is drawn again after it: by layers, and from this client's generators."""
+
+    def train(self, epochs: int | None = None) -> float:
+        """Local epochs or steps as the recipe has them, or so many epochs; returns the mean loss over the images.
+
+        For ``adapt``: in a round the loop calls it. Raises RunError when loss or weights are not numbers.
+        """
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
         """Images as floats, with the flow in training, after every method's ``inputs``."""

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fednb import doors, randomness
-from fednb.doors import DTYPES, Batch, Message, Method, autocast, entries, flow, owners, part
+from fednb.doors import DTYPES, Batch, Message, Method, autocast, entries, flow, kept, measured, overrides, owners, part
+from fednb.engine import evaluate
 from fednb.errors import DataError, RunError
 from fednb.federation import Site, Split
 
@@ -19,8 +20,11 @@ OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 class Client(doors.Client):
     """Trains and evaluates on one site's images.
 
-    The network is a scratch pad that all clients of a process share: every message is loaded into it before
-    use. What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
+    The network is a scratch pad that all clients of a process share: every message is loaded into it before use.
+    What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
+
+    Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
+    ``learn`` once before round 1, then ``work`` and ``test``; ``visit`` and ``represent`` where a recipe asks for it.
     """
 
     def __init__(self, site: Site, classes: int, model: nn.Module, methods: list[Method], recipe):
@@ -31,6 +35,7 @@ class Client(doors.Client):
         self.methods = methods
         self.owner = owners(methods)
         self.recipe = recipe
+        self.unseen = self.name in recipe.unseen
         self.device = next(model.parameters()).device
         self.round = 0
         self.steps = 0
@@ -39,7 +44,8 @@ class Client(doors.Client):
         self._inbox: Message = {}
         self._scratch: dict[str, dict] = {}
         self._generators: dict[str, torch.Generator] = {}
-        self.keeps = _kept(model, methods, recipe)
+        self._occasion: tuple[str, ...] = ()
+        self.keeps = kept(model, methods, recipe)
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in model.state_dict().items() if n in self.keeps}
         self._refuse_batches_of_one()
@@ -58,9 +64,12 @@ class Client(doors.Client):
 
     def generator(self, purpose: str) -> torch.Generator:
         if purpose not in self._generators:
-            key = (self.recipe.seed, self.round, self.name, purpose)
-            self._generators[purpose] = randomness.generator(*key)
+            self._generators[purpose] = randomness.generator(*self._key, purpose)
         return self._generators[purpose]
+
+    @property
+    def _key(self) -> tuple:
+        return self.recipe.seed, self.round, self.name, *self._occasion
 
     @contextmanager
     def draws_twice(self):
@@ -70,43 +79,98 @@ class Client(doors.Client):
         for purpose, state in states.items():
             self._generators[purpose].set_state(state)
 
-    def offer(self) -> Message:
-        """Before round 1: the number of training images, and what the methods tell of them."""
-        message = {"images": torch.tensor(len(self.site.train))}
+    def offer(self, message: Message, round: int) -> Message:
+        """Before round 1, in answer to nothing: the number of training images, and what the methods tell of them."""
+        offered = {"images": torch.tensor(len(self.site.train))}
         for method in self.methods:
-            message |= entries(method.name, method.prepare_offer(self))
-        return message
+            offered |= entries(method.name, method.prepare_offer(self))
+        return offered
 
-    def learn(self, shared: Message) -> None:
-        """Before round 1: what the server shares of all offers."""
+    def learn(self, message: Message, round: int) -> Message:
+        """Before round 1: what the server shares of all offers. Who is unseen measures its own and tells nobody."""
+        if self.unseen:
+            self.offer({}, round)
         for method in self.methods:
-            method.prepare_receive(self, part(shared, method.name))
+            method.prepare_receive(self, part(message, method.name))
+        return {}
+
+    def work(self, message: Message, round: int) -> Message:
+        """A whole round: receives, trains, replies.
+
+        Beside the reply proper stand ``loss``, the mean over the images seen, and, in the last round of a recipe with
+        ``evaluation=["cross_site"]``, the whole network under ``local``: what a record tells, not what is averaged.
+        """
+        self.receive(message, round)
+        told = {"loss": torch.tensor(self.train(), dtype=torch.float64)}
+        if round == self.recipe.rounds and "cross_site" in self.recipe.evaluation:
+            told |= entries("local", {name: value.clone() for name, value in self.model.state_dict().items()})
+        return self.reply() | told
+
+    def test(self, message: Message, round: int) -> Message:
+        """The score of each image of ``validation`` and ``test``, float32 ``[n]``, with the network that came."""
+        self.receive(message, round)
+        with self.adapted():
+            return {split: evaluate.scores(self, getattr(self.site, split)) for split in ("validation", "test")}
+
+    def visit(self, message: Message, round: int) -> Message:
+        """The scores of the test images with another client's whole network, ``local``; inputs are prepared here."""
+        self.receive(message, round)
+        self._copy(part(message, "local"))
+        with self.adapted():
+            return {"test": evaluate.scores(self, self.site.test)}
+
+    def represent(self, message: Message, round: int) -> Message:
+        """The features of the test images, float32 ``[n, d]``, and their targets, with the network that came."""
+        self.receive(message, round)
+        with self.adapted():
+            return {"features": evaluate.features(self, self.site.test), "targets": self.site.test.targets.cpu()}
 
     def receive(self, message: Message, round: int) -> None:
         """Loads the server's weights, and this client's own where they never leave it."""
         self.round = round
         self._inbox = message
         self._scratch, self._generators = {}, {}
-        self.load(part(message, "model"))
+        self._copy(part(message, "model") | self.memories.get("kept", {}))
 
-    def load(self, weights: Message) -> None:
-        """Copies weights into the network, and this client's kept entries over them."""
+    def _copy(self, values: Message) -> None:
         state = self.model.state_dict()
-        source = weights | self.memories.get("kept", {})
-        torch._foreach_copy_([state[name] for name in source], list(source.values()))
+        torch._foreach_copy_([state[name] for name in values], list(values.values()))
 
-    def train(self) -> float:
-        """All local epochs or steps of this round; returns the mean loss over the images seen. ``steps`` counts them.
+    @contextmanager
+    def adapted(self):
+        """Inside, the network is as it is tested here: after every method's ``adapt``, whose draws no round shares.
 
-        Raises RunError when the loss is not a number, or when the last step has made weights that are not.
+        What the client learned for it is forgotten afterwards.
         """
+        if self.unseen:
+            self._settle_in()
+        if not any(overrides(method, "adapt") for method in self.methods):
+            yield
+            return
+        memories = {name: dict(memory) for name, memory in self.memories.items()}
+        self._generators, self._occasion = {}, ("adapt",)
+        try:
+            for method in self.methods:
+                method.adapt(self)
+            yield
+        finally:
+            self.memories, self._scratch, self.optimiser = memories, {}, None
+            self._generators, self._occasion = {}, ()
+
+    def _settle_in(self) -> None:
+        if self.recipe.buffers == "local":
+            measured(self)
+        for method in self.methods:
+            method.unseen(self)
+
+    def train(self, epochs: int | None = None) -> float:
         self.model.train()
         self.optimiser, self.steps = self._make_optimiser(), 0
         total, seen = torch.zeros((), device=self.device, dtype=torch.float64), 0
-        with randomness.seeded(self.recipe.seed, self.round, self.name, "layers", device=self.device):
+        with randomness.seeded(*self._key, "layers", device=self.device):
             for method in self.methods:
                 method.begin(self)
-            for indices in self._round():
+            for indices in self._batches(epochs):
                 batch = self.batch(self.site.train, indices, training=True)
                 for method in self.methods:
                     method.before_step(self, batch)
@@ -186,13 +250,13 @@ class Client(doors.Client):
         for method in self.methods:
             method.gradients(self, batch)
 
-    def _round(self) -> Iterator[Tensor]:
-        """The batches of all local epochs, or the first ``local_steps`` of as many epochs as they need."""
-        if not self.recipe.local_steps:
-            return chain.from_iterable(self._batches() for _ in range(self.recipe.local_epochs))
-        return islice(chain.from_iterable(self._batches() for _ in count()), self.recipe.local_steps)
+    def _batches(self, epochs: int | None) -> Iterator[Tensor]:
+        """The batches of all epochs, or the recipe's ``local_steps`` of as many epochs as they need."""
+        if epochs is None and self.recipe.local_steps:
+            return islice(chain.from_iterable(self._epoch() for _ in count()), self.recipe.local_steps)
+        return chain.from_iterable(self._epoch() for _ in range(epochs or self.recipe.local_epochs))
 
-    def _batches(self) -> list[Tensor]:
+    def _epoch(self) -> list[Tensor]:
         size = self.recipe.batch_size
         order = torch.randperm(len(self.site.train), generator=self.generator("order")).to(self.device)
         batches = list(order.split(size))
@@ -230,10 +294,3 @@ class Client(doors.Client):
                 f"batch size {self.recipe.batch_size}); batch normalisation needs two. "
                 "Add images, leave the site out, or take a larger batch."
             )
-
-
-def _kept(model: nn.Module, methods: list[Method], recipe) -> set[str]:
-    names = set().union(*(method.keeps(model) for method in methods))
-    if recipe.buffers == "local":
-        names |= {name for name, _ in model.named_buffers()}
-    return names

@@ -1,21 +1,27 @@
-"""Measures a client's network on images: how many it gets right, and what its features are."""
+"""Measures a client's network on images: what each of them earns, and what its features are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fednb.engine.client import Client
 from fednb.federation import Split
+
+if TYPE_CHECKING:
+    from fednb.engine.client import Client
 
 
 @torch.inference_mode()
-def correct(client: Client, split: Split) -> int:
-    """How many images of the split the network in ``client.model`` classifies correctly."""
+def scores(client: Client, split: Split) -> Tensor:
+    """What each image of the split earns from the network in ``client.model``: float32 ``[n]``, 1 right, 0 wrong."""
     client.model.eval()
-    right = torch.zeros((), dtype=torch.int64, device=client.device)
+    found = [torch.zeros(0, device=client.device)]
     for batch in client.test_batches(split):
         logits = client.owner["predict"].predict(client, batch)
-        right += (logits.argmax(1) == batch.targets).sum()
-    return int(right)
+        found.append((logits.argmax(1) == batch.targets).float())
+    return torch.cat(found)
 
 
 @torch.inference_mode()

@@ -1,11 +1,13 @@
 """One federated run: reads like Algorithm 1 of FedAvg."""
 
+from collections.abc import Iterable, Iterator
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fednb import models
 from fednb.catalogue import make
-from fednb.doors import DTYPES, byte_counts
+from fednb.doors import DTYPES, Message, Method, byte_counts, overrides
 from fednb.engine import evaluate
 from fednb.engine.allocator import keep_freed_memory
 from fednb.engine.client import Client
@@ -13,6 +15,8 @@ from fednb.engine.server import Server
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 from fednb.randomness import seeded
+
+Addressed = tuple[str, Message]
 
 
 class FederatedRun:
@@ -34,22 +38,33 @@ class FederatedRun:
             with seeded(recipe.seed, method.name, "build"):
                 model = method.build(model)
         _refuse_segmentation(model, recipe, federation)
+        _refuse_unseen(model, methods, recipe, federation)
         model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
         self.model = model
         classes = len(federation.classes)
         self.clients = {s.name: Client(s, classes, model, methods, recipe) for s in self.federation.sites}
-        self.server = Server(model, methods, next(iter(self.clients.values())).keeps, recipe)
+        self.taking_part = [name for name in self.clients if name not in recipe.unseen]
+        self.server = Server(model, methods, recipe)
         self.rounds = 0
         self.prepared: dict | None = None
 
+    def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
+        """The one way between server and clients: each message goes to its client, whose reply comes back.
+
+        kind: which of ``Client``'s calls answers. Use a reply before the next is asked for: here all clients share one
+        network, and a reply holds its weights themselves.
+        """
+        for name, message in messages:
+            yield name, getattr(self.clients[name], kind)(message, round)
+
     def prepare(self) -> dict:
         """What clients and server exchange once before round 1; returns the bytes by name."""
-        offers = {name: client.offer() for name, client in self.clients.items()}
+        offers = dict(self.exchange("offer", 0, ((name, {}) for name in self.taking_part)))
         shared = self.server.prepare(offers)
-        for client in self.clients.values():
-            client.learn(shared)
+        for _ in self.exchange("learn", 0, ((name, shared) for name in self.clients)):
+            pass
         up = _total([byte_counts(offer) for offer in offers.values()])
-        down = _total([byte_counts(shared)] * len(self.clients))
+        down = _total([byte_counts(shared)] * len(offers))
         self.prepared = {"up": up, "down": down}
         return self.prepared
 
@@ -69,16 +84,20 @@ class FederatedRun:
             self.prepare()
         number = self.rounds + 1
         losses, up, down, cross_site = {}, [], [], {}
-        for name in self.server.sample(number):
-            client, message = self.clients[name], self.server.send(name)
-            client.receive(message, number)
-            losses[name] = round(client.train(), 6)
-            if number == self.recipe.rounds and "cross_site" in self.recipe.evaluation:
-                cross_site[name] = self._on_every_site(client)
-            reply = client.reply()
-            self.server.receive(name, reply)
+
+        def messages() -> Iterator[Addressed]:
+            for name in self.server.sample(number):
+                message = self.server.send(name)
+                down.append(byte_counts(message))
+                yield name, message
+
+        for name, reply in self.exchange("work", number, messages()):
+            losses[name] = round(float(reply.pop("loss")), 6)
+            local = {entry: reply.pop(entry) for entry in list(reply) if entry.startswith("local/")}
             up.append(byte_counts(reply))
-            down.append(byte_counts(message))
+            self.server.receive(name, reply)
+            if local:
+                cross_site[name] = self._on_every_site(local)
         self.server.finish()
         self.rounds = number
         extra = {"cross_site": cross_site} if cross_site else {}
@@ -86,41 +105,29 @@ class FederatedRun:
 
     def evaluate(self) -> dict[str, list[int]]:
         """The new global model at every client, with what the client keeps for itself."""
-        scores: dict[str, list[int]] = {"validation": [], "test": []}
-        for name, client in self.clients.items():
-            client.receive(self.server.send(name), self.rounds)
-            for split, found in scores.items():
-                found.append(evaluate.correct(client, getattr(client.site, split)))
-        return scores
+        replies = [reply for _, reply in self.exchange("test", self.rounds, self._to_all())]
+        return {split: [_total_score(reply[split]) for reply in replies] for split in ("validation", "test")}
 
-    def _on_every_site(self, source: Client) -> list[int]:
+    def _on_every_site(self, local: Message) -> list[int]:
         """A local model, before aggregation, on every site's test images; inputs are prepared by the target, which
         knows this round's message.
         """
-        local = {name: value.clone() for name, value in self.model.state_dict().items()}
-        found = []
-        for target in self.clients.values():
-            if target is not source:
-                target.receive(self.server.send(target.name), self.server.round)
-            self.model.load_state_dict(local)
-            found.append(evaluate.correct(target, target.site.test))
-        self.model.load_state_dict(local)
-        self.model.train()
-        return found
+        messages = ((name, message | local) for name, message in self._to_all())
+        return [_total_score(reply["test"]) for _, reply in self.exchange("visit", self.server.round, messages)]
 
-    def features(self) -> dict[str, torch.Tensor]:
+    def _to_all(self) -> Iterator[Addressed]:
+        return ((name, self.server.send(name)) for name in self.clients)
+
+    def features(self) -> dict[str, Tensor]:
         """The global model's features of all test images, on their first 50 principal axes.
 
         ``features`` float16 ``[n, 50]``, ``labels`` and ``sites`` uint8 ``[n]``: small enough to keep.
         """
-        rows, labels, sites = [], [], []
-        for number, (name, client) in enumerate(self.clients.items()):
-            client.receive(self.server.send(name), self.rounds)
-            rows.append(evaluate.features(client, client.site.test))
-            labels.append(client.site.test.targets.cpu())
-            sites.append(torch.full_like(labels[-1], number))
-        components = evaluate.principal_components(torch.cat(rows)).half()
-        return {"features": components, "labels": torch.cat(labels).byte(), "sites": torch.cat(sites).byte()}
+        replies = [reply for _, reply in self.exchange("represent", self.rounds, self._to_all())]
+        components = evaluate.principal_components(torch.cat([reply["features"] for reply in replies])).half()
+        labels = [reply["targets"].byte() for reply in replies]
+        sites = [torch.full_like(own, number) for number, own in enumerate(labels)]
+        return {"features": components, "labels": torch.cat(labels), "sites": torch.cat(sites)}
 
     def state(self) -> dict:
         """Everything that decides how the run goes on: named tensors and counts."""
@@ -151,6 +158,24 @@ def _refuse_segmentation(model: nn.Module, recipe, federation: Federation) -> No
             f"{recipe.full['model']['name']} predicts a class for every pixel, and {federation.name} has one for every "
             "image. Take a classification network: this loop does not train segmentation."
         )
+
+
+def _refuse_unseen(model: nn.Module, methods: list[Method], recipe, federation: Federation) -> None:
+    """RecipeError for unseen sites that the federation lacks, for all of them, or beside a method without a word."""
+    for name in recipe.unseen:
+        federation.site(name)
+    if len(recipe.unseen) == len(federation.sites):
+        raise RecipeError(f"all sites of {federation.name} are unseen; expected one at least to train on.")
+    for method in methods if recipe.unseen else ():
+        if method.keeps(model) and not overrides(method, "unseen"):
+            raise RecipeError(
+                f"{method.name} keeps entries of the network at its clients and has no value for them at an unseen one "
+                f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
+            )
+
+
+def _total_score(scores: Tensor) -> int:
+    return int(scores.double().sum())
 
 
 def _total(counts: list[dict[str, int]]) -> dict[str, int]:

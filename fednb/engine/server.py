@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from fednb import doors, randomness
-from fednb.doors import Message, Method, add, entries, owners, part
+from fednb.doors import Message, Method, add, entries, kept, owners, part
 
 
 class Server(doors.Server):
@@ -13,10 +13,11 @@ class Server(doors.Server):
     Memory does not grow with the number of clients: the weighted mean of the models is a running sum.
     """
 
-    def __init__(self, model: nn.Module, methods: list[Method], keeps: set[str], recipe):
+    def __init__(self, model: nn.Module, methods: list[Method], recipe):
         self.methods = methods
         self.owner = owners(methods)
         self.recipe = recipe
+        keeps = kept(model, methods, recipe)
         self.model: Message = {n: t.clone() for n, t in model.state_dict().items() if n not in keeps}
         self.parameters = [n for n, _ in model.named_parameters() if n not in keeps]
         self.memories: dict[str, Message] = {}

@@ -1,0 +1,195 @@
+"""Laws of the seams: server and clients know each other by messages alone; testing leaves no trace; unseen clients."""
+
+import io
+from dataclasses import dataclass
+
+import pytest
+import torch
+from methods import CASES, ONE, ROWS, SIZES, TINY, federation, label, reloaded, same, train
+
+from fednb import randomness
+from fednb.doors import Client, Method
+from fednb.engine import client as engine_client
+from fednb.engine.loop import FederatedRun
+from fednb.errors import DataError, RecipeError
+from fednb.federation import Federation
+from fednb.recipe import Recipe
+
+each_case = pytest.mark.parametrize("case", CASES, ids=label)
+
+
+class Worlds(FederatedRun):
+    """The server here; each client in a run of its own, with a network of its own; messages pass as bytes."""
+
+    def __init__(self, recipe: Recipe, data: Federation):
+        super().__init__(recipe, data)
+        self.clients = {site.name: FederatedRun(recipe, data).clients[site.name] for site in data.sites}
+
+    def exchange(self, kind, round, messages):
+        for name, message in [(name, wired(message)) for name, message in messages]:
+            yield name, wired(getattr(self.clients[name], kind)(message, round))
+
+
+def wired(message: dict) -> dict:
+    """The message as it is after it was sent as bytes."""
+    file = io.BytesIO()
+    torch.save({name: value.contiguous() for name, value in message.items()}, file)
+    return torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@each_case
+def test_in_separate_worlds_the_metrics_are_equal(case, precision):
+    asked = case | {"precision": precision, "rounds": 2, "evaluation": ["cross_site"]}
+    here, there = train(asked), Worlds(Recipe(**TINY | asked), federation())
+    assert [there.advance() for _ in range(2)] == here.rounds
+    assert there.prepared == here.run.prepared
+    assert same(there.features(), here.run.features())
+
+
+def test_a_client_that_knew_another_would_be_seen(monkeypatch):
+    """The law can fail: a reply that peeks at weights which no message brought."""
+    work, seen = engine_client.Client.work, {}
+
+    def peeking(self, message, round):
+        reply = work(self, message, round)
+        reply["loss"] = reply["loss"] + seen.setdefault(id(self.model), torch.zeros(()))
+        seen[id(self.model)] += 1
+        return reply
+
+    monkeypatch.setattr(engine_client.Client, "work", peeking)
+    there = Worlds(Recipe(**TINY | {"rounds": 2}), federation())
+    assert [there.advance() for _ in range(2)] != train({"rounds": 2}).rounds
+
+
+@dataclass(frozen=True)
+class Tuned(Method):
+    """Trains one epoch at test time, with draws, on a copy that nobody keeps."""
+
+    epochs: int = 1
+
+    @property
+    def name(self) -> str:
+        return "tuned"
+
+    def adapt(self, client: Client) -> None:
+        client.memory(self)["seen"] = torch.rand(3, generator=client.generator("order"))
+        client.train(self.epochs)
+
+
+@each_case
+def test_what_adapts_at_test_time_leaves_no_trace(case):
+    plain, tuned = (FederatedRun(Recipe(**TINY | case | {"rounds": 2}), federation()) for _ in range(2))
+    for client in tuned.clients.values():
+        client.methods = [*client.methods, Tuned()]
+    for _ in range(2):
+        one, other = plain.advance(), tuned.advance()
+        assert one["loss"] == other["loss"] and one["up"] == other["up"]
+    states = plain.state(), tuned.state()
+    for state in states:
+        for memories in state["clients"].values():
+            memories.pop("tuned", None)
+    assert same(*states)
+
+
+def test_adapting_changes_what_is_tested_and_draws_alike_when_resumed():
+    recipe = Recipe(**TINY | {"rounds": 2, "evaluation": ["cross_site"]})
+
+    def run():
+        made = FederatedRun(recipe, federation())
+        for client in made.clients.values():
+            client.methods = [*client.methods, Tuned(epochs=20)]
+        return made
+
+    first, killed, resumed = run(), run(), run()
+    rounds = [first.advance(), first.advance()]
+    assert killed.advance() == rounds[0]
+    resumed.load_state(reloaded(killed.state()))
+    assert resumed.advance() == rounds[1]
+    plain = train({"rounds": 2, "evaluation": ["cross_site"]})
+    assert rounds[1]["test"] != plain.rounds[1]["test"]
+    assert rounds[1]["cross_site"] != plain.rounds[1]["cross_site"]
+    assert not torch.equal(first.features()["features"], plain.run.features()["features"])
+
+
+def test_adapting_draws_what_no_round_draws():
+    drawn = []
+
+    class Drawing(Tuned):
+        def adapt(self, client: Client) -> None:
+            drawn.append(torch.rand(3, generator=client.generator("order")))
+
+    run = FederatedRun(Recipe(**TINY), federation(tuple(ONE.items())))
+    (client,) = run.clients.values()
+    client.methods = [*client.methods, Drawing()]
+    run.advance(), run.advance()
+    drawn += [torch.rand(3, generator=randomness.generator(0, number, "clinic", "order")) for number in (1, 2)]
+    assert len({tuple(values.tolist()) for values in drawn}) == 4
+
+
+@each_case
+def test_an_unseen_site_changes_nothing_for_the_others_and_is_tested(case):
+    data = federation()
+    without = Federation(data.name, data.sites[:2], data.classes)
+    settings = case | {"rounds": 2}
+    if any(case in row.cases(row.refuses_unseen) for row in ROWS):
+        with pytest.raises(RecipeError, match="keeps entries of the network.*at an unseen one \\(tower\\)"):
+            train(settings | {"unseen": ["tower"]}, data)
+        return
+    some, unseen = train(settings, without), train(settings | {"unseen": ["tower"]}, data)
+    for one, other in zip(some.rounds, unseen.rounds, strict=True):
+        assert other["loss"] == one["loss"] and other["up"] == one["up"] and other["down"] == one["down"]
+        assert other["test"][:2] == one["test"]
+        assert len(other["test"]) == 3
+    assert same(some.run.server.kept(), unseen.run.server.kept())
+    assert some.run.prepared == unseen.run.prepared
+
+
+def test_an_unseen_client_of_fedbn_has_statistics_of_its_own_images():
+    """Batch normalisation as drawn, 1 and 0, with the mean and variance of the features that reach it."""
+    trained = train({"algorithm": "fedbn", "unseen": ["tower"], "precision": "fp64", "flow": ()})
+    client, model = trained.run.clients["tower"], trained.run.model
+    client.receive(trained.run.server.send("tower"), 3)
+    with client.adapted():
+        images = client.site.train.images.double() / 255
+        before = torch.nn.functional.conv2d(images, model.stage1[0].weight, model.stage1[0].bias, padding=2)
+        layer = model.stage1[1]
+        torch.testing.assert_close(layer.running_mean, before.mean((0, 2, 3)))
+        torch.testing.assert_close(layer.running_var, before.var((0, 2, 3), correction=1))
+        assert (layer.weight == 1).all() and (layer.bias == 0).all() and layer.momentum == 0.1
+        assert not model.training
+
+
+def test_an_unseen_clients_statistics_of_fedrdn_are_its_own_and_are_not_shared():
+    trained = train({"augmentations": ["fedrdn"], "unseen": ["tower"], "rounds": 1})
+    known = trained.run.clients["tower"].memory(trained.run.clients["tower"].methods[-1])
+    pixels = trained.run.clients["tower"].site.train.images.double() / 255
+    torch.testing.assert_close(known["own_mean"][0].double(), pixels.mean((0, 2, 3)), rtol=1e-6, atol=1e-6)
+    assert len(known["mean"]) == 2
+    assert set(trained.run.server.images) == {"clinic", "harbour"}
+
+
+def test_an_unseen_client_of_distrans_takes_the_mean_offset():
+    server = train({"augmentations": ["distrans"], "unseen": ["tower"], "rounds": 1}).run.server
+    offsets = [server.send(name)["distrans/offset"] for name in ("clinic", "harbour", "tower")]
+    torch.testing.assert_close(offsets[2], (offsets[0] + offsets[1]) / 2)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "kind", "message"),
+    [
+        (["towr"], DataError, 'no site "towr"; did you mean "tower"'),
+        (list(SIZES), RecipeError, "all sites of toy are unseen"),
+    ],
+)
+def test_unseen_sites_that_make_no_run_are_named(unseen, kind, message):
+    with pytest.raises(kind, match=message):
+        train({"unseen": unseen}, rounds=0)
+
+
+def test_unseen_is_part_of_a_recipe_and_its_order_is_not():
+    recipes = [Recipe(unseen=names) for names in (["a", "b"], ["b", "a"], [])]
+    assert recipes[0] == recipes[1] != recipes[2] == Recipe()
+    assert recipes[0].full["unseen"] == ["a", "b"]
+    with pytest.raises(RecipeError, match="unseen is 'dslr'; expected a list"):
+        Recipe(unseen="dslr")
