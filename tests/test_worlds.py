@@ -141,7 +141,7 @@ def test_an_unseen_site_changes_nothing_for_the_others_and_is_tested(case):
         assert other["loss"] == one["loss"] and other["up"] == one["up"] and other["down"] == one["down"]
         assert other["test"][:2] == one["test"]
         assert len(other["test"]) == 3
-    assert same(some.run.server.kept(), unseen.run.server.kept())
+    assert same(some.run.server.remembered(), unseen.run.server.kept())
     assert some.run.prepared == unseen.run.prepared
 
 

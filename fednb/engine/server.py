@@ -32,7 +32,7 @@ class Server(doors.Server):
     def memory(self, method: Method) -> Message:
         return self.memories.setdefault(method.name, {})
 
-    def kept(self) -> Message:
+    def remembered(self) -> Message:
         """What all methods keep, with the method's name in front: ``"fedfa/1/gamma_mean"``."""
         return {name: value for key, memory in self.memories.items() for name, value in entries(key, memory).items()}
 

@@ -66,7 +66,7 @@ def train_one(
         if "features" in recipe.evaluation:
             artefacts["features"] = {name: tensor.numpy() for name, tensor in run.features().items()}
         if "server" in recipe.evaluation:
-            artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.kept().items()}
+            artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
         store.write(recipe, record, artefacts)
         store.drop_checkpoint(recipe)
         return store.find(recipe)
