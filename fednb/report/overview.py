@@ -3,14 +3,24 @@
 from fednb.report.intervals import of_clients
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
-from fednb.report.words import RULE_WORDS, STAND_IN, frame_of, grid, number, setting, setting_lines, settings, stand_in_line
+from fednb.report.words import (
+    RULE_WORDS,
+    STAND_IN,
+    frame_of,
+    grid,
+    number,
+    setting,
+    setting_lines,
+    settings,
+    stand_in_line,
+)
 
 
 def runs_table(results, rule: str = "last") -> Table:
     """One row per setting, one column per client and one for their unweighted mean: ``92.3 [88.1, 95.0]``.
 
-    results: of a study. rule: see ``fednb.report.selection``. Runs that differ in seed only are one row. Its frame holds
-    row, client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
+    results: of a study. rule: see ``fednb.report.selection``. Runs that differ in seed only are one row. Its frame
+    holds row, client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
     """
     import pandas
 

@@ -1,7 +1,6 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
 from fednb.report import names
-from fednb.report.selection import RULES
 
 STAND_IN = "STAND-IN"
 RULE_WORDS = {
