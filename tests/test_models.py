@@ -2,16 +2,18 @@
 
 import pytest
 import torch
+from models import ROWS
 from torch import nn
 
-from fednb import models
+from fednb import catalogue, models
+from fednb.augment._stages import append
 from fednb.errors import RecipeError
 
-SMALL = [
-    ("digits_cnn", {"name": "digits_cnn", "channels": 2, "width": 8}, (3, 8, 8)),
-    ("alexnet", {"name": "alexnet", "width": 8}, (3, 63, 70)),
-]
-small = pytest.mark.parametrize(("given", "shape"), [case[1:] for case in SMALL], ids=[case[0] for case in SMALL])
+each = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+
+
+def test_every_network_has_a_row():
+    assert [row.name for row in ROWS] == list(catalogue.names("models"))
 
 
 @pytest.mark.parametrize(
@@ -40,43 +42,54 @@ def test_alexnet_has_the_output_sizes_of_fedfas_table():
     assert sides == [(64, 31), (192, 15), (384, 15), (256, 15), (256, 7)]
 
 
-@small
-def test_features_then_head_is_the_network(given, shape):
-    model = models.build(given, shape, 5).eval()
-    images = torch.rand(3, *shape)
-    features = model.features(images)
-    assert features.ndim == 2 and len(features) == 3
-    assert isinstance(model.head, nn.Linear) and model.head.in_features == features.shape[1]
-    assert torch.equal(model.head(features), model(images)) and model(images).shape == (3, 5)
+@each
+def test_features_then_head_is_the_network(row):
+    model = models.build(row.given, row.shape, 5).eval()
+    images = torch.rand(2, *row.shape)
+    features, logits = model.features(images), model(images)
+    assert torch.equal(model.head(features), logits)
+    assert features.shape[1] == model.head.weight.shape[1]
+    where = row.shape[1:] if row.pixels else ()
+    assert isinstance(model.head, nn.Conv2d if row.pixels else nn.Linear)
+    assert features.shape[2:] == where and logits.shape == (2, 5, *where)
 
 
-@small
-def test_stages_are_used_in_order_on_maps(given, shape):
-    model, seen = models.build(given, shape, 5).eval(), []
-    for name in model.stages:
-        getattr(model, name).register_forward_hook(lambda *found, name=name: seen.append((name, found[2].ndim)))
-    model(torch.rand(1, *shape))
-    assert seen == [(name, 4) for name in model.stages]
+@each
+def test_a_layer_after_a_stage_sees_its_channels_in_order_and_renames_nothing(row):
+    model = models.build(row.given, row.shape, 5).eval()
+    names, seen = list(model.state_dict()), []
+    layers = append(model, None, lambda channels: nn.Identity())
+    for number, layer in enumerate(layers):
+        layer.register_forward_hook(lambda *found, number=number: seen.append((number, *found[2].shape[1:2])))
+    model(torch.rand(2, *row.shape))
+    assert seen == list(enumerate(model.stage_channels)) and len(seen) == len(model.stages)
+    assert list(model.state_dict()) == names
 
 
-@small
-def test_the_seed_alone_decides_the_first_weights(given, shape):
+@each
+def test_every_parameter_gets_a_gradient(row):
+    model = models.build(row.given, row.shape, 5)
+    model(torch.rand(4, *row.shape)).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@each
+def test_the_seed_alone_decides_the_first_weights(row):
     torch.manual_seed(5)
-    first = models.build(given, shape, 5, seed=1).state_dict()
+    first = models.build(row.given, row.shape, 5, seed=1).state_dict()
     drawn = torch.rand(1)
     torch.manual_seed(5)
     assert torch.equal(torch.rand(1), drawn)  # building draws nothing from the global generator
-    second, other = (models.build(given, shape, 5, seed=seed).state_dict() for seed in (1, 2))
+    second, other = (models.build(row.given, row.shape, 5, seed=seed).state_dict() for seed in (1, 2))
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["head.weight"], other["head.weight"])
 
 
-@small
-def test_one_pixel_less_than_needed_is_refused(given, shape):
-    least = min(shape[1:])
-    models.build(given, (3, least, least), 5).eval()(torch.rand(1, 3, least, least))
-    with pytest.raises(RecipeError, match=f"{given['name']} was given images of {least} x {least - 1}"):
-        models.build(given, (3, least, least - 1), 5)
+@each
+def test_one_pixel_less_than_needed_is_refused(row):
+    models.build(row.given, (3, row.least, row.least), 5).eval()(torch.rand(1, 3, row.least, row.least))
+    with pytest.raises(RecipeError, match=f"{row.name} was given images of {row.least} x {row.least - 1}"):
+        models.build(row.given, (3, row.least, row.least - 1), 5)
 
 
 def test_odd_sizes_fit():

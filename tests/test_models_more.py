@@ -16,14 +16,6 @@ from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
 from fednb.recipe import Recipe
 
-CASES = [
-    ("resnet18", {"name": "resnet18"}, (3, 33, 64)),
-    ("resnet50", {"name": "resnet50"}, (1, 64, 33)),
-    ("lenet5", {"name": "lenet5"}, (3, 28, 45)),
-    ("unet", {"name": "unet", "channels": 2}, (3, 32, 48)),
-]
-each = pytest.mark.parametrize(("given", "shape"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-
 
 @pytest.fixture(autouse=True)
 def nothing_is_downloaded(monkeypatch, tmp_path):
@@ -66,48 +58,6 @@ def test_unet_has_the_bytes_that_fedfa_prints():
     assert round(count(model) * 4 / 2**20, 1) == 29.6
     assert sum(buffer.numel() for buffer in model.buffers()) == 5_906
     assert 4 * sum(model.stage_channels) * 4 / 1024 == 15.5  # Eq. 25
-
-
-@each
-def test_features_then_head_is_the_network(given, shape):
-    model = models.build(given, shape, 5).eval()
-    images = torch.rand(2, *shape)
-    features, logits = model.features(images), model(images)
-    assert torch.equal(model.head(features), logits)
-    if given["name"] == "unet":
-        assert features.shape == (2, 2, *shape[1:]) and logits.shape == (2, 5, *shape[1:])
-    else:
-        assert isinstance(model.head, nn.Linear) and model.head.in_features == features.shape[1]
-        assert logits.shape == (2, 5)
-
-
-@each
-def test_a_layer_after_a_stage_sees_its_channels_in_order_and_renames_nothing(given, shape):
-    model = models.build(given, shape, 5).eval()
-    names, seen = list(model.state_dict()), []
-    layers = append(model, None, lambda channels: nn.Identity())
-    for number, layer in enumerate(layers):
-        layer.register_forward_hook(lambda *found, number=number: seen.append((number, found[2].shape[1])))
-    model(torch.rand(2, *shape))
-    assert seen == list(enumerate(model.stage_channels)) and len(seen) == len(model.stages)
-    assert list(model.state_dict()) == names
-
-
-@each
-def test_every_parameter_gets_a_gradient(given, shape):
-    model = models.build(given, shape, 5)
-    model(torch.rand(4, *shape)).square().sum().backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
-
-
-@pytest.mark.parametrize(
-    ("given", "least", "said"),
-    [("resnet18", 32, "32 x 32"), ("resnet50", 32, "32 x 32"), ("lenet5", 28, "28 x 28")],
-)
-def test_one_pixel_less_than_needed_is_refused(given, least, said):
-    models.build(given, (3, least, least), 5).eval()(torch.rand(1, 3, least, least))
-    with pytest.raises(RecipeError, match=f"{given} was given images of {least} x {least - 1};.*{said}"):
-        models.build(given, (3, least, least - 1), 5)
 
 
 @pytest.mark.parametrize("side", [8, 24, 40])

@@ -367,12 +367,15 @@ def _buildable(run):
     return algorithm in known("algorithms") and all(name in known("augment") for name in augmentations)
 
 
+LOWER_CASE = ("mixup",)  # printed as they are named
+
+
 @pytest.mark.parametrize(("paper", "table"), TABLES)
 def test_a_printed_row_is_named_as_the_label_of_the_run_that_it_prints(paper, table):
     frame = papers.printed(paper, table)
     for algorithm, augmentation in set(zip(frame["algorithm"], frame["augmentation"], strict=True)):
         run = "+".join(filter(None, (algorithm, augmentation)))
-        assert all(name in names.PRINTED for name, _ in names.parts(run)), run
+        assert all(names.printed(name) != name or name in LOWER_CASE for name, _ in names.parts(run)), run
         if _buildable(run):
             first, *others = map(_choice, names.parts(run))
             label = Recipe(algorithm=first, augmentations=others).label

@@ -45,6 +45,8 @@ class Scaffold(Method):
     In none of the four papers' released codes.
     """
 
+    printed = "SCAFFOLD"
+
     server_learning_rate: float = 1.0
 
     def prepare_offer(self, client: Client) -> Message:

@@ -43,6 +43,8 @@ class EmbeddingNoise(Method):
        features train by the real ones alone.
     """
 
+    printed = "noise"
+
     distribution: str = "gaussian"
     gamma: float = 0.1
 

@@ -24,6 +24,8 @@ class FedFAC(Method):
     Reference: FedFA, Sec. 4.1 and Table 5. Not released.
     """
 
+    printed = "FedFA-C"
+
     stages: tuple[int, ...] | None = None
     probability: float = 0.5
 

@@ -25,6 +25,8 @@ class FedFADirect(Method):
     Reference: FedFA, Sec. 4.4 and Table 7. Not released.
     """
 
+    printed = "Direct Fusion"
+
     stages: tuple[int, ...] | None = None
     probability: float = 0.5
     momentum: float = 0.99

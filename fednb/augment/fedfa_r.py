@@ -26,6 +26,8 @@ class FedFAR(Method):
     Reference: FedFA, Sec. 4.1 and Table 5. Not released.
     """
 
+    printed = "FedFA-R"
+
     scale: float = 0.5
     stages: tuple[int, ...] | None = None
     probability: float = 0.5

@@ -15,6 +15,8 @@ class FedRDNV(Method):
     is what we take.
     """
 
+    printed = "FedRDN-V"
+
     def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)
         return {"mean": mean, "std": std}

@@ -44,6 +44,8 @@ class ManifoldMixup(Method):
     1. Binary cross entropy of the softmax, class by class.
     """
 
+    printed = "manifold mixup"
+
     alpha: float = 2.0
     stages: tuple[int, ...] = (0, 1, 2)
 

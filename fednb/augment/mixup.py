@@ -39,6 +39,8 @@ class Mixup(Method):
     1. Partners are a permutation of the same batch, one lambda for all, as here.
     """
 
+    printed = "mixup"
+
     alpha: float = 1.0
 
     def __post_init__(self):

@@ -25,6 +25,8 @@ class Normalise(Method):
     Reference: FedRDN, Eq. 3 ("norm." in its tables).
     """
 
+    printed = "norm."
+
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
 

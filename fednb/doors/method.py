@@ -44,7 +44,12 @@ class Batch:
 
 
 class Method:
-    """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations."""
+    """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations.
+
+    printed: what papers call it; the class's own name unless given.
+    """
+
+    printed = ""
 
     @property
     def name(self) -> str:

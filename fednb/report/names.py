@@ -2,34 +2,9 @@
 
 import re
 
-PRINTED = {
-    "fedavg": "FedAvg",
-    "fedavgm": "FedAvgM",
-    "fedprox": "FedProx",
-    "scaffold": "SCAFFOLD",
-    "fednova": "FedNova",
-    "fedproto": "FedProto",
-    "fedbn": "FedBN",
-    "fedsam": "FedSAM",
-    "normalise": "norm.",
-    "fedmix": "FedMix",
-    "fedrdn": "FedRDN",
-    "fedrdn_v": "FedRDN-V",
-    "fedfa": "FedFA",
-    "fedfa_r": "FedFA-R",
-    "fedfa_c": "FedFA-C",
-    "fedfa_direct": "Direct Fusion",
-    "mixup": "mixup",
-    "manifold_mixup": "manifold mixup",
-    "mixstyle": "MixStyle",
-    "moex": "MoEx",
-    "fraug": "FRAug",
-    "embedding_noise": "noise",
-    "faug": "FAug",
-    "fedreg": "FedReg",
-    "distrans": "DisTrans",
-    "advprop": "AdvProp",
-    # Printed, but not built here.
+from fednb import catalogue
+
+NOT_BUILT = {
     "additional_embeddings": "additional embeddings",
     "all": "All",
     "fedaws": "FedAwS",
@@ -51,11 +26,18 @@ def parts(run: str) -> list[tuple[str, str]]:
     return re.findall(r"(\w+)(?:\(([^)]*)\))?", run)
 
 
+def printed(name: str) -> str:
+    """What papers call a method: its class's ``printed``, or the class's own name; unknown names stay."""
+    for room in ("algorithms", "augment"):
+        if name in catalogue.names(room):
+            method = catalogue.find(room, name)
+            return method.printed or method.__name__
+    return NOT_BUILT.get(name, name)
+
+
 def pretty(run: str, options: bool = False) -> str:
     """``"FedProx + FedRDN"``, with options ``"FedProx (mu=0.1) + FedRDN"``; unknown names stay."""
-    return " + ".join(
-        PRINTED.get(name, name) + (f" ({given})" if options and given else "") for name, given in parts(run)
-    )
+    return " + ".join(printed(name) + (f" ({given})" if options and given else "") for name, given in parts(run))
 
 
 def method(run: str) -> str:

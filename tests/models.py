@@ -1,0 +1,31 @@
+"""One row for every network: options that make it small, and the images it is tried on.
+
+A new file in ``fednb/models`` needs one row here; the laws of tests/test_models.py follow from it.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Row:
+    """shape: of the images. least: the smallest height and width. pixels: whether it predicts a class for each."""
+
+    name: str
+    shape: tuple[int, int, int]
+    least: int
+    options: dict = field(default_factory=dict)
+    pixels: bool = False
+
+    @property
+    def given(self) -> dict:
+        return {"name": self.name, **self.options}
+
+
+ROWS = [
+    Row("alexnet", (3, 63, 70), least=63, options={"width": 8}),
+    Row("digits_cnn", (3, 8, 8), least=8, options={"channels": 2, "width": 8}),
+    Row("lenet5", (3, 28, 45), least=28),
+    Row("resnet18", (3, 33, 64), least=32),
+    Row("resnet50", (1, 64, 33), least=32),
+    Row("unet", (3, 32, 48), least=16, options={"channels": 2}, pixels=True),
+]
