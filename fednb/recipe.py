@@ -21,7 +21,7 @@ ONE_OF = {
     "buffers": ("averaged", "local"),
     "precision": ("fp32", "bf16", "fp64"),
 }
-EACH_OF = {"flow": ("flip", "rotation"), "evaluation": ("cross_site", "features", "server")}
+EACH_OF = {"flow": ("flip", "rotation"), "evaluation": ("cross_site", "examples", "features", "server")}
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
 RANGES = {
     "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
@@ -54,8 +54,8 @@ class Recipe:
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
         seed: of every draw.
         evaluation: more than accuracies: "cross_site" (each local model of the last round on every site's
-            test images), "features" (of the last global model on all test images) and "server" (what the methods
-            keep at the server in the end).
+            test images), "features" (of the last global model on all test images), "examples" (what it predicts for
+            each site's first test image) and "server" (what the methods keep at the server in the end).
 
     Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full

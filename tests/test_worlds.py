@@ -45,6 +45,7 @@ def test_in_separate_worlds_the_metrics_are_equal(case, precision):
     assert [there.advance() for _ in range(2)] == here.rounds
     assert there.prepared == here.run.prepared
     assert same(there.features(), here.run.features())
+    assert same(there.examples(), here.run.examples())
 
 
 def test_a_client_that_knew_another_would_be_seen(monkeypatch):
@@ -141,7 +142,7 @@ def test_an_unseen_site_changes_nothing_for_the_others_and_is_tested(case):
         assert other["loss"] == one["loss"] and other["up"] == one["up"] and other["down"] == one["down"]
         assert other["test"][:2] == one["test"]
         assert len(other["test"]) == 3
-    assert same(some.run.server.remembered(), unseen.run.server.kept())
+    assert same(some.run.server.remembered(), unseen.run.server.remembered())
     assert some.run.prepared == unseen.run.prepared
 
 

@@ -24,7 +24,7 @@ class Client(doors.Client):
     What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
 
     Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
-    ``learn`` once before round 1, then ``work`` and ``test``; ``visit`` and ``represent`` where a recipe asks for it.
+    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``represent``, ``show`` where a recipe asks.
     """
 
     def __init__(self, site: Site, classes: int, model: nn.Module, methods: list[Method], recipe):
@@ -124,6 +124,12 @@ class Client(doors.Client):
         self.receive(message, round)
         with self.adapted():
             return {"features": evaluate.features(self, self.site.test), "targets": self.site.test.targets.cpu()}
+
+    def show(self, message: Message, round: int) -> Message:
+        """The first test image as it is on disk, its target and what is predicted for it, each ``[1, ...]`` uint8."""
+        self.receive(message, round)
+        with self.adapted():
+            return evaluate.example(self, self.site.test)
 
     def receive(self, message: Message, round: int) -> None:
         """Loads the server's weights, and this client's own where they never leave it."""

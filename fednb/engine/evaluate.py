@@ -35,6 +35,17 @@ def features(client: Client, split: Split) -> Tensor:
     return torch.cat(found)
 
 
+@torch.inference_mode()
+def example(client: Client, split: Split) -> dict[str, Tensor]:
+    """The first image of the split, its target and the predicted classes: uint8 ``[1, ...]`` each, on the CPU."""
+    client.model.eval()
+    first = split.select([0])
+    batch = client.batch(split, torch.zeros(1, dtype=torch.int64), training=False)
+    predicted = client.owner["predict"].predict(client, batch).argmax(1)
+    shown = {"images": first.images, "targets": first.targets, "predictions": predicted}
+    return {name: value.byte().cpu() for name, value in shown.items()}
+
+
 def principal_components(rows: Tensor, count: int = 50) -> Tensor:
     """Coordinates of ``rows [n, d]`` on their first principal axes: float32 ``[n, min(count, n, d)]``."""
     centred = rows.double() - rows.double().mean(0)

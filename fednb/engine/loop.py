@@ -129,6 +129,11 @@ class FederatedRun:
         sites = [torch.full_like(own, number) for number, own in enumerate(labels)]
         return {"features": components, "labels": torch.cat(labels), "sites": torch.cat(sites)}
 
+    def examples(self) -> dict[str, Tensor]:
+        """Each site's first test image, its target and the global model's prediction, uint8 ``[sites, ...]``."""
+        replies = [reply for _, reply in self.exchange("show", self.rounds, self._to_all())]
+        return {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
+
     def state(self) -> dict:
         """Everything that decides how the run goes on: named tensors and counts."""
         return {

@@ -7,6 +7,8 @@ shows it once, as the value of a cell.
 from collections import Counter
 from zlib import crc32
 
+import numpy
+
 from fednb.report import names
 from fednb.report.intervals import of_clients
 from fednb.report.words import STAND_IN, settings
@@ -125,8 +127,6 @@ def embedding(
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
     seed: of t-SNE. stand_in: whether the features come from a stand-in, which is then written on the figure.
     """
-    import numpy
-
     panels = features if isinstance(features, dict) else {"": features}
     labels, sites = numpy.asarray(labels), numpy.asarray(sites)
     figure, every = _figure(len(panels), width=4.6 * len(panels) + 1.2)
@@ -246,10 +246,40 @@ def samples(federation, count: int = 8, split: str = "train"):
     return figure
 
 
-def _rows(rows: int, columns: int):
+def masks(images, targets, predictions, sites):
+    """For each site an image, its mask, and the prediction held against it: hits, missed and false pixels.
+
+    images: uint8 ``[sites, channels, height, width]``; targets, predictions: uint8 ``[sites, height, width]``, 0 the
+    background, 255 in targets where nothing is asked. As a record's artefact ``examples`` has them.
+    """
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch
+
+    looks = {"hit": BLACK, "missed": BLUE, "false": ORANGE, "not asked": "0.85"}
+    figure, axes = _rows(len(sites), 3, side=1.9)
+    for row, site, image, target, found in zip(axes, sites, images, targets, predictions, strict=True):
+        asked = target != 255
+        truth, found = (target > 0) & asked, (found > 0) & asked
+        mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
+        for where, look in ((truth, "hit"), (~asked, "not asked")):
+            mask[where] = to_rgb(looks[look])
+        cases = {"hit": truth & found, "missed": truth & ~found, "false": found & ~truth, "not asked": ~asked}
+        for look, where in cases.items():
+            shown[where] = to_rgb(looks[look])
+        for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
+            place.imshow(picture)
+        row[0].set_ylabel(site, rotation=0, horizontalalignment="right", verticalalignment="center")
+    for place, title in zip(axes[0], ("image", "mask", "prediction"), strict=True):
+        place.set_title(title, fontsize=10)
+    handles = [Patch(facecolor=colour, edgecolor="0.4", label=look) for look, colour in looks.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(looks), frameon=False, fontsize=8)
+    return figure
+
+
+def _rows(rows: int, columns: int, side: float = 0.9):
     from matplotlib import pyplot
 
-    size = (0.9 * columns + 0.8, 0.9 * rows)
+    size = (side * columns + 0.8, side * rows)
     figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     pyplot.close(figure)
     for place in axes.flat:

@@ -63,8 +63,9 @@ def train_one(
             origin=origin(run.model, seconds),
         )
         artefacts = {}
-        if "features" in recipe.evaluation:
-            artefacts["features"] = {name: tensor.numpy() for name, tensor in run.features().items()}
+        for name, made in (("features", run.features), ("examples", run.examples)):
+            if name in recipe.evaluation:
+                artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
         if "server" in recipe.evaluation:
             artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
         store.write(recipe, record, artefacts)
