@@ -150,8 +150,7 @@ def test_an_unseen_client_of_fedbn_has_statistics_of_its_own_images():
     """Batch normalisation as drawn, 1 and 0, with the mean and variance of the features that reach it."""
     trained = train({"algorithm": "fedbn", "unseen": ["tower"], "precision": "fp64", "flow": ()})
     client, model = trained.run.clients["tower"], trained.run.model
-    client.receive(trained.run.server.send("tower"), 3)
-    with client.adapted():
+    with client.at_test(trained.run.server.send("tower"), 3):
         images = client.site.train.images.double() / 255
         before = torch.nn.functional.conv2d(images, model.stage1[0].weight, model.stage1[0].bias, padding=2)
         layer = model.stage1[1]

@@ -108,8 +108,7 @@ class Client(doors.Client):
 
     def test(self, message: Message, round: int) -> Message:
         """The score of each image of ``validation`` and ``test``, float32 ``[n]``, with the network that came."""
-        self.receive(message, round)
-        with self.adapted():
+        with self.at_test(message, round):
             return {split: evaluate.scores(self, getattr(self.site, split)) for split in ("validation", "test")}
 
     def visit(self, message: Message, round: int) -> Message:
@@ -121,14 +120,12 @@ class Client(doors.Client):
 
     def represent(self, message: Message, round: int) -> Message:
         """The features of the test images, float32 ``[n, d]``, and their targets, with the network that came."""
-        self.receive(message, round)
-        with self.adapted():
+        with self.at_test(message, round):
             return {"features": evaluate.features(self, self.site.test), "targets": self.site.test.targets.cpu()}
 
     def show(self, message: Message, round: int) -> Message:
         """The first test image as it is on disk, its target and what is predicted for it, each ``[1, ...]`` uint8."""
-        self.receive(message, round)
-        with self.adapted():
+        with self.at_test(message, round):
             return evaluate.example(self, self.site.test)
 
     def receive(self, message: Message, round: int) -> None:
@@ -143,13 +140,22 @@ class Client(doors.Client):
         torch._foreach_copy_([state[name] for name in values], list(values.values()))
 
     @contextmanager
+    def at_test(self, message: Message, round: int):
+        """Inside, the network that came is as it is tested at this client, who may be unseen."""
+        self.receive(message, round)
+        if self.unseen and self.recipe.buffers == "local":
+            measured(self)
+        for method in self.methods if self.unseen else ():
+            method.unseen(self)
+        with self.adapted():
+            yield
+
+    @contextmanager
     def adapted(self):
-        """Inside, the network is as it is tested here: after every method's ``adapt``, whose draws no round shares.
+        """Inside, the network is as every method's ``adapt`` leaves it; its draws are shared with no round.
 
         What the client learned for it is forgotten afterwards.
         """
-        if self.unseen:
-            self._settle_in()
         if not any(overrides(method, "adapt") for method in self.methods):
             yield
             return
@@ -162,12 +168,6 @@ class Client(doors.Client):
         finally:
             self.memories, self._scratch, self.optimiser = memories, {}, None
             self._generators, self._occasion = {}, ()
-
-    def _settle_in(self) -> None:
-        if self.recipe.buffers == "local":
-            measured(self)
-        for method in self.methods:
-            method.unseen(self)
 
     def train(self, epochs: int | None = None) -> float:
         self.model.train()
