@@ -1,0 +1,111 @@
+"""What rows, captions and cells say: names of runs and settings, and numbers as texts."""
+
+from fednb.report import names
+from fednb.report.selection import RULES
+
+STAND_IN = "STAND-IN"
+RULE_WORDS = {
+    "last": "last round",
+    "best_validation": "round of the best average validation accuracy",
+    "best_test": "round of the best average test accuracy (it looks at the test images)",
+}
+ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "round", "client"}
+ALWAYS |= {"split", "correct", "images", "accuracy", "source", "rule", "column"}
+METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
+
+
+def frame_of(results):
+    """The frame of the results, with its columns even where nothing is recorded."""
+    import pandas
+
+    return results.frame if len(results.frame) else pandas.DataFrame(columns=sorted(ALWAYS))
+
+
+def settings(chosen, beside=()):
+    """(label, rows) of all runs that differ in seed only; labels say no more than tells them apart.
+
+    beside: labels of other rows in the same table.
+    """
+    others = [name for name in chosen.columns if name not in ALWAYS]
+    varied = [name for name in others if chosen[name].astype(str).nunique() > 1]
+    texts = row_names([*chosen["run"].unique(), *beside])
+    keys = [chosen[name].astype(str) for name in ("run", "federation", *varied)]
+    for _, rows in chosen.groupby(keys, sort=False):
+        text = texts[rows["run"].iloc[0]]
+        yield ", ".join((text, *(f"{spaced(name)} {as_text(rows[name].iloc[0])}" for name in varied))), rows
+
+
+def setting(results) -> str:
+    """What decided the recorded runs, in words; methods and seeds are left out."""
+    told = {}
+    for record in results.records:
+        for name, value in record.recipe.items():
+            if name not in METHODS_AND_SEEDS:
+                told.setdefault(name, dict.fromkeys(()))[as_text(value)] = None
+    return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
+
+
+def setting_lines(results) -> list[str]:
+    if not results.records:
+        return ["Nothing is recorded."]
+    seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
+    how = "95 % intervals from the test counts (Wilson; combined over clients for the average)"
+    how += ", widened to the t interval over seeds" if len(seeds) > 1 else ""
+    made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
+    return [
+        f"Setting: {setting(results)}.",
+        f"Seeds: {', '.join(map(str, seeds))}; {how}.",
+        f"Made by {made}.",
+    ]
+
+
+def stand_in_line(frame, federation: str) -> str:
+    used = ", ".join(name for name in frame["federation"].unique() if name != federation)
+    return f"{STAND_IN}: trained on {used} in the place of {federation}. It says nothing about the paper."
+
+
+def _origins(results, name: str) -> str:
+    return " / ".join(sorted({str(record.origin[name]) for record in results.records}))
+
+
+def row_names(runs: list[str]) -> dict[str, str]:
+    """Each run as it is shown; with its options where another run has the same methods."""
+    short = {run: names.pretty(run) for run in runs}
+    return {run: names.pretty(run, options=list(short.values()).count(short[run]) > 1) for run in runs}
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def as_text(value) -> str:
+    if isinstance(value, dict):
+        options = ", ".join(_option(key, own) for key, own in value.items() if key != "name")
+        return f"{value['name']} ({options})" if options else value["name"]
+    if isinstance(value, list | tuple):
+        return " + ".join(map(as_text, value)) or "none"
+    return str(value)
+
+
+def _option(name: str, value) -> str:
+    if name == "pretrained":
+        return f"ImageNet weights: {'used' if value else 'not used'}"
+    return f"{spaced(name)} {as_text(value)}"
+
+
+def grid(columns: dict, rows: list[str]):
+    import pandas
+
+    return pandas.DataFrame(columns, index=rows).fillna("")
+
+
+def number(value: float) -> str:
+    return "" if value != value else f"{value:.1f}"
+
+
+def signed(value: float) -> str:
+    return "" if value != value else f"{value:+.1f}"
+
+
+def bounds(frame, text):
+    return (frame["low"].map(text) + " to " + frame["high"].map(text)).where(frame["ours"].notna(), "")
