@@ -6,7 +6,7 @@ from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
-from fednb.doors import Client, Message, Method, Server
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance
 
 
@@ -24,6 +24,8 @@ class FedFADirect(Method):
 
     Reference: FedFA, Sec. 4.4 and Table 7. Not released.
     """
+
+    tasks = EVERY_TASK
 
     stages: tuple[int, ...] | None = None
     probability: float = 0.5

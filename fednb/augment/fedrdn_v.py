@@ -1,7 +1,7 @@
 """FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
 
 from fednb.augment.fedrdn import channel_statistics, gather
-from fednb.doors import Batch, Client, Message, Method, Server
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server
 
 
 class FedRDNV(Method):
@@ -14,6 +14,8 @@ class FedRDNV(Method):
     Reference: FedRDN, Sec. 4.5. Not released. Eq. 8 prints the sum without 1/K; the text says "average", which
     is what we take.
     """
+
+    tasks = EVERY_TASK
 
     def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)

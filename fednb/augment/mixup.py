@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fednb.augment import _mixing
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
 
 
@@ -39,6 +39,8 @@ class Mixup(Method):
     1. Partners are a permutation of the same batch, one lambda for all, as here.
     """
 
+    tasks = EVERY_TASK
+
     alpha: float = 1.0
 
     def __post_init__(self):
@@ -54,4 +56,4 @@ class Mixup(Method):
             return super().criterion(client, batch)
         mixture = batch.aside[self.name]
         _mixing.forward_mixed(client, batch, mixture)
-        return mixture.loss(client.logits(batch), batch.targets)
+        return mixture.loss(client.task, client.logits(batch), batch.targets)

@@ -1,4 +1,4 @@
-"""Measures a client's network on images: how many it gets right, and what its features are."""
+"""Measures a client's network on images: what each of them scores, and what its features are."""
 
 import torch
 from torch import Tensor
@@ -8,14 +8,19 @@ from fednb.federation import Split
 
 
 @torch.inference_mode()
-def correct(client: Client, split: Split) -> int:
-    """How many images of the split the network in ``client.model`` classifies correctly."""
+def scores(client: Client, split: Split) -> Tensor:
+    """What each image of the split earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
-    right = torch.zeros((), dtype=torch.int64, device=client.device)
+    found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
     for batch in client.test_batches(split):
-        logits = client.owner["predict"].predict(client, batch)
-        right += (logits.argmax(1) == batch.targets).sum()
-    return int(right)
+        found.append(client.task.scores(client.owner["predict"].predict(client, batch), batch.targets))
+    return torch.cat(found)
+
+
+def total(scores: Tensor) -> int | float:
+    """The sum of scores: of right and wrong answers a whole number, else rounded to 6 digits."""
+    value = round(float(scores.sum()), 6)
+    return int(value) if value.is_integer() else value
 
 
 @torch.inference_mode()

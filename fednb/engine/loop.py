@@ -5,7 +5,7 @@ from torch import nn
 
 from fednb import models
 from fednb.catalogue import make
-from fednb.doors import DTYPES, byte_counts
+from fednb.doors import DTYPES, TASKS, Task, byte_counts
 from fednb.engine import evaluate
 from fednb.engine.allocator import keep_freed_memory
 from fednb.engine.client import Client
@@ -29,15 +29,18 @@ class FederatedRun:
         self.federation = federation.to(device)
         methods = [make("algorithms", recipe.algorithm)]
         methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
+        task = TASKS[federation.task]
+        for method in methods:
+            method.tasks.require(method.name, federation.task, federation.name)
         model = models.build(recipe.model, federation.image_shape, len(federation.classes), recipe.seed)
+        _refuse_other_task(task, model, recipe, federation)
         for method in methods:
             with seeded(recipe.seed, method.name, "build"):
                 model = method.build(model)
-        _refuse_segmentation(model, recipe, federation)
         model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
         self.model = model
         classes = len(federation.classes)
-        self.clients = {s.name: Client(s, classes, model, methods, recipe) for s in self.federation.sites}
+        self.clients = {s.name: Client(s, task, classes, model, methods, recipe) for s in self.federation.sites}
         self.server = Server(model, methods, next(iter(self.clients.values())).keeps, recipe)
         self.rounds = 0
         self.prepared: dict | None = None
@@ -57,7 +60,8 @@ class FederatedRun:
         """One round: send, train, reply, aggregate, evaluate.
 
         Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and
-        ``test`` (images classified correctly, one number per client, in the order of the sites), ``up`` and
+        ``test`` (the sum of the images' scores, one number per client, in the order of the sites: of a classification
+        the images classified correctly), ``up`` and
         ``down`` (bytes by name over all clients), and ``cross_site`` in the last round where it is asked for.
         """
         trained = self.train_round()
@@ -84,16 +88,16 @@ class FederatedRun:
         extra = {"cross_site": cross_site} if cross_site else {}
         return {"round": number, "loss": losses, "up": _total(up), "down": _total(down), **extra}
 
-    def evaluate(self) -> dict[str, list[int]]:
+    def evaluate(self) -> dict[str, list[int | float]]:
         """The new global model at every client, with what the client keeps for itself."""
-        scores: dict[str, list[int]] = {"validation": [], "test": []}
+        totals: dict[str, list[int | float]] = {"validation": [], "test": []}
         for name, client in self.clients.items():
             client.receive(self.server.send(name), self.rounds)
-            for split, found in scores.items():
-                found.append(evaluate.correct(client, getattr(client.site, split)))
-        return scores
+            for split, found in totals.items():
+                found.append(evaluate.total(evaluate.scores(client, getattr(client.site, split))))
+        return totals
 
-    def _on_every_site(self, source: Client) -> list[int]:
+    def _on_every_site(self, source: Client) -> list[int | float]:
         """A local model, before aggregation, on every site's test images; inputs are prepared by the target, which
         knows this round's message.
         """
@@ -103,7 +107,7 @@ class FederatedRun:
             if target is not source:
                 target.receive(self.server.send(target.name), self.server.round)
             self.model.load_state_dict(local)
-            found.append(evaluate.correct(target, target.site.test))
+            found.append(evaluate.total(evaluate.scores(target, target.site.test)))
         self.model.load_state_dict(local)
         self.model.train()
         return found
@@ -145,11 +149,19 @@ class FederatedRun:
             client.memories = state["clients"][name]
 
 
-def _refuse_segmentation(model: nn.Module, recipe, federation: Federation) -> None:
-    if not isinstance(model.head, nn.Linear):
+def _refuse_other_task(task: Task, model: nn.Module, recipe, federation: Federation) -> None:
+    """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
+    if not isinstance(model.head, task.head):
+        name, head = recipe.full["model"]["name"], type(model.head)
+        predicts = next((f"predicts {other.asks}" for other in TASKS.values() if other.head is head), "is for no task")
         raise RecipeError(
-            f"{recipe.full['model']['name']} predicts a class for every pixel, and {federation.name} has one for every "
-            "image. Take a classification network: this loop does not train segmentation."
+            f"{name} {predicts} (its head is {head.__name__}), and {federation.name} has {task.asks}. "
+            f"Take a network for {task.name}."
+        )
+    if "features" in recipe.evaluation and task.name != "classification":
+        raise RecipeError(
+            f'the recipe asks for the evaluation "features", one vector for every image, and {federation.name} has '
+            f"{task.asks}. Leave it out."
         )
 
 
