@@ -28,8 +28,8 @@ class Task:
     def loss(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of a batch, to be minimised.
 
-        logits: float ``[n, classes, ...]``. targets: a batch's own, or ``shares`` of the classes. weights: of the
-        images, ``[n]``, at least 0 and not all 0; only their ratios count.
+        logits: float ``[n, classes, ...]``. targets: a batch's own, or ``shares`` of the classes. weights: how
+        many images each of them counts for, ``[n]``, at least 0 and not all 0.
         """
         raise NotImplementedError
 
@@ -111,8 +111,8 @@ class Segmentation(Task):
     head = nn.Conv2d
 
     def loss(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        share = logits.new_ones(len(logits)) if weights is None else (weights / weights.mean()).to(logits)
-        return _cross_entropy_and_dice(*(share @ part for part in self._sums(logits, targets)))
+        counts = logits.new_ones(len(logits)) if weights is None else weights.to(logits)
+        return _cross_entropy_and_dice(*(counts @ part for part in self._sums(logits, targets)))
 
     def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
         return _cross_entropy_and_dice(*self._sums(logits, targets))
@@ -142,9 +142,9 @@ class Segmentation(Task):
         truth = truth.to(logits)
         known = truth.sum(1, keepdim=True)
         logarithm = logits.log_softmax(1)
-        found = logarithm.exp() * known
+        found = logarithm.exp()
         entropy = -(truth * logarithm).sum((1, 2, 3))
-        return entropy, known.sum((1, 2, 3)), (found * truth).sum((2, 3)), (found + truth).sum((2, 3))
+        return entropy, known.sum((1, 2, 3)), (found * truth).sum((2, 3)), (found * known + truth).sum((2, 3))
 
 
 def _cross_entropy_and_dice(entropy: Tensor, pixels: Tensor, common: Tensor, together: Tensor) -> Tensor:
