@@ -39,6 +39,11 @@ def find(room: str, name: str):
     raise RecipeError(f"fednb/{room}/{name}.py defines no class of its own name; expected one such class.")
 
 
+def task(federation: str) -> str:
+    """The task of the federation that ``fednb/data/<federation>.py`` loads: its ``TASK``, else classification."""
+    return getattr(file("data", federation), "TASK", "classification")
+
+
 def options(made) -> dict:
     """The options of a class or loader and their defaults: the parameters of its signature that
     have one. Where the data lie (``root``) is none of them: it decides no number."""

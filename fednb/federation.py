@@ -10,6 +10,8 @@ from torch import Tensor
 from fednb.errors import DataError, nearest
 
 SPLITS = ("train", "validation", "test")
+UNITS = {"classification": "image", "segmentation": "pixel"}  # of a task: what has a class
+IGNORED = 255  # the target of a pixel of which nothing is known
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Split:
     """Images and their targets.
 
     images: uint8 ``[n, channels, height, width]``, 0..255.
-    targets: int64 ``[n]`` class numbers.
+    targets: int64 ``[n]``, the class of each image; or uint8 ``[n, height, width]``, the class of each pixel, 255 where
+        it is ignored.
     """
 
     images: Tensor
@@ -29,10 +32,12 @@ class Split:
                 f"images are {self.images.dtype} {list(self.images.shape)}; "
                 "expected uint8 [n, channels, height, width]. Convert them before making a Split."
             )
-        if self.targets.dtype != torch.int64 or self.targets.shape != self.images.shape[:1]:
+        count, _, height, width = self.images.shape
+        forms = {torch.int64: (count,), torch.uint8: (count, height, width)}
+        if forms.get(self.targets.dtype) != tuple(self.targets.shape):
             raise DataError(
-                f"targets are {self.targets.dtype} {list(self.targets.shape)} for {len(self.images)} images; "
-                "expected int64 [n], one class number per image."
+                f"targets are {self.targets.dtype} {list(self.targets.shape)} for {count} images; expected int64 "
+                f"[{count}], one class number per image, or uint8 [{count}, {height}, {width}], one per pixel."
             )
 
     def __len__(self) -> int:
@@ -62,21 +67,28 @@ class Site:
 
 @dataclass(frozen=True)
 class Federation:
-    """All sites, the class names, and notes that a reader of results must see.
+    """All sites, the class names, notes that a reader of results must see, and the task.
 
-    Raises DataError when a site has no training images, when image shapes differ, or when a label is out of
-    range. A class that a site lacks in training is allowed and becomes a line of ``notes``; of more
-    than four such sites one line gives the number.
+    task: "classification", a class for each image, or "segmentation", one for each pixel; the first class of a
+    segmentation is the background. What a task means for training is in ``fednb.doors.task``.
+
+    Raises DataError when a site has no training images, when image shapes differ, when targets are not the task's, when
+    a label is out of range, or when all pixels of an image are ignored: nothing could be learned or tested there. A
+    class that a site lacks in training is allowed and becomes a line of ``notes``; of more than four such sites one
+    line gives the number.
     """
 
     name: str
     sites: tuple[Site, ...]
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    task: str = "classification"
 
     def __post_init__(self):
         object.__setattr__(self, "sites", tuple(self.sites))
         object.__setattr__(self, "classes", tuple(self.classes))
+        if self.task not in UNITS:
+            raise DataError(f'federation {self.name} has the task "{self.task}"; {nearest(self.task, UNITS)}')
         if not self.sites:
             raise DataError(f"federation {self.name} has no sites; expected at least one.")
         names = [site.name for site in self.sites]
@@ -85,11 +97,11 @@ class Federation:
         lacking = []
         for site in self.sites:
             self._check(site)
-            absent = sorted(set(range(len(self.classes))) - set(site.train.targets.unique().tolist()))
+            absent = [name for number, name in enumerate(self.classes) if not (site.train.targets == number).any()]
             if absent:
-                lacking.append(f"{site.name} has no training image of {', '.join(self.classes[c] for c in absent)}.")
+                lacking.append(f"{site.name} has no training {UNITS[self.task]} of {', '.join(absent)}.")
         if len(lacking) > 4:
-            lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training image of some class."]
+            lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training {UNITS[self.task]} of some class."]
         object.__setattr__(self, "notes", tuple(dict.fromkeys((*self.notes, *lacking))))
 
     def _check(self, site: Site):
@@ -105,11 +117,28 @@ class Federation:
                     f"{self.name}: images of {site.name} / {split} are {list(part.images.shape[1:])}, those of "
                     f"{self.sites[0].name} {list(self.image_shape)}; all sites need one size."
                 )
-            if len(part) and not 0 <= int(part.targets.min()) <= int(part.targets.max()) < len(self.classes):
+            dense = part.targets.ndim > 1
+            if dense != (self.task == "segmentation"):
                 raise DataError(
-                    f"{self.name}: labels of {site.name} / {split} run from {int(part.targets.min())} to "
-                    f"{int(part.targets.max())}; expected 0..{len(self.classes) - 1} ({len(self.classes)} classes)."
+                    f"{self.name}: targets of {site.name} / {split} are one class number per "
+                    f"{'pixel' if dense else 'image'}, and the task is {self.task}, which has one per "
+                    f"{UNITS[self.task]}. Give the federation the task of its targets."
                 )
+            self._check_labels(f"{self.name}: labels of {site.name} / {split}", part.targets)
+
+    def _check_labels(self, place: str, targets: Tensor):
+        expected = f"expected 0..{len(self.classes) - 1} ({len(self.classes)} classes)"
+        if self.task == "segmentation":
+            known = (targets != IGNORED).flatten(1).any(1)
+            if not known.all():
+                number = int(known.logical_not().nonzero()[0])
+                raise DataError(
+                    f"{place} are {IGNORED} (ignored) in every pixel of image {number}. Leave the image out, or say of "
+                    "some pixels what they are."
+                )
+            targets, expected = targets[targets != IGNORED], f"{expected}, or {IGNORED} for an ignored pixel"
+        if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < len(self.classes):
+            raise DataError(f"{place} run from {int(targets.min())} to {int(targets.max())}; {expected}.")
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

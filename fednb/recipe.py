@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fednb.catalogue import choice, complete
+from fednb.catalogue import choice, complete, find, task
 from fednb.errors import RecipeError, nearest
 
 ROOMS = {"federation": "data", "model": "models", "algorithm": "algorithms"}
@@ -61,7 +61,8 @@ class Recipe:
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full
     form, and a record whose full form disagrees with today's defaults is refused.
 
-    Raises RecipeError for unknown names, options or values, naming the nearest valid one.
+    Raises RecipeError for unknown names, options or values, naming the nearest valid one, and for a method that has no
+    meaning for the federation's task.
     """
 
     federation: str | dict = "shifted_digits"
@@ -122,6 +123,9 @@ class Recipe:
         augmentations = [given["name"] for given in self.full["augmentations"]]  # all names are checked here
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
+        federation = self.full["federation"]["name"]
+        for room, method in (("algorithms", self.algorithm_name), *(("augment", name) for name in augmentations)):
+            find(room, method).tasks.require(method, task(federation), federation)
 
     @classmethod
     def from_dict(cls, settings: dict) -> Recipe:

@@ -145,7 +145,8 @@ class Results:
         """One row for each recipe, round, client and split, as a pandas data frame.
 
         run (label), algorithm, augmentation, federation, seed, key, stand_in, every other varied setting, round
-        (from 1), client, split ("validation" or "test"), correct and images (counts), accuracy (per cent).
+        (from 1), client, split ("validation" or "test"), correct (the images' scores added
+        up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
         """
         import pandas
 

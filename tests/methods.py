@@ -13,7 +13,7 @@ import torch
 
 from fednb.augment.fedrdn import channel_statistics
 from fednb.engine.loop import FederatedRun
-from fednb.federation import Federation, Site, Split
+from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.recipe import Recipe
 
 SIZES = {"clinic": 12, "harbour": 7, "tower": 5}  # steps of 4 images: 3, 2 and 1 (5 = 4 + 1, joined)
@@ -43,6 +43,31 @@ def federation(sizes: tuple = tuple(SIZES.items()), held_out: int = 0) -> Federa
         held = [_split(6, brightness, 1000 * held_out + 10 * number + part) for part in (1, 2)]
         sites.append(Site(name, _split(size, brightness, 10 * number), *held))
     return Federation("toy", tuple(sites), ("red", "green", "blue"))
+
+
+PIXELS = {"model": {"name": "unet", "channels": 2}, "batch_size": 4, "flow": ("flip", "rotation")}
+
+
+@cache
+def pixel_federation() -> Federation:
+    """Two sites for segmentation: a bright square on noise, a frame of ignored pixels, brightness by the site."""
+    sites = [
+        Site(name, *(_masked(count, 25 * number, 10 * number + part) for part, count in enumerate((size, 3, 3))))
+        for number, (name, size) in enumerate({"clinic": 8, "tower": 5}.items())
+    ]
+    return Federation("squares", sites, ("background", "square"), task="segmentation")
+
+
+def _masked(size: int, brightness: int, seed: int) -> Split:
+    draw = torch.Generator().manual_seed(seed)
+    images = torch.randint(0, 100, (size, 3, 32, 32), generator=draw) + brightness
+    masks = torch.zeros(size, 32, 32, dtype=torch.uint8)
+    for image, mask, (row, column) in zip(images, masks, torch.randint(4, 18, (size, 2), generator=draw), strict=True):
+        square = slice(row, row + 10), slice(column, column + 10)
+        image[:, *square] += 100
+        mask[square] = 1
+    masks[:, :2] = masks[:, -2:] = masks[:, :, :2] = masks[:, :, -2:] = IGNORED
+    return Split(images.to(torch.uint8), masks)
 
 
 def _split(size: int, brightness: int, seed: int) -> Split:
@@ -97,6 +122,7 @@ class Row:
     computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
+    tasks: on which it has a meaning.
     """
 
     room: str
@@ -108,6 +134,7 @@ class Row:
     variants: tuple[dict, ...] = ({},)
     sends_images: bool = False
     refuses_unseen: tuple[dict, ...] = ()
+    tasks: tuple[str, ...] = ("classification", "segmentation")
 
     def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
         """Settings of a recipe, one for each variant; of all unless some are given."""
@@ -138,6 +165,7 @@ ROWS = [
         neutral={"algorithm": {"name": "fedproto", "mu": 0, "share_model": True}},
         variants=({}, {"share_model": True}),
         refuses_unseen=({},),
+        tasks=("classification",),
     ),
     Row(
         "algorithms",
@@ -162,12 +190,14 @@ ROWS = [
             {"channels": 1, "aggregation": "mean", "offset_rate": 0.1},
             {"variant": "released", "aggregation": "none", "projection": 4},
         ),
+        tasks=("classification",),
     ),
     Row(
         "augment",
         "embedding_noise",
         neutral={"augmentations": ({"name": "embedding_noise", "gamma": 0},)},
         variants=({}, {"distribution": "laplace"}, {"distribution": "uniform", "gamma": 0.5}),
+        tasks=("classification",),
     ),
     Row(
         "augment",
@@ -175,6 +205,7 @@ ROWS = [
         neutral={"augmentations": ({"name": "faug", "share": 0},)},
         variants=({"seeds": 2, "steps": 5},),
         sends_images=True,
+        tasks=("classification",),
     ),
     Row(
         "augment",
@@ -211,6 +242,7 @@ ROWS = [
         "fedreg",
         neutral={"augmentations": ({"name": "fedreg", "weight": 0, "gamma": 1},)},
         variants=({"iterations": 2},),
+        tasks=("classification",),
     ),
     Row(
         "augment",
@@ -224,6 +256,7 @@ ROWS = [
             {"rtnet": False, "ema": False, "growth": 0.0},
             {"variant": "released", "generator_distance": "mse", "rtnet_distance": "mse"},
         ),
+        tasks=("classification",),
     ),
     Row(
         "augment",

@@ -1,5 +1,7 @@
 """Federations: what they refuse, what they note, and what their fingerprint depends on."""
 
+import hashlib
+
 import pytest
 import torch
 
@@ -98,6 +100,58 @@ def test_the_fingerprint_is_of_pixels_labels_names_and_their_order():
     assert made.to("cpu").fingerprint == made.fingerprint
     noncontiguous = Split(image.images.contiguous(memory_format=torch.channels_last), image.targets)
     assert federation(site("a"), site("b", test=noncontiguous)).fingerprint == others[0].fingerprint
+
+
+def masked(values=((0, 1), (1, 255)), count=2, shape=(3, 2, 2)) -> Split:
+    """Images of 2 x 2 with this mask each."""
+    masks = torch.tensor(values, dtype=torch.uint8).expand(count, -1, -1)
+    return Split(torch.zeros(count, *shape, dtype=torch.uint8), masks)
+
+
+def segmented(**splits) -> Federation:
+    parts = [splits.get(part, masked()) for part in ("train", "validation", "test")]
+    return Federation("eyes", (Site("a", *parts),), ("background", "vessel"), task="segmentation")
+
+
+def test_a_mask_of_another_size_than_its_image_is_refused():
+    with pytest.raises(DataError, match=r"are torch.uint8 \[2, 2, 2\] for 2 images.*uint8 \[2, 2, 3\], one per"):
+        masked(shape=(3, 2, 3))
+
+
+def test_masks_beyond_the_classes_are_refused():
+    with pytest.raises(DataError, match="labels of a / test run from 0 to 2; expected 0..1 .*, or 255 for an ignored"):
+        segmented(test=masked(((0, 2), (1, 255))))
+
+
+def test_an_image_of_which_nothing_is_known_is_refused():
+    hidden = masked()
+    masks = hidden.targets.clone()
+    masks[1] = 255
+    with pytest.raises(DataError, match=r"a / validation are 255 \(ignored\) in every pixel of image 1"):
+        segmented(validation=Split(hidden.images, masks))
+
+
+def test_the_task_is_that_of_the_targets():
+    with pytest.raises(DataError, match="a / train are one class number per image, and the task is segmentation"):
+        Federation("eyes", (site(),), ("background", "vessel"), task="segmentation")
+    with pytest.raises(DataError, match="a / train are one class number per pixel, and the task is classification"):
+        Federation("eyes", segmented().sites, ("background", "vessel"))
+    with pytest.raises(DataError, match='the task "segmentaton"; did you mean "segmentation"'):
+        Federation("eyes", segmented().sites, ("background", "vessel"), task="segmentaton")
+
+
+def test_a_site_without_a_pixel_of_a_class_is_noted():
+    assert segmented().notes == ()
+    assert segmented(train=masked(((0, 0), (0, 255)))).notes == ("a has no training pixel of vessel.",)
+
+
+def test_the_fingerprint_of_a_classification_is_that_of_old_records():
+    """SHA-256 of names and classes, then pixels and labels: worked out without the class."""
+    digest = hashlib.sha256(b"a\nb\ncat\ndog")
+    for part in 6 * [split()]:
+        digest.update(part.images.numpy().tobytes() + part.targets.numpy().tobytes())
+    assert federation().fingerprint == digest.hexdigest()[:16]
+    assert segmented().fingerprint != segmented(test=masked(((0, 1), (1, 0)))).fingerprint
 
 
 def test_many_sites_without_a_class_are_one_note():

@@ -11,6 +11,7 @@ from torch import nn
 from torch.func import functional_call
 
 from fednb.augment.fedmix import FedMix
+from fednb.doors import TASKS
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Split
@@ -202,6 +203,7 @@ def test_averages_cost_what_the_paper_prints(clients, images, mebibytes):
         site=SimpleNamespace(train=Split(one.expand(images, 3, 256, 256), targets)),
         methods=[],
         classes=10,
+        task=TASKS["classification"],
         device=torch.device("cpu"),
         generator=lambda purpose: generator(purpose),
     )

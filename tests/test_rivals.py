@@ -14,6 +14,7 @@ from fednb.augment._mixing import Mixture, draw
 from fednb.augment.manifold_mixup import Mix
 from fednb.augment.mixstyle import MixStatistics
 from fednb.augment.moex import Exchange
+from fednb.doors import TASKS
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.randomness import generator
@@ -58,7 +59,8 @@ def test_a_mixture_by_hand():
     assert mixture.of(torch.tensor([0.0, 10.0])).tolist() == pytest.approx([7, 3])
     scores = torch.tensor([[math.log(3), 0.0], [0.0, 0.0]], dtype=torch.float64)
     wanted = 0.3 * (math.log(4 / 3) + math.log(2)) / 2 + 0.7 * (math.log(4) + math.log(2)) / 2
-    assert float(mixture.loss(scores, torch.tensor([0, 1]))) == pytest.approx(wanted, rel=1e-14)
+    loss = mixture.loss(TASKS["classification"], scores, torch.tensor([0, 1]))
+    assert float(loss) == pytest.approx(wanted, rel=1e-14)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.4, 1.0, 2.0])
@@ -202,7 +204,7 @@ def test_manifold_mixup_mixes_after_one_stage_only(stage):
             features = 0.3 * features + 0.7 * features[[1, 2, 0, 4, 3]]
     logits = model.head(model.hidden(features))
     assert torch.equal(batch.logits, logits)
-    assert loss.item() == pytest.approx(mixture.loss(logits, batch.targets).item(), rel=1e-14)
+    assert loss.item() == pytest.approx(mixture.loss(TASKS["classification"], logits, batch.targets).item(), rel=1e-14)
     assert all(layer.mixture is None for layer in client.model.modules() if isinstance(layer, Mix))
 
 

@@ -1,6 +1,6 @@
 """FedAvg: local training, then the mean of the clients' weights."""
 
-from fednb.doors import Method
+from fednb.doors import EVERY_TASK, Method
 
 
 class FedAvg(Method):
@@ -13,3 +13,5 @@ class FedAvg(Method):
     Reference: McMahan et al., *Communication-efficient learning of deep networks from decentralized data*,
     AISTATS 2017, Algorithm 1; FedRDN, Eq. 1.
     """
+
+    tasks = EVERY_TASK

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fednb.doors import Message, Method, Server
+from fednb.doors import EVERY_TASK, Message, Method, Server
 from fednb.errors import RecipeError
 
 
@@ -35,6 +35,8 @@ class FedAvgM(Method):
 
     1. Momentum of all entries, running statistics too; beta is 0.01 in the code.
     """
+
+    tasks = EVERY_TASK
 
     beta: float = 0.9
 

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fednb.doors import Client, Method, measured
+from fednb.doors import EVERY_TASK, Client, Method, measured
 
 
 class FedBN(Method):
@@ -29,6 +29,8 @@ class FedBN(Method):
     1. The layers are found by "bn" in their names (which in FedFA's U-Net takes more than they are).
     2. FedFA's server keeps the initial layers and evaluates a global model with them, which says nothing.
     """
+
+    tasks = EVERY_TASK
 
     def unseen(self, client: Client) -> None:
         measured(client)

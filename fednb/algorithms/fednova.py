@@ -2,7 +2,7 @@
 
 import torch
 
-from fednb.doors import Client, Message, Method, Server
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server
 from fednb.errors import RecipeError
 
 
@@ -39,6 +39,8 @@ class FedNova(Method):
 
     In none of the four papers' released codes.
     """
+
+    tasks = EVERY_TASK
 
     def prepare_offer(self, client: Client) -> Message:
         require_fresh_sgd(self, client.recipe)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fednb.doors import Batch, Client, Message, Method, Server
+from fednb.doors import Batch, Client, Message, Method, Server, classification_only
 from fednb.errors import RecipeError
 
 
@@ -53,6 +53,8 @@ class FedProto(Method):
     2. Eq. 7 as written here, the mean over images and features (``nn.MSELoss``).
     3. Eq. 3 over the features of the last local epoch, while the network still changes. Ours: as printed.
     """
+
+    tasks = classification_only("a prototype is the mean feature vector of the images of one class")
 
     mu: float = 1.0
     share_model: bool = False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
 
 
@@ -34,6 +34,8 @@ class FedProx(Method):
     2. FedBN's code for Office-Caltech-10 and FedFA's take the norm, not its square, mu 0.001 and 0.01.
     3. FedRDN's code has no FedProx.
     """
+
+    tasks = EVERY_TASK
 
     mu: float = 0.001
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.doors import Batch, Client, Method, frozen
+from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen
 from fednb.errors import RecipeError
 
 
@@ -38,6 +38,8 @@ class FedSAM(Method):
     1. Running statistics frozen in the second pass.
     2. The base optimiser is Adam.
     """
+
+    tasks = EVERY_TASK
 
     rho: float = 0.05
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from fednb.algorithms.fednova import gradient_weight, require_fresh_sgd
-from fednb.doors import Batch, Client, Message, Method, Server, add
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Scaffold(Method):
     """
 
     printed = "SCAFFOLD"
+    tasks = EVERY_TASK
 
     server_learning_rate: float = 1.0
 

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.augment import _draws
-from fednb.doors import Batch, Client
+from fednb.doors import Batch, Client, Task
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,9 @@ class Mixture:
         """The mixtures of what belongs to the images: ``[n, ...]`` -> the same shape."""
         return self.share * values + (1 - self.share) * values[self.partner]
 
-    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Cross entropy for both labels of each mixture, in their shares."""
-        own, other = F.cross_entropy(logits, targets), F.cross_entropy(logits, targets[self.partner])
+    def loss(self, task: Task, logits: Tensor, targets: Tensor) -> Tensor:
+        """The task's loss for both targets of each mixture, in their shares."""
+        own, other = task.loss(logits, targets), task.loss(logits, targets[self.partner])
         return self.share * own + (1 - self.share) * other
 
 

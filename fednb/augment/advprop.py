@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.augment import _draws
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
 
 
@@ -57,6 +56,8 @@ class AdvProp(Method):
        averaged.
     """
 
+    tasks = EVERY_TASK
+
     epsilon: float = 4 / 255
     step_size: float = 1 / 255
     steps: int = 5
@@ -97,7 +98,7 @@ class AdvProp(Method):
         for _ in range(self.steps):
             tried = replace(batch, images=found.requires_grad_())
             client.forward(tried)
-            (slope,) = torch.autograd.grad(F.cross_entropy(client.logits(tried), batch.targets), found)
+            (slope,) = torch.autograd.grad(client.task.loss(client.logits(tried), batch.targets), found)
             found = (found.detach() + self.step_size * slope.sign()).clamp(lower, upper)
         client.model.train()
         return found

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._two_channels import InputChannels, along_offset, blend
 from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
-from fednb.doors import Batch, Client, Message, Method, Server, entries, frozen, overrides, part
+from fednb.doors import Batch, Client, Message, Method, Server, classification_only, entries, frozen, overrides, part
 from fednb.errors import RecipeError, nearest
 from fednb.randomness import seeded
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
@@ -78,6 +78,10 @@ class DisTrans(Method):
     5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
     6. AlexNet and ResNet-18 of torchvision with ImageNet weights. Ours: the recipe's network.
     """
+
+    tasks = classification_only(
+        "its heterogeneity goes by the images of each class, its network by one feature vector an image"
+    )
 
     variant: str = "paper"
     alpha: float = 0.3

@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment import _draws
-from fednb.doors import Batch, Client, Method
+from fednb.doors import Batch, Client, Method, classification_only
 from fednb.errors import RecipeError, nearest
 
 
@@ -44,6 +43,7 @@ class EmbeddingNoise(Method):
     """
 
     printed = "noise"
+    tasks = classification_only("its noise is on the one feature vector of an image")
 
     distribution: str = "gaussian"
     gamma: float = 0.1
@@ -66,7 +66,7 @@ class EmbeddingNoise(Method):
         noise = self.gamma * UNIT[self.distribution](batch.features.shape, _draws.generator(batch.aside[self.name]))
         with client.autocast():
             logits = client.model.head(batch.features.detach() + noise.to(batch.features.device, non_blocking=True))
-        return F.cross_entropy(client.logits(replace(batch, logits=logits)), batch.targets)
+        return client.task.loss(client.logits(replace(batch, logits=logits)), batch.targets)
 
 
 def gaussian(shape: torch.Size, generator: torch.Generator) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment._conditional_gan import LATENT, Generator, trained
-from fednb.doors import Batch, Client, Message, Method, Server, overrides
+from fednb.doors import Batch, Client, Message, Method, Server, classification_only, overrides
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
 
@@ -54,6 +54,8 @@ class FAug(Method):
     2. A class of which no client has an image is not generated.
     3. Images above 32 x 32 are generated at that size and enlarged. Generated images do not pass the flow.
     """
+
+    tasks = classification_only("its generator makes images of a given class, and no masks")
 
     share: float = 1.0
     seeds: int = 5

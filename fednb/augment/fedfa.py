@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
-from fednb.doors import Client, Message, Method, Server
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server
 from fednb.errors import RecipeError, nearest
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
 
@@ -53,6 +53,8 @@ class FedFA(Method):
     3. Sample variances, with 1e-6 added to each, also inside Eq. 6.
     4. Clients also upload the two variances that they received; we leave them out of the bytes.
     """
+
+    tasks = EVERY_TASK
 
     variant: str = "paper"
     stages: tuple[int, ...] | None = None

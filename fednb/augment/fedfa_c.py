@@ -6,7 +6,7 @@ from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
-from fednb.doors import Client, Method
+from fednb.doors import EVERY_TASK, Client, Method
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
@@ -25,6 +25,7 @@ class FedFAC(Method):
     """
 
     printed = "FedFA-C"
+    tasks = EVERY_TASK
 
     stages: tuple[int, ...] | None = None
     probability: float = 0.5

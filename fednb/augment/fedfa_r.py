@@ -6,7 +6,7 @@ from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
 from fednb.augment._stages import append
-from fednb.doors import Client, Method
+from fednb.doors import EVERY_TASK, Client, Method
 from fednb.errors import RecipeError
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
@@ -27,6 +27,7 @@ class FedFAR(Method):
     """
 
     printed = "FedFA-R"
+    tasks = EVERY_TASK
 
     scale: float = 0.5
     stages: tuple[int, ...] | None = None

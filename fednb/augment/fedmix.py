@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from fednb.doors import Batch, Client, Message, Method, Server, overrides
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, overrides
 from fednb.errors import RecipeError
 
 
@@ -22,7 +21,9 @@ class FedMix(Method):
         \ell_3 = \lambda\,\frac{\partial \ell_1}{\partial x} \cdot x_g
 
     and the loss is their sum. Each client sends averages of ``mean_batch`` training images and of their one-hot
-    labels, once, as float32; the server shares them all, and each client keeps them.
+    labels, once, as float32; the server shares them all, and each client keeps them. In segmentation the labels are
+    those of every pixel: an average counts at a pixel by the share of its images in which that pixel is known. FedFA
+    prints rows of that for ProstateMRI, FedRDN (Sec. 4.1) calls it infeasible.
 
     Args:
         ratio: lambda in [0, 1). 0 is plain training. FedRDN takes "the best configuration from the original
@@ -35,6 +36,8 @@ class FedMix(Method):
     Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
     Algorithm 2. FedRDN's code for it is not released.
     """
+
+    tasks = EVERY_TASK
 
     ratio: float = 0.05
     mean_batch: int = 5
@@ -54,7 +57,7 @@ class FedMix(Method):
             )
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("fedmix averages"))
-        labels = F.one_hot(split.targets, client.classes).float()
+        labels = client.task.shares(split.targets, client.classes)
         groups = list(order.to(client.device).split(self.mean_batch))
         if len(groups) > 1 and len(groups[-1]) == 1 < self.mean_batch:  # no single image leaves the client
             groups[-2:] = [torch.cat(groups[-2:])]
@@ -84,7 +87,7 @@ class FedMix(Method):
         client.forward(shrunk)
         batch.features, batch.logits = shrunk.features, shrunk.logits
         logits = client.logits(batch)
-        own = (1 - self.ratio) * F.cross_entropy(logits, batch.targets)
-        other = self.ratio * F.cross_entropy(logits, y_g.to(logits.dtype).expand_as(logits))
+        own = (1 - self.ratio) * client.task.loss(logits, batch.targets)
+        other = self.ratio * client.task.loss(logits, y_g.to(logits.dtype).expand_as(logits))
         (slope,) = torch.autograd.grad(own, shrunk.images, create_graph=True)
         return own + other + self.ratio * (slope * x_g).sum()

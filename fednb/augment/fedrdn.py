@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.doors import Batch, Client, Message, Method, Server, flow
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, flow
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.standalone.transforms import normalise
 
@@ -50,6 +50,8 @@ class FedRDN(Method):
     2. One draw per mini-batch, and mean and standard deviation are drawn independently of each other.
     3. Statistics of one pass over augmented images (black corners included), sample standard deviation.
     """
+
+    tasks = EVERY_TASK
 
     variant: str = "paper"
 

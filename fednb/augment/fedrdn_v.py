@@ -1,7 +1,7 @@
 """FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
 
 from fednb.augment.fedrdn import channel_statistics, gather
-from fednb.doors import Batch, Client, Message, Method, Server
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server
 
 
 class FedRDNV(Method):
@@ -16,6 +16,7 @@ class FedRDNV(Method):
     """
 
     printed = "FedRDN-V"
+    tasks = EVERY_TASK
 
     def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)

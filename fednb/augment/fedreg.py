@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from fednb.doors import Batch, Client, Method
+from fednb.doors import Batch, Client, Method, classification_only
 from fednb.errors import RecipeError
 
 PERTURBED = 0.01  # the perturbed images' step over the pseudo images'
@@ -58,6 +57,8 @@ class FedReg(Method):
        random layers nor running statistics take part, and g is 0 at w'.
     5. A second projection hides the labels from the server ("mask"): left out.
     """
+
+    tasks = classification_only("the labels of its pseudo images are what the global model takes whole images for")
 
     weight: float = 1.0
     gamma: float = 0.5
@@ -115,7 +116,7 @@ class FedReg(Method):
         images = seen.images
         for _ in range(self.iterations):
             images = images.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(F.cross_entropy(_logits(client, images), seen.targets), images)
+            (slope,) = torch.autograd.grad(client.task.loss(_logits(client, images), seen.targets), images)
             images = (images + eta * slope.sign()).clamp(low, high)
         return images.detach()
 
@@ -144,7 +145,7 @@ def _logits(client: Client, images: Tensor) -> Tensor:
 @torch.enable_grad()
 def _slopes(client: Client, images: Tensor, labels: Tensor, parameters: list[Tensor]) -> list[Tensor]:
     """The gradient of the loss for the parameters; 0 for one that has no part in evaluation."""
-    loss = F.cross_entropy(_logits(client, images), labels)
+    loss = client.task.loss(_logits(client, images), labels)
     return list(torch.autograd.grad(loss, parameters, materialize_grads=True))
 
 

@@ -10,7 +10,19 @@ from torch import Tensor, nn
 from fednb.algorithms.fedbn import FedBN
 from fednb.augment._fraug_networks import Learner, generator, rtnet
 from fednb.augment._mmd import mmd, spread
-from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, add, entries, measured, part
+from fednb.doors import (
+    DTYPES,
+    Batch,
+    Client,
+    Message,
+    Method,
+    Server,
+    add,
+    classification_only,
+    entries,
+    measured,
+    part,
+)
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.randomness import seeded
 
@@ -105,6 +117,8 @@ class FRAug(Method):
        batches seen; the last round's training is never aggregated; each client is scored on its own validation
        images at its own best round (see ``fednb.report.selection`` for our rules).
     """
+
+    tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
 
     variant: str = "paper"
     generator: bool = True
@@ -214,11 +228,11 @@ class FRAug(Method):
         for base, noise, labels, groups in self._starts(client, real, aside["prototypes"], aside["draws"]):
             with torch.no_grad():
                 made = self._synthetic(client, base, noise, labels, weight)
-            terms.append(groups * F.cross_entropy(_logits(client, made), labels))
+            terms.append(groups * client.task.loss(_logits(client, made), labels))
         synthetic = self._together(terms)  # Eq. 2
         if self._printed:
             return synthetic  # Eq. 1
-        return min(0.5, weight) * (synthetic - F.cross_entropy(client.logits(batch), batch.targets))
+        return min(0.5, weight) * (synthetic - client.task.loss(client.logits(batch), batch.targets))
 
     def after_step(self, client: Client, batch: Batch) -> None:
         if not self._networks:
@@ -287,7 +301,7 @@ class FRAug(Method):
         agnostic = client.scratch(self)["generator"].network.train()(noise, labels)
         goal = real if self.generator_distance == "mmd" else client.memory(self)["prototypes"][labels]
         distance = _distance(self.generator_distance, agnostic, goal, spread(agnostic, goal))
-        return F.cross_entropy(_logits(client, agnostic), labels) - self.alpha * distance  # Eq. 5
+        return client.task.loss(_logits(client, agnostic), labels) - self.alpha * distance  # Eq. 5
 
     def _rtnet_loss(self, client: Client, starts: list) -> Tensor:
         client.scratch(self)["rtnet"].network.train()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fednb.augment import _mixing
 from fednb.augment._stages import append
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
 
 
@@ -23,7 +23,8 @@ class ManifoldMixup(Method):
 
         \ell = \lambda\,\mathrm{CE}(f_k(\tilde h), y_i) + (1 - \lambda)\,\mathrm{CE}(f_k(\tilde h), y_j)
 
-    with partners and one lambda for a batch as in mixup. Sends and keeps nothing.
+    with partners and one lambda for a batch as in mixup. Sends and keeps nothing. Where connections skip a stage, as in
+    a U-Net, they carry on what was before the mixing.
 
     Args:
         alpha: at least 0. 0 is plain training. 2 in the paper's CIFAR experiments and the authors' command for them.
@@ -45,6 +46,7 @@ class ManifoldMixup(Method):
     """
 
     printed = "manifold mixup"
+    tasks = EVERY_TASK
 
     alpha: float = 2.0
     stages: tuple[int, ...] = (0, 1, 2)
@@ -77,7 +79,7 @@ class ManifoldMixup(Method):
             (layer,) = (m for m in client.model.modules() if isinstance(m, Mix) and m.stage == stage)
             with layer.having(mixture):
                 client.forward(batch)
-        return mixture.loss(client.logits(batch), batch.targets)
+        return mixture.loss(client.task, client.logits(batch), batch.targets)
 
 
 class Mix(_mixing.MixtureLayer):

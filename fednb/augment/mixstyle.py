@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fednb.augment._feature_statistics import check
 from fednb.augment._stages import append
-from fednb.doors import Client, Method
+from fednb.doors import EVERY_TASK, Client, Method
 from fednb.errors import RecipeError
 from fednb.randomness import drawn_from
 
@@ -49,6 +49,8 @@ class MixStyle(Method):
 
     1. Sample variances, with 1e-6 added to each.
     """
+
+    tasks = EVERY_TASK
 
     probability: float = 0.5
     alpha: float = 0.1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fednb.augment import _mixing
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
 
 
@@ -40,6 +40,7 @@ class Mixup(Method):
     """
 
     printed = "mixup"
+    tasks = EVERY_TASK
 
     alpha: float = 1.0
 
@@ -56,4 +57,4 @@ class Mixup(Method):
             return super().criterion(client, batch)
         mixture = batch.aside[self.name]
         _mixing.forward_mixed(client, batch, mixture)
-        return mixture.loss(client.logits(batch), batch.targets)
+        return mixture.loss(client.task, client.logits(batch), batch.targets)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fednb.augment import _mixing
 from fednb.augment._stages import append
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
 
 EPS = 1e-5  # released code
@@ -44,6 +44,8 @@ class MoEx(Method):
        scripts have probability 0.25 and lambda 0.5.
     """
 
+    tasks = EVERY_TASK
+
     probability: float = 1.0
     share: float = 0.9
 
@@ -67,7 +69,7 @@ class MoEx(Method):
         (layer,) = (m for m in client.model.modules() if isinstance(m, Exchange))
         with layer.having(mixture):
             client.forward(batch)
-        return mixture.loss(client.logits(batch), batch.targets)
+        return mixture.loss(client.task, client.logits(batch), batch.targets)
 
 
 class Exchange(_mixing.MixtureLayer):

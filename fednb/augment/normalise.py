@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fednb.doors import Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -26,6 +26,7 @@ class Normalise(Method):
     """
 
     printed = "norm."
+    tasks = EVERY_TASK
 
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD

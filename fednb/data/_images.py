@@ -60,6 +60,17 @@ def decode(path: Path, size: int | None) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
+def dimensions(path: Path) -> tuple[int, int]:
+    """Width and height of an image file, without decoding it; DataError if it is none."""
+    try:
+        with Image.open(path) as image:
+            return image.size
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be decoded ({error}); expected a whole image file. Fetch it again, or remove it."
+        ) from error
+
+
 def digests(paths: Sequence[Path]) -> list[str]:
     """SHA-256 of each file's bytes, as hex digits."""
 

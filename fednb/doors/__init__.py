@@ -1,4 +1,4 @@
-"""All that a method may use: its doors, the two sides they are called on, messages, flow, precision."""
+"""All that a method may use: its doors, the two sides they are called on, messages, task, flow, precision."""
 
 from fednb.doors import flow
 from fednb.doors.messages import Message, add, byte_counts, entries, part
@@ -6,17 +6,22 @@ from fednb.doors.method import Batch, Method, kept, overrides, owners
 from fednb.doors.precision import DTYPES, autocast
 from fednb.doors.running_statistics import frozen, measured
 from fednb.doors.sides import Client, Server
+from fednb.doors.task import EVERY_TASK, TASKS, Task, classification_only
 
 __all__ = [
     "DTYPES",
+    "EVERY_TASK",
+    "TASKS",
     "Batch",
     "Client",
     "Message",
     "Method",
     "Server",
+    "Task",
     "add",
     "autocast",
     "byte_counts",
+    "classification_only",
     "entries",
     "flow",
     "frozen",

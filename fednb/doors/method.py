@@ -11,13 +11,13 @@ itself, without its name in front; bytes are counted under its name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.doors.messages import Message
 from fednb.doors.sides import Client, Server
+from fednb.doors.task import Meaning, classification_only
 from fednb.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ class Batch:
     """What one step sees.
 
     images: float ``[n, channels, height, width]``, in [0, 1] until a method's ``inputs`` changes them.
-    targets: int64 ``[n]``.
+    targets: int64 ``[n]``, of segmentation uint8 ``[n, height, width]`` with 255 where a pixel is ignored.
     training: False at test time.
-    features, logits: ``[n, d]`` and ``[n, classes]``, set by ``client.forward``.
+    features, logits: ``[n, d]`` and ``[n, classes]``, of segmentation ``[n, d, height, width]`` and
+        ``[n, classes, height, width]``, set by ``client.forward``.
     aside: what a method's ``inputs`` leaves for its other doors.
     """
 
@@ -47,9 +48,13 @@ class Method:
     """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations.
 
     printed: what papers call it; the class's own name unless given.
+    tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
+    is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
+    is never assumed.
     """
 
-    printed = ""
+    printed: ClassVar[str] = ""
+    tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
 
     @property
     def name(self) -> str:
@@ -88,9 +93,9 @@ class Method:
         """Once per training batch, after all ``inputs`` and before the step; may change ``batch.images`` again."""
 
     def criterion(self, client: Client, batch: Batch) -> Tensor:
-        """The loss before any added term: cross entropy, or what its one owner puts there; runs ``client.forward``."""
+        """The loss before any added term: the task's, or what its one owner puts there; runs ``client.forward``."""
         client.forward(batch)
-        return F.cross_entropy(client.logits(batch), batch.targets)
+        return client.task.loss(client.logits(batch), batch.targets)
 
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
         """Adds a term to the loss."""
@@ -137,7 +142,7 @@ class Method:
         """
 
     def predict(self, client: Client, batch: Batch) -> Tensor:
-        """Test time: logits ``[n, classes]``, the largest wins; has one owner."""
+        """Test time: logits ``[n, classes]``, of segmentation for every pixel, the largest wins; has one owner."""
         client.forward(batch)
         return batch.logits
 

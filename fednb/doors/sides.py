@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fednb.doors.messages import Message
+from fednb.doors.task import Task
 from fednb.federation import Site, Split
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 class Client(Protocol):
     """A site that takes part in a run. What it knows of others came in messages.
 
-    name, site: of its images. classes: how many. model: its network, loaded anew with each message. methods: all
-    of the run, in their order. optimiser: of this round's training, else None. round: from 1 (0 before the
-    first). steps: training batches of this round so far. unseen: whether it is in no round.
+    name, site: of its images. task: what is asked of them, its loss and scores. classes: how many. model: its network,
+    loaded anew with each message. methods: all of the run, in their order. optimiser: of this round's training, else
+    None. round: from 1 (0 before the first). steps: training batches of this round so far. unseen: whether it
+    is in no round.
     """
 
     name: str
     site: Site
+    task: Task
     classes: int
     model: nn.Module
     methods: list[Method]
@@ -62,7 +65,7 @@ class Client(Protocol):
         """
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
-        """Images as floats, with the flow in training, after every method's ``inputs``."""
+        """Images as floats, with the flow in training (a mask goes along), after every method's ``inputs``."""
 
     def test_batches(self, split: Split) -> Iterator[Batch]:
         """The images of a split in order, as at test time, in large batches."""

@@ -2,13 +2,28 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, count, islice
 
 import torch
 from torch import Tensor, nn
 
 from fednb import doors, randomness
-from fednb.doors import DTYPES, Batch, Message, Method, autocast, entries, flow, kept, measured, overrides, owners, part
+from fednb.doors import (
+    DTYPES,
+    Batch,
+    Message,
+    Method,
+    Task,
+    autocast,
+    entries,
+    flow,
+    kept,
+    measured,
+    overrides,
+    owners,
+    part,
+)
 from fednb.engine import evaluate
 from fednb.errors import DataError, RunError
 from fednb.federation import Site, Split
@@ -27,8 +42,9 @@ class Client(doors.Client):
     ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``represent``, ``show`` where a recipe asks.
     """
 
-    def __init__(self, site: Site, classes: int, model: nn.Module, methods: list[Method], recipe):
+    def __init__(self, site: Site, task: Task, classes: int, model: nn.Module, methods: list[Method], recipe):
         self.site = site
+        self.task = task
         self.classes = classes
         self.name = site.name
         self.model = model
@@ -107,7 +123,7 @@ class Client(doors.Client):
         return self.reply() | told
 
     def test(self, message: Message, round: int) -> Message:
-        """The score of each image of ``validation`` and ``test``, float32 ``[n]``, with the network that came."""
+        """The score of each image of ``validation`` and ``test``, float64 ``[n]``, with the network that came."""
         with self.at_test(message, round):
             return {split: evaluate.scores(self, getattr(self.site, split)) for split in ("validation", "test")}
 
@@ -216,10 +232,11 @@ class Client(doors.Client):
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
         split = split.select(indices)
-        images = split.images.to(DTYPES[self.recipe.precision]).div_(255)
+        images, targets = split.images.to(DTYPES[self.recipe.precision]).div_(255), split.targets
         if training:
-            images = flow.apply(images, self.recipe.flow, self.generator("flow"))
-        batch = Batch(images.contiguous(memory_format=torch.channels_last), split.targets, training)
+            operations = partial(flow.apply, flow=self.recipe.flow, generator=self.generator("flow"))
+            images, targets = self.task.flow(images, targets, operations)
+        batch = Batch(images.contiguous(memory_format=torch.channels_last), targets, training)
         for method in self.methods:
             method.inputs(self, batch)
         return batch

@@ -1,4 +1,4 @@
-"""Measures a client's network on images: what each of them earns, and what its features are."""
+"""Measures a client's network on images: what each of them scores, and what its features are."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 @torch.inference_mode()
 def scores(client: Client, split: Split) -> Tensor:
-    """What each image of the split earns from the network in ``client.model``: float32 ``[n]``, 1 right, 0 wrong."""
+    """What each image of the split earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
-    found = [torch.zeros(0, device=client.device)]
+    found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
     for batch in client.test_batches(split):
-        logits = client.owner["predict"].predict(client, batch)
-        found.append((logits.argmax(1) == batch.targets).float())
+        found.append(client.task.scores(client.owner["predict"].predict(client, batch), batch.targets))
     return torch.cat(found)
+
+
+def total(scores: Tensor) -> int | float:
+    """The sum of scores: of right and wrong answers a whole number, else rounded to 6 digits."""
+    value = round(float(scores.sum()), 6)
+    return int(value) if value.is_integer() else value
 
 
 @torch.inference_mode()
@@ -41,7 +46,7 @@ def example(client: Client, split: Split) -> dict[str, Tensor]:
     client.model.eval()
     first = split.select([0])
     batch = client.batch(split, torch.zeros(1, dtype=torch.int64), training=False)
-    predicted = client.owner["predict"].predict(client, batch).argmax(1)
+    predicted = client.task.prediction(client.owner["predict"].predict(client, batch))
     shown = {"images": first.images, "targets": first.targets, "predictions": predicted}
     return {name: value.byte().cpu() for name, value in shown.items()}
 

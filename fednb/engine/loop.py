@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fednb import models
 from fednb.catalogue import make
-from fednb.doors import DTYPES, Message, Method, byte_counts, overrides
+from fednb.doors import DTYPES, TASKS, Message, Method, Task, byte_counts, overrides
 from fednb.engine import evaluate
 from fednb.engine.allocator import keep_freed_memory
 from fednb.engine.client import Client
@@ -33,16 +33,19 @@ class FederatedRun:
         self.federation = federation.to(device)
         methods = [make("algorithms", recipe.algorithm)]
         methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
+        task = TASKS[federation.task]
+        for method in methods:
+            method.tasks.require(method.name, federation.task, federation.name)
         model = models.build(recipe.model, federation.image_shape, len(federation.classes), recipe.seed)
+        _refuse_other_task(task, model, recipe, federation)
         for method in methods:
             with seeded(recipe.seed, method.name, "build"):
                 model = method.build(model)
-        _refuse_segmentation(model, recipe, federation)
         _refuse_unseen(model, methods, recipe, federation)
         model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
         self.model = model
         classes = len(federation.classes)
-        self.clients = {s.name: Client(s, classes, model, methods, recipe) for s in self.federation.sites}
+        self.clients = {s.name: Client(s, task, classes, model, methods, recipe) for s in self.federation.sites}
         self.taking_part = [name for name in self.clients if name not in recipe.unseen]
         self.server = Server(model, methods, recipe)
         self.rounds = 0
@@ -72,7 +75,8 @@ class FederatedRun:
         """One round: send, train, reply, aggregate, evaluate.
 
         Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and
-        ``test`` (images classified correctly, one number per client, in the order of the sites), ``up`` and
+        ``test`` (the sum of the images' scores, one number per client, in the order of the sites: of a classification
+        the images classified correctly), ``up`` and
         ``down`` (bytes by name over all clients), and ``cross_site`` in the last round where it is asked for.
         """
         trained = self.train_round()
@@ -103,17 +107,17 @@ class FederatedRun:
         extra = {"cross_site": cross_site} if cross_site else {}
         return {"round": number, "loss": losses, "up": _total(up), "down": _total(down), **extra}
 
-    def evaluate(self) -> dict[str, list[int]]:
+    def evaluate(self) -> dict[str, list[int | float]]:
         """The new global model at every client, with what the client keeps for itself."""
         replies = [reply for _, reply in self.exchange("test", self.rounds, self._to_all())]
-        return {split: [_total_score(reply[split]) for reply in replies] for split in ("validation", "test")}
+        return {split: [evaluate.total(reply[split]) for reply in replies] for split in ("validation", "test")}
 
-    def _on_every_site(self, local: Message) -> list[int]:
+    def _on_every_site(self, local: Message) -> list[int | float]:
         """A local model, before aggregation, on every site's test images; inputs are prepared by the target, which
         knows this round's message.
         """
         messages = ((name, message | local) for name, message in self._to_all())
-        return [_total_score(reply["test"]) for _, reply in self.exchange("visit", self.server.round, messages)]
+        return [evaluate.total(reply["test"]) for _, reply in self.exchange("visit", self.server.round, messages)]
 
     def _to_all(self) -> Iterator[Addressed]:
         return ((name, self.server.send(name)) for name in self.clients)
@@ -157,11 +161,19 @@ class FederatedRun:
             client.memories = state["clients"][name]
 
 
-def _refuse_segmentation(model: nn.Module, recipe, federation: Federation) -> None:
-    if not isinstance(model.head, nn.Linear):
+def _refuse_other_task(task: Task, model: nn.Module, recipe, federation: Federation) -> None:
+    """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
+    if not isinstance(model.head, task.head):
+        name, head = recipe.full["model"]["name"], type(model.head)
+        predicts = next((f"predicts {other.asks}" for other in TASKS.values() if other.head is head), "is for no task")
         raise RecipeError(
-            f"{recipe.full['model']['name']} predicts a class for every pixel, and {federation.name} has one for every "
-            "image. Take a classification network: this loop does not train segmentation."
+            f"{name} {predicts} (its head is {head.__name__}), and {federation.name} has {task.asks}. "
+            f"Take a network for {task.name}."
+        )
+    if "features" in recipe.evaluation and task.name != "classification":
+        raise RecipeError(
+            f'the recipe asks for the evaluation "features", one vector for every image, and {federation.name} has '
+            f"{task.asks}. Leave it out."
         )
 
 
@@ -177,10 +189,6 @@ def _refuse_unseen(model: nn.Module, methods: list[Method], recipe, federation: 
                 f"{method.name} keeps entries of the network at its clients and has no value for them at an unseen one "
                 f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
             )
-
-
-def _total_score(scores: Tensor) -> int:
-    return int(scores.double().sum())
 
 
 def _total(counts: list[dict[str, int]]) -> dict[str, int]:

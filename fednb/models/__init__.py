@@ -2,7 +2,8 @@
 
 Every network is made from ``(image_shape, classes, **options)`` and has
 
-- ``features(images) -> [n, d]`` and ``head`` (a module ``[n, d] -> [n, classes]``); calling it composes both;
+- ``features(images) -> [n, d]`` and ``head``, a linear layer ``[n, d] -> [n, classes]``; calling it composes both. A
+  network for segmentation has both for every pixel, ``[n, d, height, width]``, and its head is a convolution;
 - ``stages``: names of its convolutional stages in order, each an ``nn.Sequential``: a feature method appends
   its layer to it; ``stage_channels``: the channels after each.
 

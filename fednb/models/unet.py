@@ -10,8 +10,7 @@ class UNet(nn.Module):
     """Four encoders, a bottleneck and four decoders of two 3 x 3 convolutions each, with batch normalisation.
 
     It differs from the other networks in what it returns: ``features`` are maps ``[n, channels, height, width]``,
-    the logits ``[n, classes, height, width]``, and the head is a 1 x 1 convolution. The federated loop trains
-    classification only and refuses it; use it with a loop of your own.
+    the logits ``[n, classes, height, width]``, and the head is a 1 x 1 convolution: a network for segmentation.
 
     ``stages`` are the four pools and the bottleneck: a layer appended to one changes what goes down to the next,
     and the skip connections carry the encoders' outputs without it, as in the released code. ``stage_channels``

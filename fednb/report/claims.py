@@ -7,7 +7,7 @@ from fednb.report.comparison import on_federation, tested
 from fednb.report.intervals import Interval, effect
 from fednb.report.selection import selected
 from fednb.report.tables import Table
-from fednb.report.words import RULE_WORDS, STAND_IN, bounds, frame_of, setting_lines, settings, signed
+from fednb.report.words import STAND_IN, bounds, frame_of, rule_words, setting_lines, settings, signed
 
 
 def scoreboard(results, paper: str, rule: str = "last", table: str | None = None) -> Table:
@@ -60,7 +60,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     cells = pandas.DataFrame(shown).set_axis(frame["claim"], axis="index").rename_axis(None)
     left_out = [f"Results on a {STAND_IN} are left out: they say nothing about the paper."]
     caption = (
-        f"Claims of {paper} that compare two runs; effects in points. Selection: {RULE_WORDS[rule]}.",
+        f"Claims of {paper} that compare two runs; effects in points. Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),
         *setting_lines(results),
     )

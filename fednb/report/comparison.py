@@ -11,14 +11,15 @@ from fednb.report.intervals import of_clients
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
-    RULE_WORDS,
     STAND_IN,
     as_text,
     bounds,
     frame_of,
     grid,
+    measure,
     number,
     row_names,
+    rule_words,
     setting_lines,
     settings,
     signed,
@@ -242,7 +243,7 @@ def _side_by_side(label: str, theirs: dict, ours: dict) -> list[dict]:
 
 
 def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
-    stand_in = frame["stand_in"].any()
+    runs, stand_in = frame_of(results), frame["stand_in"].any()
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
     outside = "Difference: ours - paper. Coloured (plain text: !) where the paper is outside our interval."
@@ -251,7 +252,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
     return (
         *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
         *([title] if title else []),
-        f"Test accuracy in per cent. Selection: {RULE_WORDS[rule]}. In plain text: ours | paper.",
+        f"Test {measure(runs)} in per cent. Selection: {rule_words(rule, runs)}. In plain text: ours | paper.",
         *(["Columns are the paper's settings, each with the mean over clients."] if printed["setting"].any() else []),
         *setting_lines(results),
         *(

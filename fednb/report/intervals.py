@@ -1,6 +1,8 @@
 """95 % intervals: of a test accuracy from its counts, of a mean over clients, over seeds, and of an effect.
 
-All values are per cent. Two sources of chance are looked at, and the wider of the two intervals is shown:
+All values are per cent. An image is right (1) or wrong (0), or has a Dice coefficient in between: no scores in [0, 1]
+vary more than rights and wrongs of the same mean, so for Dice what follows is rather too wide than too narrow. Two
+sources of chance are looked at, and the wider of the two intervals is shown:
 
 - The test images: DSLR has 32 of them, one is 3.1 points. For one client: Wilson's interval. For the mean of
   K independent clients, unweighted, with accuracies p and Wilson's bounds l, u:

@@ -1,14 +1,15 @@
-"""Runs side by side where there is no printed table: accuracy with its interval, per client and on average."""
+"""Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
 from fednb.report.intervals import of_clients
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
-    RULE_WORDS,
     STAND_IN,
     frame_of,
     grid,
+    measure,
     number,
+    rule_words,
     setting,
     setting_lines,
     settings,
@@ -38,8 +39,9 @@ def runs_table(results, rule: str = "last") -> Table:
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
     cells = cells.rename_axis(index=None, columns=None)
     seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
+    what = f"Test {measure(chosen)} in per cent with its 95 % interval"
     caption = (
-        f"Test accuracy in per cent with its 95 % interval, {RULE_WORDS[rule]}, seeds per row: {seeds}.",
+        f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",
         f"Setting: {setting(results)}.",
     )
     if results.stand_in:
@@ -48,7 +50,7 @@ def runs_table(results, rule: str = "last") -> Table:
 
 
 def rules_table(results, title: str = "") -> Table:
-    """The average test accuracy under each selection rule and its rounds, for the runs where they differ."""
+    """The average test accuracy (or Dice) under each selection rule and its rounds, for the runs where they differ."""
     import pandas
 
     frame = frame_of(results)
@@ -73,8 +75,8 @@ def rules_table(results, title: str = "") -> Table:
     caption = (
         *([stand_in_line(frame, "the paper's images")] if stand_in else []),
         *([title] if title else []),
-        "Average test accuracy in per cent under each selection rule.",
-        *(f"{rule}: {RULE_WORDS[rule]}." for rule in rules),
+        f"Average test {measure(frame)} in per cent under each selection rule.",
+        *(f"{rule}: {rule_words(rule, frame)}." for rule in rules),
         *([] if validated else ["best_validation is not shown: some runs have no validation images."]),
         *setting_lines(results),
         f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",

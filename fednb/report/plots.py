@@ -11,7 +11,7 @@ import numpy
 
 from fednb.report import names
 from fednb.report.intervals import of_clients
-from fednb.report.words import STAND_IN, settings
+from fednb.report.words import STAND_IN, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = PALETTE = (
@@ -51,7 +51,7 @@ def style(run: str) -> dict:
 
 
 def convergence(frame, client: str = "average", split: str = "test", title: str = ""):
-    """Accuracy over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
+    """Accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
     frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all.
     """
@@ -68,14 +68,14 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
             lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
             axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
     where = "mean over clients" if client == "average" else client
-    _decorate(axes, "round", f"{split} accuracy (%), {where}", title, frame["stand_in"].any())
+    _decorate(axes, "round", f"{split} {measure(frame)} (%), {where}", title, frame["stand_in"].any())
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
     return figure
 
 
 def bars(chosen, x: str = "client", printed=None, title: str = ""):
-    """Test accuracy with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
+    """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
 
     chosen: rows of ``fednb.report.selection.selected``.
     x: ``"client"`` for one group per site and one for their average; or a varied field, for example
@@ -110,7 +110,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.set_ylim(0, 100)
     below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
-    _decorate(axes, below, f"test accuracy (%){where}", title, stand_in)
+    _decorate(axes, below, f"test {measure(chosen)} (%){where}", title, stand_in)
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

@@ -9,12 +9,12 @@ def last(frame) -> int:
 
 
 def best_validation(frame) -> int:
-    """The round with the best validation accuracy, an unweighted mean over clients; the earliest on ties."""
+    """The round with the best validation accuracy or Dice, an unweighted mean over clients; the earliest on ties."""
     return _best(frame, "validation")
 
 
 def best_test(frame) -> int:
-    """The round with the best test accuracy, an unweighted mean over clients; the earliest on ties.
+    """The round with the best test accuracy or Dice, an unweighted mean over clients; the earliest on ties.
 
     It looks at the test images, as some released code does (FedRDN's): not a fair estimate, shown to compare.
     """

@@ -1,12 +1,15 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
+from fednb.catalogue import names as files_in
+from fednb.catalogue import task
+from fednb.doors import TASKS
 from fednb.report import names
 
 STAND_IN = "STAND-IN"
-RULE_WORDS = {
+RULES_IN_WORDS = {
     "last": "last round",
-    "best_validation": "round of the best average validation accuracy",
-    "best_test": "round of the best average test accuracy (it looks at the test images)",
+    "best_validation": "round of the best average validation {measure}",
+    "best_test": "round of the best average test {measure} (it looks at the test images)",
 }
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "round", "client"}
 ALWAYS |= {"split", "correct", "images", "accuracy", "source", "rule", "column"}
@@ -18,6 +21,18 @@ def frame_of(results):
     import pandas
 
     return results.frame if len(results.frame) else pandas.DataFrame(columns=sorted(ALWAYS))
+
+
+def measure(frame) -> str:
+    """What the scores in a frame are called, by the task of its federations: "accuracy" or "Dice"."""
+    known = files_in("data")
+    tasks = (task(name) if name in known else "classification" for name in frame["federation"].unique())
+    return " / ".join(dict.fromkeys(TASKS[name].measure for name in tasks)) or TASKS["classification"].measure
+
+
+def rule_words(rule: str, frame) -> str:
+    """Which round a selection rule takes."""
+    return RULES_IN_WORDS[rule].format(measure=measure(frame))
 
 
 def settings(chosen, beside=()):
@@ -48,7 +63,9 @@ def setting_lines(results) -> list[str]:
     if not results.records:
         return ["Nothing is recorded."]
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
-    how = "95 % intervals from the test counts (Wilson; combined over clients for the average)"
+    dice = measure(results.frame) != TASKS["classification"].measure
+    counted = "test images (Wilson, rather too wide for Dice" if dice else "test counts (Wilson"
+    how = f"95 % intervals from the {counted}; combined over clients for the average)"
     how += ", widened to the t interval over seeds" if len(seeds) > 1 else ""
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [

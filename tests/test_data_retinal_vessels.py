@@ -1,0 +1,213 @@
+"""Retinal vessels: counts, the cut, masks that stay masks, and what can be wrong with the folders."""
+
+import os
+import shutil
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import fednb.data
+from fednb.data import _images as images
+from fednb.data import retinal_vessels
+from fednb.data.retinal_vessels import SITES
+from fednb.errors import DataError, RecipeError
+from fednb.federation import IGNORED, SPLITS
+
+SIDE = 16
+STEMS = {
+    "CHASEDB1": [f"Image_{child:02}{eye}" for child in range(1, 11) for eye in "LR"],
+    **{name: [f"{part}_{i:02}" for part in ("train", "test") for i in range(5)] for name in ("DRIVE", "HRF", "LES-AV")},
+    "STARE": [f"im{number:04}" for number in range(10)],
+}
+
+
+def load(root, size=SIDE, **options):
+    return fednb.data.load("retinal_vessels", root, size=size, **options)
+
+
+def counts(federation) -> dict:
+    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
+
+
+def black_and_white(path, white) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.asarray(white) * np.uint8(255)).convert("1").save(path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, picture):
+    """Noise; the mask of image i of a site is its column i, the field of view all but the upper four rows."""
+    root = tmp_path_factory.mktemp("retinal")
+    field = np.arange(SIDE)[:, None].repeat(SIDE, 1) >= 4
+    for site, (name, stems) in enumerate(STEMS.items()):
+        for number, stem in enumerate(stems):
+            place = root / "retinal_vessels" / name
+            picture(place / "images" / f"{stem}.png", 100 * site + number, size=SIDE)
+            black_and_white(place / "masks" / f"{stem}.png", np.arange(SIDE)[None].repeat(SIDE, 0) == number % SIDE)
+            black_and_white(place / "fov" / f"{stem}.png", field)
+    return root
+
+
+@pytest.fixture
+def tree(whole, tmp_path):
+    """A copy without cache that a test may change by removing files: they are links."""
+    shutil.copytree(whole, tmp_path / "data", copy_function=os.link, ignore=shutil.ignore_patterns(".fednb_cache"))
+    return tmp_path / "data"
+
+
+def stems(split, name: str, root) -> set[str]:
+    """Which files a split is made of, by their pixels."""
+    place = root / "retinal_vessels" / name / "images"
+    known = {images.decode(path, SIDE).tobytes(): path.stem for path in images.files(place)}
+    return {known[image.numpy().tobytes()] for image in split.images}
+
+
+class TestCut:
+    def test_counts(self, whole):
+        federation = load(whole)
+        lists = dict.fromkeys(("DRIVE", "HRF", "LES-AV"), (4, 1, 5))
+        assert counts(federation) == {"CHASEDB1": (12, 2, 6), **lists, "STARE": (6, 1, 3)}
+        assert (federation.task, federation.classes) == ("segmentation", ("background", "vessel"))
+        assert federation.image_shape == (3, SIDE, SIDE) and federation.notes == ()
+
+    def test_the_lists_in_the_names_are_kept(self, whole):
+        for name in ("DRIVE", "HRF", "LES-AV"):
+            site = load(whole).site(name)
+            assert stems(site.test, name, whole) == {f"test_{i:02}" for i in range(5)}
+
+    def test_both_eyes_of_a_child_are_in_one_split(self, whole):
+        for seed in range(5):
+            site = load(whole, seed=seed).site("CHASEDB1")
+            children = [{stem[:-1] for stem in stems(getattr(site, split), "CHASEDB1", whole)} for split in SPLITS]
+            assert [len(some) for some in children] == [6, 1, 3]
+            assert not any(one & other for one, other in combinations(children, 2))
+
+    def test_every_image_is_in_one_split_and_only_validation_is_drawn_by_the_seed(self, whole):
+        seeds = [load(whole, seed=seed) for seed in range(6)]
+        for name in SITES:
+            cuts = [tuple(frozenset(stems(getattr(f.site(name), s), name, whole)) for s in SPLITS) for f in seeds]
+            assert all(frozenset.union(*parts) == set(STEMS[name]) for parts in cuts)
+            assert len({test for *_, test in cuts}) == 1 < len({validation for _, validation, _ in cuts})
+
+    def test_same_pixels_every_time(self, whole):
+        assert load(whole).fingerprint == load(whole).fingerprint != load(whole, seed=1).fingerprint
+
+
+class TestMasks:
+    def test_a_mask_is_that_of_its_image_and_ignored_outside_the_field(self, whole):
+        for name in SITES:
+            site = load(whole).site(name)
+            for image, mask in zip(site.test.images, site.test.targets, strict=True):
+                (stem,) = stems(type(site.test)(image[None], mask[None]), name, whole)
+                wanted = torch.zeros(SIDE, SIDE, dtype=torch.uint8)
+                wanted[:, STEMS[name].index(stem) % SIDE] = 1
+                wanted[:4] = IGNORED
+                assert torch.equal(mask, wanted)
+
+    def test_a_pixel_is_vessel_from_a_coverage_of_two_fifths(self, tree):
+        """Halved, a small row sees its own two rows by 3/8 each and the next ones by 1/8. Rows 6 and 7 are small row 3,
+        3/4 of it; row 11 is 3/8 of small row 5, which is not enough. Field of view from row 4: 7/8 of small row 2.
+        """
+        place = tree / "retinal_vessels" / "STARE" / "masks"
+        rows = np.zeros((SIDE, SIDE), bool)
+        rows[[6, 7, 11]] = True
+        for path in images.files(place):
+            path.unlink()
+            black_and_white(path, rows)
+        mask = load(tree, size=8).site("STARE").train.targets[0]
+        assert (mask == 1).any(1).tolist() == [False, False, False, True, False, False, False, False]
+        assert (mask[3] == 1).all() and (mask[:2] == IGNORED).all() and (mask[2:] != IGNORED).all()
+
+    def test_decoded_once(self, tree, monkeypatch):
+        decoded = []
+        decode = images.decode
+        monkeypatch.setattr(images, "decode", lambda path, size: decoded.append(path) or decode(path, size))
+        cold = load(tree)
+        assert len(decoded) == len(set(decoded)) == 3 * sum(map(len, STEMS.values()))
+        assert load(tree).fingerprint == cold.fingerprint and len(decoded) == len(set(decoded))
+
+
+class TestBadInput:
+    def test_missing_folders_are_named(self, tree):
+        shutil.rmtree(tree / "retinal_vessels" / "HRF" / "fov")
+        shutil.rmtree(tree / "retinal_vessels" / "STARE")
+        with pytest.raises(DataError, match=r"no folder \S+HRF/fov, \S+STARE/images, .* Expected: retinal vessels"):
+            load(tree)
+        assert "STARE" in fednb.data.available("retinal_vessels", tree)
+
+    @pytest.mark.parametrize("kind", ["masks", "fov"])
+    def test_a_missing_mask_is_named(self, tree, kind):
+        (tree / "retinal_vessels" / "DRIVE" / kind / "test_03.png").unlink()
+        with pytest.raises(DataError, match=rf"There is no \S+DRIVE/{kind}/test_03.png .*1 such"):
+            load(tree)
+
+    @pytest.mark.parametrize("kind", ["masks", "fov"])
+    def test_a_mask_of_another_size_is_named(self, tree, kind):
+        path = tree / "retinal_vessels" / "HRF" / kind / "train_01.png"
+        path.unlink()
+        black_and_white(path, np.ones((SIDE, 2 * SIDE), bool))
+        with pytest.raises(DataError, match=rf"HRF/{kind}/train_01.png is 32 x 16 pixels and its image 16 x 16"):
+            load(tree)
+
+    @pytest.mark.parametrize("kind", ["images", "masks", "fov"])
+    @pytest.mark.parametrize("left", [10, -30])  # bytes: no header, or no end
+    def test_an_unreadable_file_is_named(self, tree, kind, left):
+        path = tree / "retinal_vessels" / "STARE" / kind / "im0004.png"
+        content = path.read_bytes()
+        path.unlink()
+        path.write_bytes(content[:left])
+        with pytest.raises(DataError, match=rf"STARE/{kind}/im0004.png cannot be decoded"):
+            load(tree)
+
+    def test_a_field_of_view_that_holds_nothing(self, tree):
+        path = tree / "retinal_vessels" / "DRIVE" / "fov" / "test_00.png"
+        path.unlink()
+        black_and_white(path, np.zeros((SIDE, SIDE), bool))
+        with pytest.raises(DataError, match=r"DRIVE / test are 255 \(ignored\) in every pixel of image 0"):
+            load(tree)
+
+    def test_too_few_images(self, tree):
+        for number in range(4, 10):
+            (tree / "retinal_vessels" / "STARE" / "images" / f"im000{number}.png").unlink()
+        with pytest.raises(DataError, match="STARE has 4 images; expected 5 or more"):
+            load(tree)
+
+    @pytest.mark.parametrize("size", [0, 12.5, "64"])
+    def test_size_out_of_range(self, whole, size):
+        with pytest.raises(RecipeError, match="size is"):
+            load(whole, size=size)
+
+    def test_described_by_site(self, tree):
+        assert retinal_vessels.describe(tree)[:2] == ["ready", "CHASEDB1: 20 images (complete: 28)"]
+        shutil.rmtree(tree / "retinal_vessels" / "STARE")
+        lines = retinal_vessels.describe(tree)
+        assert "no folder" in lines[0] and lines[-1] == "STARE: 0 images (complete: 20)"
+
+
+class TestReal:
+    @pytest.fixture
+    def root(self, real_data):
+        if problem := fednb.data.available("retinal_vessels", real_data):
+            pytest.skip(problem)
+        return real_data
+
+    def test_counts_and_shares_of_vessel(self, root):
+        assert retinal_vessels.describe(root) == [
+            "ready",
+            *(f"{n}: {c} images (complete: {c})" for n, c in SITES.items()),
+        ]
+        federation = load(root, size=128)
+        assert counts(federation) == {
+            "CHASEDB1": (16, 4, 8),
+            "DRIVE": (16, 4, 20),
+            "HRF": (19, 5, 21),
+            "LES-AV": (9, 2, 11),
+            "STARE": (11, 3, 6),
+        }
+        for site in federation.sites:
+            known = site.train.targets != IGNORED
+            assert 0.6 < float(known.float().mean()) < 0.8  # a circle in its square is 0.785
+            assert 0.06 < float((site.train.targets == 1).sum() / known.sum()) < 0.16

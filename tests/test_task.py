@@ -1,0 +1,268 @@
+"""Tasks: losses, scores and the flow by hand, who does what, and what a record and a caption say of it."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from methods import PIXELS, ROWS, federation, pixel_federation, train
+from torch.nn import functional as F
+
+from fednb.catalogue import find
+from fednb.doors import EVERY_TASK, TASKS, Method, flow
+from fednb.engine import evaluate
+from fednb.engine.loop import FederatedRun
+from fednb.errors import RecipeError
+from fednb.federation import IGNORED, Federation
+from fednb.randomness import generator
+from fednb.recipe import Recipe
+
+CLASSIFICATION, SEGMENTATION = TASKS["classification"], TASKS["segmentation"]
+
+
+def made(count: int = 3, classes: int = 3, height: int = 4, width: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits and masks at random, a fifth of the pixels ignored."""
+    draw = generator("task")
+    logits = torch.randn(count, classes, height, width, generator=draw, dtype=torch.float64)
+    masks = torch.randint(0, classes, (count, height, width), generator=draw)
+    masks[torch.rand(masks.shape, generator=draw) < 0.2] = IGNORED
+    return logits, masks.to(torch.uint8)
+
+
+def by_hand(logits: torch.Tensor, masks: torch.Tensor, counts=None) -> float:
+    """Cross entropy + Dice, pixel by pixel in plain Python."""
+    classes = logits.shape[1]
+    entropy, known, common, found, truth = 0.0, 0.0, [0.0] * classes, [0.0] * classes, [0.0] * classes
+    for image, mask, count in zip(logits.tolist(), masks.tolist(), counts or [1] * len(masks), strict=True):
+        for row, labels in enumerate(mask):
+            for column, label in enumerate(labels):
+                if label == 255:
+                    continue
+                powers = [math.exp(image[c][row][column]) for c in range(classes)]
+                shares = [power / sum(powers) for power in powers]
+                entropy -= count * math.log(shares[label])
+                known += count
+                truth[label] += count
+                common[label] += count * shares[label]
+                for c in range(classes):
+                    found[c] += count * shares[c]
+    dice = [(2 * common[c] + 1) / (found[c] + truth[c] + 1) for c in range(classes)]
+    return entropy / known + 1 - sum(dice) / classes
+
+
+class TestLoss:
+    def test_segmentation_is_cross_entropy_and_dice_over_known_pixels(self):
+        logits, masks = made()
+        assert (masks == IGNORED).any()
+        assert SEGMENTATION.loss(logits, masks).item() == pytest.approx(by_hand(logits, masks), rel=1e-12)
+
+    def test_what_is_ignored_has_no_gradient(self):
+        logits, masks = made()
+        (slope,) = torch.autograd.grad(SEGMENTATION.loss(logits.requires_grad_(), masks), logits)
+        assert (slope.abs().sum(1) > 0).equal(masks != IGNORED)
+
+    def test_each_image_is_a_batch_of_its_own(self):
+        logits, masks = made()
+        wanted = [by_hand(logits[i : i + 1], masks[i : i + 1]) for i in range(3)]
+        assert SEGMENTATION.losses(logits, masks).tolist() == pytest.approx(wanted, rel=1e-12)
+
+    @pytest.mark.parametrize("counts", [[2, 1, 1], [1, 0, 3], [0.3, 0.3, 0.4]])
+    def test_a_weight_says_how_many_images_an_image_counts_for(self, counts):
+        logits, masks = made()
+        weights = torch.tensor(counts, dtype=torch.float64)
+        found = SEGMENTATION.loss(logits, masks, weights).item()
+        assert found == pytest.approx(by_hand(logits, masks, counts), rel=1e-12)
+
+        logits, labels = torch.randn(3, 4, generator=generator("weights"), dtype=torch.float64), torch.tensor([3, 0, 1])
+        logs = logits.numpy() - np.log(np.exp(logits.numpy()).sum(1, keepdims=True))
+        own = [-logs[i, label] for i, label in enumerate(labels.tolist())]
+        assert CLASSIFICATION.losses(logits, labels).tolist() == pytest.approx(own, rel=1e-12)
+        wanted = np.average(own, weights=counts)
+        assert CLASSIFICATION.loss(logits, labels, weights).item() == pytest.approx(wanted, rel=1e-12)
+
+    def test_classification_is_cross_entropy_bit_for_bit(self):
+        logits, labels = torch.randn(7, 4, generator=generator("plain")), torch.arange(7) % 4
+        assert torch.equal(CLASSIFICATION.loss(logits, labels), F.cross_entropy(logits, labels))
+
+    def test_shares_of_the_classes_are_targets_too(self):
+        logits, masks = made()
+        shares = SEGMENTATION.shares(masks, 3)
+        assert shares.sum(1).equal((masks != IGNORED).float())
+        assert torch.equal(SEGMENTATION.loss(logits, shares), SEGMENTATION.loss(logits, masks))
+        labels = torch.tensor([2, 0, 1])
+        assert CLASSIFICATION.shares(labels, 3).tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+
+    def test_an_average_of_masks_counts_by_the_images_that_know_the_pixel(self):
+        """One pixel, known in one image of two as class 1: half of its cross entropy, over half a pixel."""
+        masks = torch.tensor([[[1]], [[IGNORED]]], dtype=torch.uint8)
+        shares = SEGMENTATION.shares(masks, 2).mean(0, keepdim=True)
+        logits = torch.tensor([0.0, math.log(3)])[None, :, None, None]  # the softmax is 1/4, 3/4
+        dice = (1 / (0.5 / 4 + 1) + (2 * 0.5 * 0.75 + 1) / (0.5 * 0.75 + 0.5 + 1)) / 2
+        assert SEGMENTATION.loss(logits, shares).item() == pytest.approx(math.log(4 / 3) + 1 - dice, rel=1e-6)
+
+    def test_a_batch_without_a_known_pixel_asks_for_nothing(self):
+        logits = torch.randn(2, 3, 4, 4, requires_grad=True)
+        loss = SEGMENTATION.loss(logits, torch.full((2, 4, 4), IGNORED, dtype=torch.uint8))
+        (slope,) = torch.autograd.grad(loss, logits)
+        assert loss.item() == 0 and not slope.any()
+
+
+def logits_of(prediction: list) -> torch.Tensor:
+    """Logits ``[n, 3, height, width]`` whose largest is at the predicted class."""
+    return F.one_hot(torch.tensor(prediction), 3).movedim(-1, 1).double()
+
+
+class TestScore:
+    def score(self, prediction: list, truth: list) -> float:
+        (found,) = SEGMENTATION.scores(logits_of([prediction]), torch.tensor([truth], dtype=torch.uint8)).tolist()
+        return found
+
+    def test_dice_of_both_foreground_classes_over_known_pixels(self):
+        """Class 1: predicted 2 (one more is ignored), true 3, in common 2: 4 / 5. Class 2: 1, 1, 0: 0."""
+        assert self.score([[1, 1, 2], [0, 0, 1]], [[1, 1, 1], [0, 2, 255]]) == pytest.approx((4 / 5 + 0) / 2)
+
+    def test_the_background_does_not_count(self):
+        assert self.score([[0, 0, 0, 1]], [[0, 0, 0, 2]]) == 0
+
+    @pytest.mark.parametrize(
+        ("prediction", "truth", "wanted"),
+        [
+            ([[0, 0]], [[0, 0]], 1),  # no foreground in both: 1 for both classes
+            ([[1, 0]], [[0, 0]], 0.5),  # class 1 in the prediction alone: 0 for it, 1 for class 2
+            ([[0, 0]], [[1, 2]], 0),
+            ([[1, 2]], [[255, 0]], 0.5),  # what is predicted outside the known pixels is not seen
+        ],
+    )
+    def test_without_foreground(self, prediction, truth, wanted):
+        assert self.score(prediction, truth) == wanted
+
+    def test_every_image_has_its_own(self):
+        found = SEGMENTATION.scores(logits_of([[[1, 1]], [[1, 0]]]), torch.tensor([[[1, 1]], [[1, 1]]]).byte())
+        assert found.dtype == torch.float64 and found.tolist() == pytest.approx([1, (2 / 3 + 1) / 2])
+
+    def test_classification_is_right_or_wrong(self):
+        found = CLASSIFICATION.scores(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), torch.tensor([1, 1]))
+        assert found.tolist() == [1, 0]
+
+    def test_sums_are_whole_numbers_where_images_are_right_or_wrong(self):
+        whole, parts = evaluate.total(torch.ones(3, dtype=torch.float64)), evaluate.total(torch.tensor([0.5, 1 / 3]))
+        assert (whole, type(whole)) == (3, int) and parts == 0.833333
+
+
+class TestFlow:
+    def turned(self, operations=("flip", "rotation")):
+        """A mask that is what one channel of its image is, a half of it class 1."""
+        channel = torch.zeros(40, 1, 32, 32)
+        channel[:, :, 8:24, 5:17] = 1.0
+        channel[:, :, 3:9, 20:29] = 1.0
+        images = torch.cat([torch.ones_like(channel), channel], 1)
+        return SEGMENTATION.flow(
+            images, channel[:, 0].byte(), lambda both: flow.apply(both, operations, generator("flow"))
+        )
+
+    def test_an_image_and_its_mask_turn_together(self):
+        images, masks = self.turned()
+        inside = images[:, 0] == 1
+        assert masks.dtype == torch.uint8 and images.shape == (40, 2, 32, 32)
+        assert torch.equal(masks[inside], images[:, 1][inside].byte())
+        assert len({mask.numpy().tobytes() for mask in masks}) > 35  # each with its own draw
+
+    def test_what_falls_in_is_ignored_and_nothing_else(self):
+        images, masks = self.turned()
+        assert torch.equal(masks == IGNORED, images[:, 0] == 0) and (masks == IGNORED).any()
+        assert not (self.turned(("flip",))[1] == IGNORED).any()
+
+    def test_every_value_of_a_mask_survives(self):
+        masks = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16)
+        for dtype in (torch.float32, torch.float64):
+            images = torch.zeros(1, 3, 16, 16, dtype=dtype)
+            assert torch.equal(SEGMENTATION.flow(images, masks, lambda both: both)[1], masks)
+
+    def test_images_turn_as_without_a_mask(self):
+        images = torch.rand(8, 3, 16, 16, generator=generator("images"))
+        turned, _ = SEGMENTATION.flow(
+            images, torch.zeros(8, 16, 16).byte(), lambda both: flow.apply(both, ("rotation",), generator("alike"))
+        )
+        assert torch.equal(turned, flow.apply(images, ("rotation",), generator("alike")))
+
+    def test_a_client_trains_on_the_flow_and_tests_without(self):
+        data = pixel_federation()
+        client = FederatedRun(Recipe(**PIXELS), data).clients["clinic"]
+        indices = torch.arange(8)
+        assert torch.equal(client.batch(client.site.train, indices, training=False).targets, client.site.train.targets)
+        turned = client.batch(client.site.train, indices, training=True).targets
+        assert (turned == IGNORED).sum() > (client.site.train.targets == IGNORED).sum()
+
+
+class TestWhoDoesWhat:
+    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+    def test_on_classes_of_pixels(self, row):
+        """A method trains on masks, or it is refused by name, with the reason."""
+        assert find(row.room, row.name).tasks.tasks == row.tasks
+        data, (case, *_) = pixel_federation(), row.cases()
+        settings = PIXELS | case | {"rounds": 2}
+        if "segmentation" not in row.tasks:
+            reason = find(row.room, row.name).tasks.reason
+            with pytest.raises(RecipeError, match=f"{row.name} has no meaning for squares.*segmentation: {reason}"):
+                FederatedRun(Recipe(**settings), data)
+            return
+        for values in train(settings, data).rounds:
+            assert all(math.isfinite(loss) for loss in values["loss"].values())
+            assert all(0 <= score <= 3 for split in ("validation", "test") for score in values[split])
+
+    def test_there_is_something_to_learn(self):
+        settings = PIXELS | {"flow": (), "rounds": 5, "local_epochs": 4, "precision": "bf16"}
+        settings |= {"optimiser": "adam", "learning_rate": 0.02, "momentum": 0.0, "weight_decay": 0.0}
+        rounds = train(settings | {"evaluation": ("cross_site",)}, pixel_federation()).rounds
+        assert sum(rounds[-1]["loss"].values()) < 0.5 * sum(rounds[0]["loss"].values())
+        assert sum(rounds[-1]["test"]) > 3  # Dice 0.5 on average of 6 images
+        assert [len(totals) for totals in rounds[-1]["cross_site"].values()] == [2, 2]
+
+    def test_a_method_that_says_nothing_is_for_classification(self):
+        @dataclass(frozen=True)
+        class Strange(Method):
+            pass
+
+        with pytest.raises(RecipeError, match="strange has no meaning for eyes, .* segmentation: it does not say"):
+            Strange.tasks.require("strange", "segmentation", "eyes")
+        Strange.tasks.require("strange", "classification", "toy")
+        EVERY_TASK.require("any", "segmentation", "eyes")
+
+    def test_a_recipe_is_refused_before_anything_is_loaded(self):
+        with pytest.raises(RecipeError, match="fedproto has no meaning for retinal_vessels"):
+            Recipe(federation="retinal_vessels", model="unet", algorithm="fedproto")
+        with pytest.raises(RecipeError, match="faug has no meaning for retinal_vessels"):
+            Recipe(federation="retinal_vessels", model="unet", augmentations=["fedrdn", "faug"])
+        assert Recipe(federation="retinal_vessels", model="unet", augmentations=["fedrdn"])
+
+    def test_a_network_of_the_other_task_is_refused(self):
+        with pytest.raises(
+            RecipeError, match="digits_cnn predicts a class for every image .*Linear.*squares has a class"
+        ):
+            FederatedRun(Recipe(**PIXELS | {"model": "digits_cnn"}), pixel_federation())
+
+    def test_features_of_pixels_are_refused(self):
+        with pytest.raises(RecipeError, match='"features", one vector for every image, and squares has'):
+            FederatedRun(Recipe(**PIXELS | {"evaluation": ["features"]}), pixel_federation())
+
+
+def test_the_scores_of_a_run_are_its_networks_dice():
+    """The last round's sum at one client, from the network's own logits in plain numpy."""
+    settings = PIXELS | {"rounds": 1, "optimiser": "adam", "learning_rate": 0.02, "momentum": 0.0}
+    whole = train(settings, pixel_federation())
+    client = whole.run.clients["tower"]
+    whole.run.model.eval()
+    with torch.inference_mode():
+        logits = whole.run.model(client.site.test.images.float() / 255).numpy()
+    wanted = 0.0
+    for found, mask in zip(logits.argmax(1), client.site.test.targets.numpy(), strict=True):
+        a, b = (found == 1) & (mask != 255), mask == 1
+        wanted += 2 * (a & b).sum() / (a.sum() + b.sum())
+    assert whole.rounds[0]["test"][1] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_a_federation_keeps_its_task_on_another_device():
+    data = pixel_federation()
+    assert data.to("cpu").task == "segmentation" == replace(data, name="other").task
+    assert federation().task == Federation("toy", federation().sites, federation().classes).task == "classification"
