@@ -108,9 +108,15 @@ def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_on
     assert not list(store.checkpoints.glob("*.pt")) and not list(store.checkpoints.glob(".*"))
 
 
+def damage_checkpoint(store: Store, recipe: Recipe) -> None:
+    store.checkpoints.mkdir(parents=True, exist_ok=True)
+    (store.checkpoints / f"{recipe.key}.pt").write_bytes(b"half of a checkp")
+
+
 def test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported(store, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)  # one thread for each of two
     one, two = FULL.with_(rounds=2), FULL.with_(rounds=500)
+    damage_checkpoint(store, one)
     told = []
 
     def kill_the_second(recipe, rounds):
@@ -124,6 +130,8 @@ def test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported
     assert [rounds for recipe, rounds in told if recipe == one] == [0, 1, 2]
     assert store.find(one).rounds == train_one(one, Store(tmp_path / "other")).rounds
     assert store.find(one).origin["threads"] == 1 and store.find(two) is None
+    (note,) = store.notes
+    assert "the run starts from its first round" in note
 
 
 @pytest.mark.usefixtures("toy")
@@ -190,6 +198,15 @@ def test_a_damaged_checkpoint_means_starting_again(store, tmp_path):
     assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
     assert "the run starts from its first round" in store.notes[0]
     assert path.with_name(f"{path.name}.damaged").exists()
+
+
+@pytest.mark.usefixtures("toy")
+def test_what_one_of_many_runs_found_wrong_is_noted_once(store):
+    first, second = SMALL.vary(seed=[0, 1])
+    damage_checkpoint(store, first)
+    assert train([first, second], store) == {first: None, second: None}
+    (note,) = store.notes
+    assert note.startswith(f"{first.key}.pt was damaged")
 
 
 @pytest.mark.usefixtures("toy")

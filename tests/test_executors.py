@@ -1,0 +1,99 @@
+"""Executors: whichever carries out the work, the same is made, told and reported; nothing is lost with one item."""
+
+import os
+import signal
+import time
+from multiprocessing import active_children
+
+import pytest
+import torch
+
+from fednb import catalogue
+from fednb.engine.executors import processes
+from fednb.errors import RunError
+
+EXECUTORS = catalogue.names("engine.executors")
+
+
+def work(item: str, tell) -> None:
+    """Tells four rounds; some items end earlier."""
+    for rounds in range(4):
+        tell((rounds, os.getpid(), torch.get_num_threads()))
+        if rounds == 1:
+            end_early(item)
+
+
+def end_early(item: str) -> None:
+    if item == "refused":
+        raise RunError("this cannot be done.")
+    if item == "greedy":
+        raise MemoryError("no room")
+    if item == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if item == "crashed":
+        os._exit(3)
+    if item == "endless":
+        time.sleep(600)
+
+
+def carry_out(name: str, items: list[str], jobs: int = 2) -> tuple[dict, dict[str, list]]:
+    """What ended how, and what each item told."""
+    told = {item: [] for item in items}
+    ended = catalogue.file("engine.executors", name).carry_out(
+        work, items, lambda item, what: told[item].append(what), jobs
+    )
+    return ended, told
+
+
+@pytest.fixture(scope="module", params=EXECUTORS)
+def outcome(request):
+    return carry_out(request.param, ["first", "refused", "greedy", "last"])
+
+
+def test_one_that_fails_stops_no_other(outcome):
+    ended, _ = outcome
+    assert list(ended.items()) == [
+        ("first", None),
+        ("refused", "this cannot be done."),
+        ("greedy", "MemoryError: no room"),
+        ("last", None),
+    ]
+
+
+def test_every_round_is_told_once_and_in_order(outcome):
+    _, told = outcome
+    rounds = {item: [rounds for rounds, _, _ in events] for item, events in told.items()}
+    assert rounds == {"first": [0, 1, 2, 3], "refused": [0, 1], "greedy": [0, 1], "last": [0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_nothing_to_do_is_done(name):
+    assert carry_out(name, []) == ({}, {})
+
+
+def test_a_process_that_dies_costs_its_item_and_the_others_are_done_once(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    ended, told = carry_out("processes", ["killed", "crashed", "first", "second"], jobs=2)
+    assert ended == {
+        "killed": "its process ended with code -9, as it does when memory runs out.",
+        "crashed": "its process ended with code 3.",
+        "first": None,
+        "second": None,
+    }
+    assert [len(events) for events in told.values()] == [2, 2, 4, 4]
+    assert {threads for events in told.values() for _, _, threads in events} == {3}  # six cores, two at a time
+    at = {item: events[0][1] for item, events in told.items()}
+    assert not {at["killed"], at["crashed"], os.getpid()} & {at["first"], at["second"]}
+
+
+def test_an_interrupted_executor_leaves_no_process_behind():
+    def interrupt(item, what):
+        if what[0] == 1:  # the item is about to sleep
+            raise KeyboardInterrupt
+
+    before = set(active_children())
+    with pytest.raises(KeyboardInterrupt):
+        processes.carry_out(work, ["endless"], interrupt, jobs=1)
+    for process in set(active_children()) - before:
+        process.join(20)
+        assert not process.is_alive()
