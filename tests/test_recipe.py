@@ -118,7 +118,7 @@ def test_a_recorded_recipe_gives_the_same_key():
         ({"optimiser": "sdg"}, 'did you mean "sgd"'),
         ({"flow": ["rotate"]}, 'did you mean "rotation"'),
         ({"evaluation": ["cross"]}, "Known: cross_site, examples, features"),
-        ({"unseen": "dslr"}, "unseen is .dslr.; expected a list"),
+        ({"unseen": "dslr"}, "unseen is 'dslr'; expected a list"),
         ({"precision": "fp16"}, 'did you mean "'),
         ({"rounds": 0}, "rounds is 0"),
         ({"local_epochs": 1.0}, "local_epochs is 1.0"),
@@ -177,4 +177,4 @@ def test_labels_show_what_differs_and_file_names_stay_short():
 def test_every_setting_is_checked():
     """A new field needs a check, and a line here that says which."""
     checked = {*recipe.ROOMS, *recipe.ONE_OF, *recipe.EACH_OF, *recipe.AT_LEAST_ONE, *recipe.RANGES}
-    assert checked | {"augmentations", "local_steps", "seed"} == set(Recipe().full)
+    assert checked | {"augmentations", "local_steps", "seed", "unseen"} == set(Recipe().full)
