@@ -9,12 +9,13 @@ import torch
 from methods import PIXELS, ROWS, federation, pixel_federation, train
 from torch.nn import functional as F
 
+import fednb
 from fednb.catalogue import find
 from fednb.doors import EVERY_TASK, TASKS, Method, flow
 from fednb.engine import evaluate
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
-from fednb.federation import IGNORED, Federation
+from fednb.federation import IGNORED, SPLITS, Federation
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -266,3 +267,13 @@ def test_a_federation_keeps_its_task_on_another_device():
     data = pixel_federation()
     assert data.to("cpu").task == "segmentation" == replace(data, name="other").task
     assert federation().task == Federation("toy", federation().sites, federation().classes).task == "classification"
+
+
+def test_embedded_strokes_are_the_digits_ink_at_the_same_sites():
+    digits, strokes = fednb.load("shifted_digits"), fednb.load("shifted_strokes")
+    for one, other in zip(digits.sites, strokes.sites, strict=True):
+        for split in SPLITS:
+            assert torch.equal(getattr(one, split).images, getattr(other, split).images)
+    plain = strokes.site("plain").test
+    assert torch.equal(plain.targets == 1, plain.images[:, 0] >= 128)  # white on black: the ink is the image
+    assert strokes.task == "segmentation" and fednb.load("shifted_strokes", size=48).image_shape == (3, 48, 48)

@@ -1,6 +1,7 @@
 """Real handwritten digits that four sites see differently; embedded, so that everything runs without data."""
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,18 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 
     Raises DataError if scikit-learn is not installed.
     """
+    sites = []
+    for name, _, pixels, labels in seen(size):
+        whole = Split(pixels, labels)
+        cuts = stratified(labels.numpy(), sizes(len(labels), SHARES), "shifted_digits", name)
+        sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
+    return Federation("shifted_digits", sites, tuple(str(digit) for digit in range(10)))
+
+
+def seen(size: int) -> Iterator[tuple[str, np.ndarray, torch.Tensor, torch.Tensor]]:
+    """Each site's name, its digits' strokes ``[n, 32, 32]`` in 0..1, the pixels ``[n, 3, size, size]``, the labels."""
     check_size(size)
-    problem = missing(root)
+    problem = missing()
     if problem:
         raise DataError(problem)
     from sklearn.datasets import load_digits
@@ -46,15 +57,11 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
     digits = load_digits()
     targets = digits.target.astype(np.int64)
     strokes = _enlarge(digits.images / 16)
-    sites = []
     parts = stratified(targets, sizes(len(targets), [1 / len(SITES)] * len(SITES)), "shifted_digits")
     for name, members in zip(SITES, parts, strict=True):
-        pixels = np.rint(_LOOKS[name](strokes[members])).astype(np.uint8)
-        labels = torch.from_numpy(targets[members])
-        whole = Split(torch.from_numpy(_resize(pixels, size)).permute(0, 3, 1, 2).contiguous(), labels)
-        cuts = stratified(targets[members], sizes(len(members), SHARES), "shifted_digits", name)
-        sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
-    return Federation("shifted_digits", sites, tuple(str(digit) for digit in range(10)))
+        pixels = resize(np.rint(_LOOKS[name](strokes[members])).astype(np.uint8), size)
+        pixels = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+        yield name, strokes[members], pixels, torch.from_numpy(targets[members])
 
 
 def missing(root: Path | None = None, **options) -> str | None:
@@ -117,8 +124,8 @@ def _crops(count: int) -> np.ndarray:
     return np.stack(crops)
 
 
-def _resize(pixels: np.ndarray, size: int) -> np.ndarray:
-    """[n, 32, 32, 3] -> [n, size, size, 3]."""
+def resize(pixels: np.ndarray, size: int) -> np.ndarray:
+    """[n, 32, 32, 3] -> [n, size, size, 3], bilinear; [n, 32, 32] likewise."""
     if size == pixels.shape[1]:
         return pixels
     return np.stack([np.asarray(Image.fromarray(p).resize((size, size), Image.BILINEAR)) for p in pixels])
