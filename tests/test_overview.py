@@ -16,17 +16,8 @@ def results(paper=None, **varied):
 
     def record(recipe):
         rounds = [{"round": 1, "loss": {}, "validation": [10, 10], "test": [15, 30], "up": {}, "down": {}}]
-        return Record(
-            recipe.full,
-            recipe.key,
-            ["a", "b"],
-            images,
-            {},
-            rounds,
-            "0",
-            [],
-            {"code": "x", "torch": "2", "device": "cpu"},
-        )
+        origin = {"code": "x", "torch": "2", "device": "cpu"}
+        return Record(recipe.full, recipe.key, ["a", "b"], images, {}, rounds, "0", [], origin)
 
     return Results({recipe: record(recipe) for recipe in recipes}, paper)
 

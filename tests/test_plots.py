@@ -80,6 +80,12 @@ def test_convergence_of_one_client_on_validation():
     assert shown.get_ylabel() == "validation accuracy (%), caltech"
 
 
+def test_scores_of_masks_are_called_dice_on_the_axes():
+    frame = run("fedavg", ROUNDS, federation="retinal_vessels")
+    assert axes(plots.convergence(frame)).get_ylabel() == "test Dice (%), mean over clients"
+    assert axes(plots.bars(selected(frame))).get_ylabel() == "test Dice (%)"
+
+
 def test_bars_per_client_beside_the_paper():
     rows = selected(pandas.concat([run("fedavg", ROUNDS), run("fedavg+fedrdn", ROUNDS[1:2])]))
     shown = axes(plots.bars(rows, printed=papers.printed("fedrdn", "table1", "office_caltech10")))

@@ -83,7 +83,7 @@ class TestLoss:
         assert CLASSIFICATION.loss(logits, labels, weights).item() == pytest.approx(wanted, rel=1e-12)
 
     def test_classification_is_cross_entropy_bit_for_bit(self):
-        logits, labels = torch.randn(7, 4, generator=generator("plain")), torch.arange(7) % 4
+        logits, labels = torch.randn(999, 4, generator=generator("plain")), torch.arange(999) % 4
         assert torch.equal(CLASSIFICATION.loss(logits, labels), F.cross_entropy(logits, labels))
 
     def test_shares_of_the_classes_are_targets_too(self):

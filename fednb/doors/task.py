@@ -100,9 +100,9 @@ class Segmentation(Task):
     first, which is the background. A class that neither truth nor prediction has counts 1: an image without foreground
     in both scores 1, with foreground in one of them 0.
 
-    FedFA trains ProstateMRI with "CE + Dice"; its released code takes half of their sum, 1e-5 in the place of both 1 in
-    the fraction, and averages its Dice coefficient over background and foreground, which is higher. FedRDN follows
-    FedFA there; its released code has no segmentation.
+    FedFA prints "a combination of standard cross-entropy and Dice loss" for ProstateMRI (App. E.3). Its released code
+    takes half of the sum, smooths the fraction by 1e-5 where the 1 stands here, and averages the Dice coefficient over
+    background and foreground, which is higher. FedRDN prints no loss, and its released code has no segmentation.
     """
 
     name = "segmentation"
@@ -133,7 +133,7 @@ class Segmentation(Task):
         """The mask goes along as one more channel, upside down: the black that comes in from outside is 255 then."""
         mask = (IGNORED - targets)[:, None].to(images)
         turned = operations(torch.cat([images, mask], 1))
-        return turned[:, :-1], IGNORED - turned[:, -1].round().to(torch.uint8)
+        return turned[:, :-1], IGNORED - turned[:, -1].to(torch.uint8)
 
     def _sums(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
         """Over the known pixels of each image: cross entropy ``[n]`` and pixels ``[n]``; of each class, what prediction
@@ -152,9 +152,7 @@ def _cross_entropy_and_dice(entropy: Tensor, pixels: Tensor, common: Tensor, tog
     return entropy / pixels.clamp(min=1e-12) + 1 - dice.mean(-1)
 
 
-TASKS: dict[str, Task] = {  # by the name that a federation has
-    task.name: task for task in (Classification(), Segmentation())
-}
+TASKS: dict[str, Task] = {task.name: task for task in (Classification(), Segmentation())}
 
 
 @dataclass(frozen=True)
