@@ -50,11 +50,11 @@ def settings(chosen, beside=()):
 
 
 def setting(results) -> str:
-    """What decided the recorded runs, in words; methods and seeds are left out."""
+    """What decided the recorded runs, in words; methods and seeds are left out, and unseen sites where none is."""
     told = {}
     for record in results.records:
         for name, value in record.recipe.items():
-            if name not in METHODS_AND_SEEDS:
+            if name not in METHODS_AND_SEEDS and (value or name != "unseen"):
                 told.setdefault(name, dict.fromkeys(()))[as_text(value)] = None
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
 
