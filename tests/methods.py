@@ -96,7 +96,8 @@ class Row:
     neutral, simpler: settings of a recipe that must give the same run, on ``sizes``; ``simpler`` may be
     computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
-    send training images, which no other may.
+    send training images, which no other may. plain: it overrides no door. begins_in_round: the first round in which
+    its loss has all terms. rounds_to_learn: within so many rounds the loss falls.
     """
 
     room: str
@@ -107,6 +108,9 @@ class Row:
     exact: bool = True
     variants: tuple[dict, ...] = ({},)
     sends_images: bool = False
+    plain: bool = False
+    begins_in_round: int = 1
+    rounds_to_learn: int = 6
 
     def cases(self) -> list[dict]:
         """Settings of a recipe, one for each variant."""
@@ -127,7 +131,7 @@ def own_statistics(correction: int) -> Callable[[Federation], dict]:
 
 
 ROWS = [
-    Row("algorithms", "fedavg"),
+    Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
     Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
@@ -136,6 +140,7 @@ ROWS = [
         "fedproto",
         neutral={"algorithm": {"name": "fedproto", "mu": 0, "share_model": True}},
         variants=({}, {"share_model": True}),
+        begins_in_round=2,
     ),
     Row(
         "algorithms",
@@ -179,6 +184,7 @@ ROWS = [
         "fedfa",
         neutral={"augmentations": ({"name": "fedfa", "probability": 0},)},
         variants=({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]}),
+        rounds_to_learn=9,  # as released it has twice the variance
     ),
     Row("augment", "fedfa_c", neutral={"augmentations": ({"name": "fedfa_c", "probability": 0},)}),
     Row("augment", "fedfa_direct", neutral={"augmentations": ({"name": "fedfa_direct", "probability": 0},)}),
@@ -244,7 +250,14 @@ ROWS = [
     ),
 ]
 
+ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]
+
+
+def row_of(case: dict) -> Row:
+    """The row that a case belongs to."""
+    (given,) = case.get("augmentations") or (case["algorithm"],)
+    return ROW[given["name"]]
 
 
 def label(case: dict) -> str:
