@@ -123,6 +123,8 @@ class Row:
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     tasks: on which it has a meaning.
+    send training images, which no other may. plain: it overrides no door. begins_in_round: the first round in which
+    its loss has all terms. rounds_to_learn: within so many rounds the loss falls.
     """
 
     room: str
@@ -135,6 +137,9 @@ class Row:
     sends_images: bool = False
     refuses_unseen: tuple[dict, ...] = ()
     tasks: tuple[str, ...] = ("classification", "segmentation")
+    plain: bool = False
+    begins_in_round: int = 1
+    rounds_to_learn: int = 6
 
     def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
         """Settings of a recipe, one for each variant; of all unless some are given."""
@@ -155,7 +160,7 @@ def own_statistics(correction: int) -> Callable[[Federation], dict]:
 
 
 ROWS = [
-    Row("algorithms", "fedavg"),
+    Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
     Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
@@ -166,6 +171,7 @@ ROWS = [
         variants=({}, {"share_model": True}),
         refuses_unseen=({},),
         tasks=("classification",),
+        begins_in_round=2,
     ),
     Row(
         "algorithms",
@@ -212,6 +218,7 @@ ROWS = [
         "fedfa",
         neutral={"augmentations": ({"name": "fedfa", "probability": 0},)},
         variants=({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]}),
+        rounds_to_learn=9,  # as released it has twice the variance
     ),
     Row("augment", "fedfa_c", neutral={"augmentations": ({"name": "fedfa_c", "probability": 0},)}),
     Row("augment", "fedfa_direct", neutral={"augmentations": ({"name": "fedfa_direct", "probability": 0},)}),
@@ -279,7 +286,14 @@ ROWS = [
     ),
 ]
 
+ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]
+
+
+def row_of(case: dict) -> Row:
+    """The row that a case belongs to."""
+    (given,) = case.get("augmentations") or (case["algorithm"],)
+    return ROW[given["name"]]
 
 
 def label(case: dict) -> str:

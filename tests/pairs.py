@@ -1,0 +1,70 @@
+"""Which algorithm is tested beside which augmentation: with FULL=1 all of them, else a cover of the doors.
+
+Cases are named by their labels. Two methods meet at the doors that they override, so that one partner stands for all
+that override the same. Of all (algorithm, augmentation, precision), the cover has
+
+1. every algorithm beside every door that any augmentation overrides, and every augmentation beside every door that
+   any algorithm overrides;
+2. every algorithm and every augmentation in both precisions.
+
+It has about as many pairs as there are cases times doors of the other room, so it grows with the number of methods
+and not with their product.
+"""
+
+import os
+from hashlib import sha256
+from itertools import product
+
+from methods import CASES, label, row_of
+
+from fednb.catalogue import make
+from fednb.doors import Method, overrides
+
+PRECISIONS = ("fp32", "bf16")
+DOORS = [name for name, value in vars(Method).items() if callable(value) and not name.startswith("_")]
+
+Pair = tuple[str, str, str]
+
+CASE = {label(case): case for case in CASES}
+
+
+def of(room: str) -> list[str]:
+    """The cases of ``algorithms`` or ``augment``."""
+    return [name for name, case in CASE.items() if row_of(case).room == room]
+
+
+def doors(name: str) -> set[str]:
+    """The doors that a case's method overrides."""
+    row = row_of(CASE[name])
+    return {door for door in DOORS if overrides(make(row.room, row.name), door)}
+
+
+def every() -> list[Pair]:
+    return list(product(of("algorithms"), of("augment"), PRECISIONS))
+
+
+def cover(found: list[Pair]) -> list[Pair]:
+    """As many of the pairs found as the cover needs.
+
+    Of all pairs that show the same, the one with the smallest hash is taken: the order in which they are found
+    decides nothing, partners take turns, and a new method leaves most of the others' pairs as they are.
+    """
+    opened = {name: doors(name) for name in CASE}
+
+    def shows(pair: Pair) -> set[tuple]:
+        algorithm, augment, precision = pair
+        beside = [(algorithm, door) for door in opened[augment]] + [(augment, door) for door in opened[algorithm]]
+        return {*beside, (algorithm, precision), (augment, precision)}
+
+    shown = {pair: shows(pair) for pair in sorted(found, key=lambda pair: sha256(" ".join(pair).encode()).digest())}
+    wanted, chosen = set().union(*shown.values()), []
+    for want in sorted(wanted):
+        if want in wanted:
+            chosen.append(next(pair for pair in shown if want in shown[pair]))
+            wanted -= shown[chosen[-1]]
+    return chosen
+
+
+def chosen() -> list[Pair]:
+    """The pairs of this run of the tests."""
+    return every() if os.environ.get("FULL") == "1" else cover(every())
