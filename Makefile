@@ -1,5 +1,6 @@
 # make run    trains what is not recorded yet, executes the notebooks and writes report/index.html
-# make test   unit tests, every notebook at PROFILE=smoke, every committed notebook against its recorded runs
+# make test   unit tests, every notebook at PROFILE=smoke, every committed notebook against its recorded runs;
+#             FULL=1 tests every algorithm with every augmentation
 #
 # Settings:   make run PROFILE=quick DATA=folder JOBS=2 DEVICE=cpu ONLY=fedrdn/table1
 PROFILE ?= quick
@@ -7,6 +8,7 @@ DATA    ?=
 JOBS    ?=
 DEVICE  ?= cpu
 ONLY    ?=
+FULL    ?=
 PYTHON  ?= $(shell for name in python3.11 python3.12 python3 python; do \
 	$$name -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$name && break; done)
 
@@ -21,7 +23,7 @@ run: $(installed)
 test: $(installed)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
-	$(bin)/pytest -n 2
+	FULL="$(FULL)" $(bin)/pytest -n 2
 
 $(bin)/python:
 	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or 3.12; install one of them," \

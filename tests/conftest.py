@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
 
 
 @pytest.fixture(scope="session", autouse=True)

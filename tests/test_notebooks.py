@@ -136,20 +136,32 @@ def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
     assert not re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
 
 
-@each_notebook
-def test_committed_notebook_shows_its_recorded_runs(book, tmp_path):
-    """nbval executes it again, from results/ alone: without data, and with training forbidden."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", str(book.path)]
+@pytest.mark.parametrize("folder", sorted({book.path.parent for book in ALL}), ids=lambda folder: folder.name)
+def test_committed_notebooks_show_their_recorded_runs(folder, tmp_path):
+    """nbval executes them again, from results/ alone: without data, and with training forbidden."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", str(folder)]
     alone = {"FEDNB_DATA": str(tmp_path / "no-data"), "FEDNB_RUNS": str(tmp_path / "runs"), "FEDNB_TRAIN": "0"}
     done = subprocess.run(command, env=os.environ | alone, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
-@each_notebook
-def test_notebook_runs_at_smoke(book, tmp_path, monkeypatch):
-    """Trained afresh, from embedded data, into a folder of its own."""
+@pytest.fixture(scope="session")
+def smoke_runs(tmp_path_factory):
+    """One folder for the runs of all notebooks, and of all processes that test them: each recipe is trained once."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "smoke"
+
+
+def profiled(book) -> bool:
+    """Whether the profile decides what the notebook does; where it does not, nbval has executed all there is."""
+    return any("PROFILE" in source for _, source, tags in book.code if "parameters" not in tags)
+
+
+@pytest.mark.parametrize("book", [book for book in ALL if profiled(book)], ids=lambda book: book.name)
+def test_notebook_runs_at_smoke(book, smoke_runs, tmp_path, monkeypatch):
+    """Trained afresh, from embedded data, with one seed."""
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
-    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("FEDNB_RUNS", str(smoke_runs))
     monkeypatch.setenv("FEDNB_TRAIN", "1")
-    given = {"PROFILE": "smoke"} if "PROFILE" in notebooks.parameters(book) else {}
+    given = {"PROFILE": "smoke", "JOBS": 1, "SEEDS": notebooks.parameters(book)["SEEDS"][:1]}
     assert notebooks.execute(book, tmp_path / "executed.ipynb", given) is None
