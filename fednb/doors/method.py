@@ -46,7 +46,7 @@ class Method:
 
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
     is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
-    is never assumed.
+    is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
     """
 
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
