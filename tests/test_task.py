@@ -200,7 +200,7 @@ class TestWhoDoesWhat:
     @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
     def test_on_classes_of_pixels(self, row):
         """A method trains on masks, or it is refused by name, with the reason."""
-        assert find(row.room, row.name).tasks.tasks == row.tasks
+        assert find(row.room, row.name).tasks.names == row.tasks
         data, (case, *_) = pixel_federation(), row.cases()
         settings = PIXELS | case | {"rounds": 2}
         if "segmentation" not in row.tasks:

@@ -50,7 +50,7 @@ class Method:
     printed: what papers call it; the class's own name unless given.
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
     is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
-    is never assumed.
+    is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
     """
 
     printed: ClassVar[str] = ""

@@ -157,17 +157,17 @@ TASKS: dict[str, Task] = {task.name: task for task in (Classification(), Segment
 
 @dataclass(frozen=True)
 class Meaning:
-    """On which tasks a method has a meaning, and why it has none on the others."""
+    """The names of the tasks on which a method has a meaning, and why it has none on the others."""
 
-    tasks: tuple[str, ...]
+    names: tuple[str, ...]
     reason: str = ""
 
     def require(self, method: str, task: str, federation: str) -> None:
         """RecipeError, with the reason, where the federation's task is none of them."""
-        if task not in self.tasks:
+        if task not in self.names:
             raise RecipeError(
                 f"{method} has no meaning for {federation}, whose task is {task}: {self.reason}. "
-                f"Leave {method} out, or take a federation for {' or '.join(self.tasks)}."
+                f"Leave {method} out, or take a federation for {' or '.join(self.names)}."
             )
 
 
