@@ -46,7 +46,7 @@ class Split:
     def select(self, indices) -> "Split":
         """The images at these positions, in this order."""
         indices = torch.as_tensor(indices, dtype=torch.int64, device=self.images.device)
-        return Split(self.images[indices], self.targets[indices])
+        return Split(self.images.index_select(0, indices), self.targets.index_select(0, indices))
 
     def to(self, device) -> "Split":
         return Split(self.images.to(device), self.targets.to(device))

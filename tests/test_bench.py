@@ -31,6 +31,8 @@ def test_every_part_of_a_round_is_timed(monkeypatch):
     assert len(timing.federated) == len(timing.bare) == 3 and timing.ratio > 0
     assert "training images per second" in told[0]
     assert {"forward", "backward", "images and augmentation", "add up the replies"} <= set(timing.parts)
+    assert timing.operators["convolutions"] > 0 and timing.operators["optimiser"] > 0
+    assert "    convolutions" in told[0]
 
 
 def test_every_method_has_a_row(monkeypatch):

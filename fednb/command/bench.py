@@ -19,18 +19,24 @@ from fednb.recipe import Recipe
 
 # name -> (sites, training images of a site, height and width, recipe). 10 steps a client; AlexNet: FedRDN's round.
 ALEXNET = {"model": {"name": "alexnet", "width": 4096}, "flow": ["flip", "rotation"], "local_epochs": 5}
+NARROW = {"model": {"name": "alexnet", "width": 1024}, "flow": ["flip", "rotation"]}
 DIGITS = {"model": "digits_cnn", "flow": ["rotation"]}
 WORKLOADS = {
     "alexnet 256, bf16": (4, 62, 256, Recipe(**ALEXNET, momentum=0.9, precision="bf16")),
+    "alexnet 128, width 1024, bf16": (4, 64, 128, Recipe(**NARROW, local_epochs=5, precision="bf16")),
     "digits_cnn 32, fp32": (4, 320, 32, Recipe(**DIGITS, momentum=0.9)),
 }
 # The four methods on AlexNet at 128 x 128, 2 steps a client. DisTrans' released offset network makes 64 x 64 only.
-COSTS = (
-    4,
-    64,
-    (3, 128, 128),
-    Recipe(model={"name": "alexnet", "width": 1024}, flow=["flip", "rotation"], precision="bf16"),
-)
+COSTS = (4, 64, (3, 128, 128), Recipe(**NARROW, precision="bf16"))
+# group -> parts of the names of torch's operators, in the order in which they are tried
+OPERATORS = {
+    "convolutions": ("convolution",),
+    "matrix products": ("mm",),
+    "copies and casts": ("copy_",),
+    "normalisation": ("batch_norm",),
+    "pooling": ("pool",),
+    "optimiser": ("_fused_", "Optimizer"),
+}
 RELEASED = {"variant": "released"}
 METHODS = (
     *("fedrdn", {"name": "fedrdn", **RELEASED}),
@@ -62,13 +68,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Timing:
-    """One workload: seconds of each round, federated and bare, and the federated seconds by part."""
+    """One workload: seconds of each round, federated and bare, and the federated seconds by part and by operator."""
 
     name: str
     images: int
     federated: list[float]
     bare: list[float]
     parts: dict[str, float]
+    operators: dict[str, float]
 
     @property
     def ratio(self) -> float:
@@ -83,8 +90,9 @@ class Timing:
             f"{self.name}: federated / bare {self.ratio:.3f} (median of {len(ratios)} rounds, "
             f"{ratios[0]:.3f} to {ratios[-1]:.3f}), {self.images / median:.0f} training images per second"
         ]
-        total = sum(self.parts.values())
-        lines += [f"    {part:28} {100 * seconds / total:5.1f} %" for part, seconds in self.parts.items()]
+        for group in (self.parts, self.operators):
+            total = sum(group.values())
+            lines += [f"    {part:29} {100 * seconds / total:5.1f} %" for part, seconds in group.items()]
         return "\n".join(lines)
 
 
@@ -127,7 +135,8 @@ def _time(name: str, federation: Federation, recipe: Recipe, rounds: int, device
     _seconds(run.train_round, device), _seconds(bare, device)
     pairs = [(_seconds(run.train_round, device), _seconds(bare, device)) for _ in range(rounds)]
     images = sum(len(site.train) for site in federation.sites) * recipe.local_epochs
-    return Timing(name, images, *map(list, zip(*pairs, strict=True)), _parts(run, device))
+    operators = _operators(run, device)  # before the parts, whose clocks stay on
+    return Timing(name, images, *map(list, zip(*pairs, strict=True)), _parts(run, device), operators)
 
 
 def _bare_loop(recipe: Recipe, federation: Federation, device: str) -> Callable[[], None]:
@@ -160,6 +169,23 @@ def _bare_loop(recipe: Recipe, federation: Federation, device: str) -> Callable[
             float(total)
 
     return train
+
+
+def _operators(run: FederatedRun, device: str) -> dict[str, float]:
+    """Seconds of one round by group of torch's operators, each without those that it calls."""
+    kind = torch.device(device).type
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if kind == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    with torch.profiler.profile(activities=activities) as profile:
+        _seconds(run.train_round, device)
+    seconds = dict.fromkeys([*OPERATORS, "other operators"], 0.0)
+    for event in profile.key_averages():
+        group = next(
+            (g for g, parts in OPERATORS.items() if any(part in event.key for part in parts)), "other operators"
+        )
+        seconds[group] += (event.self_cpu_time_total if kind == "cpu" else event.self_device_time_total) / 1e6
+    return seconds
 
 
 def _parts(run: FederatedRun, device: str) -> dict[str, float]:

@@ -12,7 +12,9 @@ ROTATION_DEGREES = 30.0
 def flip(images: Tensor, generator: torch.Generator) -> Tensor:
     """Mirrors each image left to right with probability 0.5."""
     chosen = torch.rand(len(images), generator=generator) < 0.5
-    return torch.where(chosen.to(images.device, non_blocking=True)[:, None, None, None], images.flip(-1), images)
+    columns = torch.arange(images.shape[-1])
+    columns = torch.where(chosen[:, None], columns.flip(0), columns).to(images.device, non_blocking=True)
+    return images.gather(-1, columns[:, None, None].expand_as(images))
 
 
 def rotation(images: Tensor, generator: torch.Generator) -> Tensor:
@@ -31,7 +33,10 @@ def rotate(images: Tensor, degrees: Tensor) -> Tensor:
     cosine, sine, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
     ratio = height / width
     rows = [torch.stack([cosine, -sine * ratio, zero], 1), torch.stack([sine / ratio, cosine, zero], 1)]
-    grid = F.affine_grid(torch.stack(rows, 1).to(images.dtype), list(images.shape), align_corners=False)
+    turn = torch.stack(rows, 2).to(images.dtype)  # [n, 3, 2]
+    centres = F.affine_grid(turn.new_tensor([[[1, 0, 0], [0, 1, 0]]]), [1, 1, height, width], align_corners=False)
+    centres = F.pad(centres, (0, 1), value=1).view(1, -1, 3).expand(len(images), -1, -1)
+    grid = (centres @ turn).view(-1, height, width, 2)
     return F.grid_sample(images, grid, mode="nearest", padding_mode="zeros", align_corners=False)
 
 

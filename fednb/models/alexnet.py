@@ -3,12 +3,15 @@
 from torch import nn
 
 from fednb.errors import RecipeError
+from fednb.models._bf16_layers import AveragePool, Convolution, Linear, StridedConvolution
 from fednb.models._staged import Staged
 
 
 def _convolution(channels_in: int, channels_out: int, *, pool: bool = False, **geometry) -> nn.Sequential:
-    layers = [nn.Conv2d(channels_in, channels_out, **geometry), nn.BatchNorm2d(channels_out), nn.ReLU()]
-    return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2)] if pool else []))
+    layer = StridedConvolution if "stride" in geometry else Convolution
+    layers = [layer(channels_in, channels_out, **geometry), nn.BatchNorm2d(channels_out)]
+    # The largest of some values, or 0, is the same in both orders; this one has fewer values for the ReLU.
+    return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2)] if pool else []), nn.ReLU())
 
 
 class AlexNet(Staged):
@@ -40,12 +43,12 @@ class AlexNet(Staged):
         self.stage4 = _convolution(384, 256, kernel_size=3, padding=1)
         self.stage5 = _convolution(256, 256, pool=True, kernel_size=3, padding=1)
         self.hidden = nn.Sequential(
-            nn.AdaptiveAvgPool2d(6),
+            AveragePool(6),
             nn.Flatten(),
-            nn.Linear(256 * 6 * 6, width),
+            Linear(256 * 6 * 6, width),
             nn.BatchNorm1d(width),
             nn.ReLU(),
-            nn.Linear(width, width),
+            Linear(width, width),
             nn.BatchNorm1d(width),
             nn.ReLU(),
         )
