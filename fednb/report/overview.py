@@ -39,7 +39,8 @@ def runs_table(results, rule: str = "last") -> Table:
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
     cells = cells.rename_axis(index=None, columns=None)
     seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
-    what = f"Test {measure(chosen)} in per cent with its 95 % interval"
+    wide = " (Wilson's, rather too wide for Dice)" if measure(chosen) == "Dice" else ""
+    what = f"Test {measure(chosen)} in per cent with its 95 % interval{wide}"
     caption = (
         f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",
         f"Setting: {setting(results)}.",

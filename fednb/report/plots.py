@@ -256,7 +256,7 @@ def masks(images, targets, predictions, sites):
     from matplotlib.patches import Patch
 
     looks = {"hit": BLACK, "missed": BLUE, "false": ORANGE, "not asked": "0.85"}
-    figure, axes = _rows(len(sites), 3, side=1.9)
+    figure, axes = _rows(len(sites), 3, side=1.5)
     for row, site, image, target, found in zip(axes, sites, images, targets, predictions, strict=True):
         asked = target != 255
         truth, found = (target > 0) & asked, (found > 0) & asked
