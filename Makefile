@@ -23,7 +23,7 @@ run: $(installed)
 test: $(installed)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
-	FULL="$(FULL)" $(bin)/pytest -n 2
+	FULL="$(FULL)" $(bin)/pytest -n 2 --dist worksteal
 
 $(bin)/python:
 	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or 3.12; install one of them," \

@@ -53,7 +53,7 @@ class Recipe:
             keep at a client has a value there that the method's docstring declares, or the method is refused.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
         seed: of every draw.
-        evaluation: more than accuracies: "cross_site" (each local model of the last round on every site's
+        evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
             each site's first test image) and "server" (what the methods keep at the server in the end).
 
@@ -116,10 +116,10 @@ class Recipe:
             if type(value) not in (int, float) or not fits(value):
                 raise RecipeError(f"{name} is {value!r}; expected {expected}.")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one run
-        for name in ("unseen", "evaluation"):
-            object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         if not all(isinstance(name, str) for name in self.unseen):
             raise RecipeError(f"unseen is {self.unseen!r}; expected names of sites.")
+        for name in ("unseen", "evaluation"):
+            object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         augmentations = [given["name"] for given in self.full["augmentations"]]  # all names are checked here
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")

@@ -99,9 +99,10 @@ class Study:
         return Results(found, self.paper, tuple(dict.fromkeys(self.store.notes)))
 
     def as_stand_in(self) -> Study:
-        """The same study on embedded images, with a network that fits them; what else it varies, it varies."""
+        """The same study on embedded images, with a network that fits them and no unseen site; what else it varies, it
+        varies."""
         kept = set(_varied(self.recipes)) - {"federation", "model"}
-        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept}
+        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept} | {"unseen": ()}
         return Study([recipe.with_(**settings) for recipe in self.recipes], self.paper, self.store)
 
 
@@ -219,12 +220,18 @@ def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu")
         record
         for record in records
         if all(record.recipe[name] == recipe.full[name] for name in ("federation", "model", "precision"))
+        and bool(record.recipe.get("local_steps")) == bool(recipe.local_steps)
         and (record.origin["device"] == "cpu") == (device == "cpu")
     ]
     methods = ("algorithm", "augmentations")
     same = [record for record in like if all(record.recipe[name] == recipe.full[name] for name in methods)]
-    rates = [r.origin["seconds"] / (r.recipe["rounds"] * r.recipe["local_epochs"]) for r in same or like]
-    return sorted(rates)[len(rates) // 2] * recipe.rounds * recipe.local_epochs if rates else None
+    rates = [record.origin["seconds"] / _work(record.recipe) for record in same or like]
+    return sorted(rates)[len(rates) // 2] * _work(recipe.full) if rates else None
+
+
+def _work(recipe: dict) -> int:
+    """Steps or epochs of a client in a whole run."""
+    return recipe["rounds"] * (recipe.get("local_steps") or recipe["local_epochs"])
 
 
 def _train(recipes, store, jobs, device, data) -> dict[Recipe, str | None]:
@@ -278,6 +285,8 @@ def _varied_columns(recipes: list[Recipe]) -> dict:
 
 
 def _plain(value):
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return " + ".join(value) or "none"
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 

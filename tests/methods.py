@@ -122,8 +122,7 @@ class Row:
     computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
-    tasks: on which it has a meaning.
-    send training images, which no other may. plain: it overrides no door. begins_in_round: the first round in which
+    tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
     its loss has all terms. rounds_to_learn: within so many rounds the loss falls.
     """
 

@@ -126,3 +126,8 @@ def test_alexnets_losses_in_bf16_stray_no_further_than_with_images_in_another_or
     monkeypatch.setattr(alexnet, "AveragePool", nn.AdaptiveAvgPool2d)
     plain, reordered = losses(order), losses(other)
     assert (ours - plain).abs().max() <= 3 * (reordered - plain).abs().max()
+
+
+def test_no_images_give_no_features():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layers.Convolution(3, 4, 3, padding=1)(torch.zeros(0, 3, 5, 5)).shape == (0, 4, 5, 5)

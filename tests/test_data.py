@@ -62,7 +62,7 @@ class TestByName:
         monkeypatch.delenv("FEDNB_DATA")
         assert str(fednb.data.data_root()) == "data"
 
-    @pytest.mark.parametrize("name", ["office_caltech10", "digits", "folders"])
+    @pytest.mark.parametrize("name", [name for name in catalogue.names("data") if catalogue.file("data", name).NEEDS])
     def test_a_missing_folder_says_where_it_looked_and_what_it_needs(self, name, tmp_path):
         root = tmp_path / "nowhere"
         assert str(root) in fednb.data.available(name, root)

@@ -44,7 +44,9 @@ def test_an_option_of_the_data_that_varies_tells_rows_apart():
 
 def test_scores_of_masks_are_called_dice():
     table = overview.runs_table(results(federation=["retinal_vessels"], model=["unet"], algorithm=["fedavg", "fedbn"]))
-    assert table.caption[0].startswith("Test Dice in per cent with its 95 % interval, last round")
+    assert table.caption[0].startswith(
+        "Test Dice in per cent with its 95 % interval (Wilson's, rather too wide for Dice)"
+    )
     rules = overview.rules_table(results(federation=["retinal_vessels"], model=["unet"]))
     assert "Average test Dice in per cent under each selection rule." in rules.caption
     assert "best_test: round of the best average test Dice (it looks at the test images)." in rules.caption

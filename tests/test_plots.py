@@ -4,6 +4,7 @@ import numpy
 import pandas
 import pytest
 from made_results import IMAGES, mean_accuracy, run
+from matplotlib.colors import to_rgb
 
 from fednb import load, papers
 from fednb.report import STAND_IN, plots
@@ -185,3 +186,15 @@ def test_runs_of_one_method_with_other_options_have_their_own_hatch():
     shown = axes(plots.bars(selected(pandas.concat([run(label, ROUNDS) for label in labels]))))
     hatches = {bar.get_hatch() for bar in shown.patches}
     assert len(hatches) == 3 and len({bar.get_facecolor() for bar in shown.patches}) == 1
+
+
+def test_masks_are_coloured_by_what_was_found():
+    """A row of four pixels: hit, missed, false, and one of which nothing is asked."""
+    images = numpy.zeros((1, 3, 1, 4), numpy.uint8)
+    targets, found = numpy.array([[[1, 1, 0, 255]]], numpy.uint8), numpy.array([[[1, 0, 1, 1]]], numpy.uint8)
+    figure = plots.masks(images, targets, found, ["clinic"])
+    _, mask, prediction = (axes.get_images()[0].get_array() for axes in figure.axes)
+    black, blue, orange, white, grey = (to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.85"))
+    numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
+    numpy.testing.assert_allclose(prediction[0], [black, blue, orange, grey])
+    assert figure.axes[0].get_ylabel() == "clinic"

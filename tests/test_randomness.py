@@ -71,8 +71,8 @@ def seen(case: dict, monkeypatch) -> list:
             found.extend([(self.name, self.round, indices.tolist()), torch.get_rng_state()])
         return batch(self, split, indices, training)
 
-    def keep_images(images, names, generator):
-        moved = apply(images, names, generator)
+    def keep_images(images, flow, generator):
+        moved = apply(images, flow, generator)
         if generator.initial_seed() in wanted:
             found.append(moved.clone())
         return moved

@@ -118,6 +118,7 @@ def test_a_recorded_recipe_gives_the_same_key():
         ({"optimiser": "sdg"}, 'did you mean "sgd"'),
         ({"flow": ["rotate"]}, 'did you mean "rotation"'),
         ({"evaluation": ["cross"]}, "Known: cross_site, examples, features"),
+        ({"unseen": [1, "a"]}, "expected names of sites"),
         ({"unseen": "dslr"}, "unseen is 'dslr'; expected a list"),
         ({"precision": "fp16"}, 'did you mean "'),
         ({"rounds": 0}, "rounds is 0"),

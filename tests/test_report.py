@@ -424,3 +424,13 @@ def test_names_of_methods():
     assert names.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (mu=0.1) + new"
     assert names.method("fedavg") == "fedavg" and names.method("fedavg+fedrdn") == "fedrdn"
     assert names.method("fedfa+fedmix") == names.method("fedavg+fedmix+fedfa(p=0.5)") == "fedfa+fedmix"
+
+
+def test_a_run_with_unseen_sites_stands_in_no_row_and_behind_no_claim():
+    made = results(run("fedavg", [(10, 10, 10, 10)]), run("fedavg+fedrdn", [(20, 20, 20, 20)]))
+    printed = papers.printed("fedrdn", "fedrdn_table1", "office_caltech10")
+    assert len(comparison(made, printed)["ours"].dropna()) == 10
+    for record in made.records:
+        record.recipe["unseen"] = ["dslr"]
+    assert comparison(made, printed)["ours"].isna().all()
+    assert set(scoreboard(made, "fedrdn").frame["verdict"]) == {"not run"}

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fednb.doors import EVERY_TASK, Client, Method, measured
+from fednb.doors import EVERY_TASK, Client, Method
 
 
 class FedBN(Method):
@@ -14,8 +14,8 @@ class FedBN(Method):
     Weights, biases and running statistics of those layers are neither sent nor averaged: each client keeps
     and is evaluated with its own. In a network without such layers it is FedAvg.
 
-    A client that is in no round has weights and biases as drawn, 1 and 0, and its own statistics, of its training
-    images: the clients' layers never leave them, so that nobody can tell it theirs or their mean.
+    A client that is in no round has weights and biases as at the start (1 and 0 unless pretrained) and its own
+    statistics, of its training images: the clients' layers never leave them, so that nobody can tell it their mean.
 
     Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*,
     ICLR 2021, Algorithm 1.
@@ -33,7 +33,7 @@ class FedBN(Method):
     tasks = EVERY_TASK
 
     def unseen(self, client: Client) -> None:
-        measured(client)
+        """Its statistics are its own by then, and that is all."""
 
     def keeps(self, model: nn.Module) -> set[str]:
         return {

@@ -20,7 +20,6 @@ from fednb.doors import (
     add,
     classification_only,
     entries,
-    measured,
     part,
 )
 from fednb.errors import DataError, RecipeError, nearest
@@ -61,7 +60,7 @@ class FRAug(Method):
 
     Sends g both ways each round; the server keeps its weighted mean, with the weights of the model's. A client
     keeps m, the momenta of m and g, the prototypes, and its batch normalisation. Without generator, RTNet and EMA
-    it is FedBN. At a client that is in no round batch normalisation is as FedBN has it: with statistics of its own.
+    it is FedBN. At a client that is in no round what is kept of batch normalisation is as in FedBN.
 
     Args:
         variant: "paper" or "released".
@@ -170,7 +169,7 @@ class FRAug(Method):
         return {n for n in layers if n.endswith(("running_mean", "running_var")) and "downsample" not in n}
 
     def unseen(self, client: Client) -> None:
-        measured(client)
+        """Its statistics are its own by then; nothing else that is kept has a part in testing."""
 
     def prepare_offer(self, client: Client) -> Message:
         if self._networks:

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 
 from fednb import models, randomness
 from fednb.command.desk import check_device
-from fednb.doors import flow
-from fednb.engine.client import DTYPES
+from fednb.doors import DTYPES, flow
 from fednb.engine.loop import FederatedRun
 from fednb.federation import Federation, Site, made
 from fednb.recipe import Recipe
@@ -160,8 +159,8 @@ def _bare_loop(recipe: Recipe, federation: Federation, device: str) -> Callable[
                 images = site.train.images[indices].to(DTYPES[recipe.precision]).div_(255)
                 images = flow.apply(images, recipe.flow, draw).contiguous(memory_format=torch.channels_last)
                 with torch.autocast(kind, torch.bfloat16, enabled=recipe.precision == "bf16"):
-                    scores = model(images)
-                loss = F.cross_entropy(scores.float(), site.train.targets[indices])
+                    logits = model(images)
+                loss = F.cross_entropy(logits.float(), site.train.targets[indices])
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()

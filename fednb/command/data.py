@@ -4,8 +4,6 @@ from fednb.data import check
 
 
 def main(options) -> int:
-    """For each data set: what is there, what is expected, where it comes from, and every damaged file."""
-
     found = check(options.data)
     print(found)
     return 1 if found.damaged else 0

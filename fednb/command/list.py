@@ -4,8 +4,6 @@ from fednb.command import notebooks
 
 
 def main(options) -> int:
-    """Every notebook with its claim, what data it needs and what it costs."""
-
     for book in notebooks.found(options.only):
         about = book.about
         print(f"{book.name}  ({' '.join(filter(None, (about.get('paper'), about.get('result'))))})")

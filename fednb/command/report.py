@@ -7,7 +7,6 @@ from fednb.errors import NotebookError
 
 
 def main(options) -> int:
-    """Write the report's page from what was executed before, or README's table."""
     if options.readme:
         return readme.update()
     report = Path(options.report) if options.report else notebooks.checkout() / "report"

@@ -5,8 +5,6 @@ from fednb.command.progress import duration
 
 
 def main(options) -> int:
-    """For each notebook: runs recorded and missing, and the time that the missing ones will take."""
-
     desk = Desk.open(options)
     needs = {book: desk.needs(book) for book in desk.books}
     records = [record for each in needs.values() for record in each.records]

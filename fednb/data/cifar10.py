@@ -45,9 +45,9 @@ def load(
     Args:
         root: the data folder.
         clients: how many sites. DisTrans: 10; FedFA: 100.
-        partition: ``"class_shares"``: DisTrans' (``partition.class_shares``), tested on the same classes in the
+        partition: ``"class_shares"``: DisTrans' (``fednb.standalone.class_shares``), tested on the same classes in the
             same shares; with one class per client on as many images of other classes as well.
-            ``"dirichlet"``: FedFA's (``partition.dirichlet_shares``), at least 10 images for each client
+            ``"dirichlet"``: FedFA's (``_partition.dirichlet_shares``), at least 10 images for each client
             before a tenth becomes validation, tested on an equal part of all test images.
         classes_per_client: for class shares; times ``clients`` a multiple of ten. DisTrans: 10, 6, 4, 2, 1,
             which are DH = 0, 40, 60, 80, 100 %.

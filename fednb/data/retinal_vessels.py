@@ -25,7 +25,7 @@ NEEDS = (
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
 KINDS = ("images", "masks", "fov")
 CLASSES = ("background", "vessel")
-FEWEST = 5  # images of a site, for one or more in each split
+FEWEST = 5  # images of a site; fewer cannot be divided
 COVERAGE = 0.4  # of a pixel by vessel, or by the field of view, from which it is taken for it
 TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the others
 
@@ -62,14 +62,17 @@ def load(root: Path, *, size: int = 128, seed: int = 0) -> Federation:
 
 def missing(root: Path, **options) -> str | None:
     """One sentence when a site's folder is not there, or an image lacks its mask or its field of view."""
-    places = [root / "retinal_vessels" / name / kind for name in SITES for kind in KINDS]
+    whole = root / "retinal_vessels"
+    if not whole.is_dir():
+        return f"There is no folder {whole}."
+    places = [whole / name / kind for name in SITES for kind in KINDS]
     absent = [str(place) for place in places if not place.is_dir()]
     if absent:
         return f"There is no folder {', '.join(absent)}."
     for name in SITES:
         found = _files(root, name)
         if len(found["images"]) < FEWEST:
-            return f"{places[0].parents[1] / name} has {len(found['images'])} images; expected {FEWEST} or more."
+            return f"{whole / name} has {len(found['images'])} images; expected {FEWEST} or more."
         for kind in ("masks", "fov"):
             lost = [path for path in found[kind] if not path.is_file()]
             if lost:

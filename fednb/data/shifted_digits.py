@@ -12,7 +12,7 @@ from fednb.data._images import check_size
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
-from fednb.randomness import seed_for
+from fednb.randomness import random_state
 
 NEEDS = None
 SITES = ("plain", "photos", "blurred", "tinted")
@@ -39,15 +39,16 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
     Raises DataError if scikit-learn is not installed.
     """
     sites = []
-    for name, _, pixels, labels in seen(size):
+    for name, _, pixels, labels, cuts in seen(size):
         whole = Split(pixels, labels)
-        cuts = stratified(labels.numpy(), sizes(len(labels), SHARES), "shifted_digits", name)
         sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
     return Federation("shifted_digits", sites, tuple(str(digit) for digit in range(10)))
 
 
-def seen(size: int) -> Iterator[tuple[str, np.ndarray, torch.Tensor, torch.Tensor]]:
-    """Each site's name, its digits' strokes ``[n, 32, 32]`` in 0..1, the pixels ``[n, 3, size, size]``, the labels."""
+def seen(size: int) -> Iterator[tuple]:
+    """Each site's name, its digits' strokes ``[n, 32, 32]`` in 0..1, the pixels ``[n, 3, size, size]``, the labels
+    ``[n]``, and the positions of training, validation and test images.
+    """
     check_size(size)
     problem = missing()
     if problem:
@@ -61,7 +62,8 @@ def seen(size: int) -> Iterator[tuple[str, np.ndarray, torch.Tensor, torch.Tenso
     for name, members in zip(SITES, parts, strict=True):
         pixels = resize(np.rint(_LOOKS[name](strokes[members])).astype(np.uint8), size)
         pixels = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
-        yield name, strokes[members], pixels, torch.from_numpy(targets[members])
+        cuts = stratified(targets[members], sizes(len(members), SHARES), "shifted_digits", name)
+        yield name, strokes[members], pixels, torch.from_numpy(targets[members]), cuts
 
 
 def missing(root: Path | None = None, **options) -> str | None:
@@ -115,7 +117,7 @@ def _crops(count: int) -> np.ndarray:
     from sklearn.datasets import load_sample_images
 
     photos = [Image.fromarray(photo).reduce(2) for photo in load_sample_images().images]
-    random = np.random.RandomState(seed_for("shifted_digits", "crops") % 2**32)
+    random = random_state("shifted_digits", "crops")
     crops = []
     for _ in range(count):
         photo = np.asarray(photos[random.randint(len(photos))], dtype=np.float64)

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fednb.data._partition import sizes, stratified
-from fednb.data.shifted_digits import SHARES, missing, resize, seen
+from fednb.data.shifted_digits import missing, resize, seen
 from fednb.federation import Federation, Site, Split
 
 __all__ = ["NEEDS", "TASK", "describe", "load", "missing"]
@@ -23,10 +22,9 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
     Raises DataError if scikit-learn is not installed.
     """
     sites = []
-    for name, strokes, pixels, labels in seen(size):
+    for name, strokes, pixels, _, cuts in seen(size):
         ink = resize(np.rint(255 * strokes).astype(np.uint8), size)
         whole = Split(pixels, torch.from_numpy((ink >= 128).astype(np.uint8)))
-        cuts = stratified(labels.numpy(), sizes(len(labels), SHARES), "shifted_digits", name)
         sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
     return Federation("shifted_strokes", sites, ("ground", "stroke"), task=TASK)
 

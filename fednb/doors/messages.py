@@ -29,7 +29,7 @@ def byte_counts(message: Message) -> dict[str, int]:
 def add(total: Message, weight: float, values: Message) -> None:
     """``total + weight * values``, entry by entry and in place; an empty total starts with the first values.
 
-    Memory does not grow with the number of clients whose values are added.
+    What is held does not grow with the number of clients whose values are added.
     """
     new = [name for name in values if name not in total]
     if new:

@@ -137,8 +137,9 @@ class Method:
     def unseen(self, client: Client) -> None:
         """Before a client that is in no round is tested: gives a value to what the method keeps at others.
 
-        Kept entries of the network are as drawn until then. A method that keeps any and has nothing to say here is
-        refused by name where a recipe has unseen clients.
+        Kept entries of the network are as at the start by then, but kept running statistics, which are those of the
+        client's training images. A method that keeps entries and does not override this is refused by name where a
+        recipe has unseen clients.
         """
 
     def predict(self, client: Client, batch: Batch) -> Tensor:

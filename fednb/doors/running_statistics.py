@@ -28,11 +28,18 @@ def frozen(model: nn.Module):
 
 @torch.no_grad()
 def measured(client: Client) -> None:
-    """Batch normalisation's running statistics become those of the client's training images, seen as at test time.
+    """Running statistics that never leave a client become those of its training images, seen as at test time.
 
-    The mean over batches of nearly equal size, through the network as it is; nothing else in it changes.
+    Of batch normalisation: the mean over batches of nearly equal size, through the network as it is. Nothing else in it
+    changes, and nothing at all where no such statistics are kept.
     """
-    layers = [m for m in client.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    layers = [
+        layer
+        for name, layer in client.model.named_modules()
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in client.keeps
+    ]
+    if not layers:
+        return
     momenta = [layer.momentum for layer in layers]
     client.model.eval()
     for layer in layers:

@@ -22,9 +22,9 @@ class Client(Protocol):
     """A site that takes part in a run. What it knows of others came in messages.
 
     name, site: of its images. task: what is asked of them, its loss and scores. classes: how many. model: its network,
-    loaded anew with each message. methods: all of the run, in their order. optimiser: of this round's training, else
-    None. round: from 1 (0 before the first). steps: training batches of this round so far. unseen: whether it
-    is in no round.
+    loaded anew with each message. methods: all of the run, in their order. keeps: names of the entries of the network
+    that never leave it. optimiser: of this round's training, else None. round: from 1 (0 before the first). steps:
+    training batches of this round so far. unseen: whether it is in no round.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Client(Protocol):
     classes: int
     model: nn.Module
     methods: list[Method]
+    keeps: set[str]
     recipe: Recipe
     device: torch.device
     optimiser: torch.optim.Optimizer | None

@@ -27,6 +27,7 @@ from fednb.doors import (
 from fednb.engine import evaluate
 from fednb.errors import DataError, RunError
 from fednb.federation import Site, Split
+from fednb.recipe import Recipe
 
 TEST_BATCH = 128
 OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
@@ -42,7 +43,7 @@ class Client(doors.Client):
     ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``represent``, ``show`` where a recipe asks.
     """
 
-    def __init__(self, site: Site, task: Task, classes: int, model: nn.Module, methods: list[Method], recipe):
+    def __init__(self, site: Site, task: Task, classes: int, model: nn.Module, methods: list[Method], recipe: Recipe):
         self.site = site
         self.task = task
         self.classes = classes
@@ -159,10 +160,10 @@ class Client(doors.Client):
     def at_test(self, message: Message, round: int):
         """Inside, the network that came is as it is tested at this client, who may be unseen."""
         self.receive(message, round)
-        if self.unseen and self.recipe.buffers == "local":
+        if self.unseen:
             measured(self)
-        for method in self.methods if self.unseen else ():
-            method.unseen(self)
+            for method in self.methods:
+                method.unseen(self)
         with self.adapted():
             yield
 
@@ -201,7 +202,7 @@ class Client(doors.Client):
                     method.after_step(self, batch)
                 seen += len(indices)
                 self.steps += 1
-        loss = float(total) / seen
+        loss = float(total) / max(seen, 1)
         if loss != loss or abs(loss) == float("inf"):
             raise RunError(
                 f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
@@ -242,7 +243,7 @@ class Client(doors.Client):
         return batch
 
     def test_batches(self, split: Split) -> Iterator[Batch]:
-        for indices in torch.arange(len(split)).split(TEST_BATCH):
+        for indices in torch.arange(len(split)).split(TEST_BATCH) if len(split) else ():
             yield self.batch(split, indices, training=False)
 
     def forward(self, batch: Batch) -> None:
@@ -277,7 +278,7 @@ class Client(doors.Client):
         """The batches of all epochs, or the recipe's ``local_steps`` of as many epochs as they need."""
         if epochs is None and self.recipe.local_steps:
             return islice(chain.from_iterable(self._epoch() for _ in count()), self.recipe.local_steps)
-        return chain.from_iterable(self._epoch() for _ in range(epochs or self.recipe.local_epochs))
+        return chain.from_iterable(self._epoch() for _ in range(self.recipe.local_epochs if epochs is None else epochs))
 
     def _epoch(self) -> list[Tensor]:
         size = self.recipe.batch_size

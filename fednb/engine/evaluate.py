@@ -33,7 +33,7 @@ def total(scores: Tensor) -> int | float:
 def features(client: Client, split: Split) -> Tensor:
     """What the head sees, float32 ``[n, d]`` on the CPU."""
     client.model.eval()
-    found = []
+    found = [torch.zeros(0, client.model.head.in_features)]
     for batch in client.test_batches(split):
         client.forward(batch)
         found.append(batch.features.float().cpu())
@@ -42,12 +42,12 @@ def features(client: Client, split: Split) -> Tensor:
 
 @torch.inference_mode()
 def example(client: Client, split: Split) -> dict[str, Tensor]:
-    """The first image of the split, its target and the predicted classes: uint8 ``[1, ...]`` each, on the CPU."""
+    """The first image of the split, its target and the predicted classes, if it has one: uint8 ``[1 or 0, ...]``."""
     client.model.eval()
-    first = split.select([0])
-    batch = client.batch(split, torch.zeros(1, dtype=torch.int64), training=False)
-    predicted = client.task.prediction(client.owner["predict"].predict(client, batch))
-    shown = {"images": first.images, "targets": first.targets, "predictions": predicted}
+    first = split.select(range(min(1, len(split))))
+    shown = {"images": first.images, "targets": first.targets, "predictions": first.targets}
+    for batch in client.test_batches(first):
+        shown["predictions"] = client.task.prediction(client.owner["predict"].predict(client, batch))
     return {name: value.byte().cpu() for name, value in shown.items()}
 
 

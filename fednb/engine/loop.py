@@ -15,6 +15,7 @@ from fednb.engine.server import Server
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 from fednb.randomness import seeded
+from fednb.recipe import Recipe
 
 Addressed = tuple[str, Message]
 
@@ -26,7 +27,7 @@ class FederatedRun:
     with the same number of threads the continued run gives exactly the numbers of an undisturbed one.
     """
 
-    def __init__(self, recipe, federation: Federation, device: str | torch.device = "cpu"):
+    def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
         keep_freed_memory()
         torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
         self.recipe = recipe
@@ -76,8 +77,8 @@ class FederatedRun:
 
         Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and
         ``test`` (the sum of the images' scores, one number per client, in the order of the sites: of a classification
-        the images classified correctly), ``up`` and
-        ``down`` (bytes by name over all clients), and ``cross_site`` in the last round where it is asked for.
+        the images classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` in
+        the last round where it is asked for.
         """
         trained = self.train_round()
         return trained | self.evaluate()
@@ -134,9 +135,14 @@ class FederatedRun:
         return {"features": components, "labels": torch.cat(labels), "sites": torch.cat(sites)}
 
     def examples(self) -> dict[str, Tensor]:
-        """Each site's first test image, its target and the global model's prediction, uint8 ``[sites, ...]``."""
+        """Each site's first test image, its target and the global model's prediction, uint8 ``[n, ...]``.
+
+        ``sites`` uint8 ``[n]`` says which sites: those that have test images.
+        """
         replies = [reply for _, reply in self.exchange("show", self.rounds, self._to_all())]
-        return {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
+        sites = [number for number, reply in enumerate(replies) if len(reply["images"])]
+        shown = {name: torch.cat([replies[number][name] for number in sites]) for name in replies[0]} if sites else {}
+        return shown | {"sites": torch.tensor(sites, dtype=torch.uint8)}
 
     def state(self) -> dict:
         """Everything that decides how the run goes on: named tensors and counts."""

@@ -5,15 +5,16 @@ from torch import nn
 
 from fednb import doors, randomness
 from fednb.doors import Message, Method, add, entries, kept, owners, part
+from fednb.recipe import Recipe
 
 
 class Server(doors.Server):
     """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
 
-    Memory does not grow with the number of clients: the weighted mean of the models is a running sum.
+    What it holds does not grow with the number of clients: the weighted mean of the models is a running sum.
     """
 
-    def __init__(self, model: nn.Module, methods: list[Method], recipe):
+    def __init__(self, model: nn.Module, methods: list[Method], recipe: Recipe):
         self.methods = methods
         self.owner = owners(methods)
         self.recipe = recipe

@@ -15,13 +15,13 @@ class Convolution(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        if not _in_bf16(images) or images[0, 0].numel() > FEW_PIXELS:
+        if not _in_bf16(images) or images.shape[-2] * images.shape[-1] > FEW_PIXELS:
             return super().forward(images)
         return _Convolution.apply(images.to(torch.bfloat16), self.weight, self.bias, self.padding)
 
 
 class StridedConvolution(nn.Conv2d):
-    """``nn.Conv2d`` of stride s on images of few channels: stride 1 on images of s x s times as many.
+    """AlexNet's first ``nn.Conv2d`` (kernel 11, stride s = 4, padding 2): stride 1 on s x s times as many channels.
 
     The kernel grows with zeros to a multiple of s, and every s x s pixels become one with all their channels: what the
     processor multiplies at once is then full.

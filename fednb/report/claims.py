@@ -7,7 +7,7 @@ from fednb.report.comparison import on_federation, tested
 from fednb.report.intervals import Interval, effect
 from fednb.report.selection import selected
 from fednb.report.tables import Table
-from fednb.report.words import STAND_IN, bounds, frame_of, rule_words, setting_lines, settings, signed
+from fednb.report.words import STAND_IN, all_took_part, bounds, frame_of, rule_words, setting_lines, settings, signed
 
 
 def scoreboard(results, paper: str, rule: str = "last", table: str | None = None) -> Table:
@@ -30,7 +30,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     """
     import pandas
 
-    everything = frame_of(results)
+    everything = all_took_part(frame_of(results), results)
     real = everything[~everything["stand_in"].astype(bool)]
     chosen = selected(real, rule)
     rows = []

@@ -12,6 +12,7 @@ from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
     STAND_IN,
+    all_took_part,
     as_text,
     bounds,
     frame_of,
@@ -41,6 +42,8 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
     Runs that differ in seed only are one row. A run stands beside the printed row of its methods, with its
     options where the paper prints such a row (``fednb.report.names.printed_for``). Where the printed rows stand under
     settings (DisTrans' heterogeneity), columns are settings, each with the average of the runs on it.
+
+    A run with unseen sites has no row here.
 
     Results on another federation than the printed one, or marked as a stand-in, are never compared: their
     columns say so and have no difference. Nor are averages over other sites than the paper's. Where the
@@ -106,6 +109,7 @@ def comparison(results, printed, rule: str = "last"):
     if across and rule != "last":
         raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')
     chosen = cross_site(results) if across else selected(frame_of(results), rule).assign(source="")
+    chosen = all_took_part(chosen, results)
     chosen = _by_setting(chosen, results, printed)
     labels = dict.fromkeys(label for label, _ in theirs)
     beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}

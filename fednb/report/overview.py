@@ -5,6 +5,7 @@ from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
     STAND_IN,
+    counted,
     frame_of,
     grid,
     measure,
@@ -39,7 +40,7 @@ def runs_table(results, rule: str = "last") -> Table:
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
     cells = cells.rename_axis(index=None, columns=None)
     seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
-    wide = " (Wilson's, rather too wide for Dice)" if measure(chosen) == "Dice" else ""
+    wide = "" if counted(chosen) else " (Wilson's, rather too wide for Dice)"
     what = f"Test {measure(chosen)} in per cent with its 95 % interval{wide}"
     caption = (
         f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",

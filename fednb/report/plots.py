@@ -162,7 +162,6 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False):
 
 def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
-    import numpy
 
     figure, every = _figure(len(panels), width=2.4 * len(panels) + 0.8)
     most = max(float(numpy.max(matrix)) for matrix in panels.values())

@@ -30,9 +30,20 @@ def measure(frame) -> str:
     return " / ".join(dict.fromkeys(TASKS[name].measure for name in tasks)) or TASKS["classification"].measure
 
 
+def counted(frame) -> bool:
+    """Whether scores are right and wrong answers, which Wilson's interval is made for; for others it is too wide."""
+    return measure(frame) == TASKS["classification"].measure
+
+
 def rule_words(rule: str, frame) -> str:
     """Which round a selection rule takes."""
     return RULES_IN_WORDS[rule].format(measure=measure(frame))
+
+
+def all_took_part(frame, results):
+    """The rows of runs in which no site was unseen: a printed row is of all its sites."""
+    some_unseen = {record.key for record in results.records if record.recipe.get("unseen")}
+    return frame[~frame["key"].isin(some_unseen)]
 
 
 def settings(chosen, beside=()):
@@ -54,8 +65,10 @@ def setting(results) -> str:
     told = {}
     for record in results.records:
         for name, value in record.recipe.items():
-            if name not in METHODS_AND_SEEDS and (value or name != "unseen"):
+            if name not in METHODS_AND_SEEDS:
                 told.setdefault(name, dict.fromkeys(()))[as_text(value)] = None
+    if list(told.get("unseen", ())) == ["none"]:
+        del told["unseen"]
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
 
 
@@ -63,9 +76,8 @@ def setting_lines(results) -> list[str]:
     if not results.records:
         return ["Nothing is recorded."]
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
-    dice = measure(results.frame) != TASKS["classification"].measure
-    counted = "test images (Wilson, rather too wide for Dice" if dice else "test counts (Wilson"
-    how = f"95 % intervals from the {counted}; combined over clients for the average)"
+    wilson = "test counts (Wilson" if counted(results.frame) else "test images (Wilson, rather too wide for Dice"
+    how = f"95 % intervals from the {wilson}; combined over clients for the average)"
     how += ", widened to the t interval over seeds" if len(seeds) > 1 else ""
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [
