@@ -428,7 +428,7 @@ def test_names_of_methods():
 
 def test_a_run_with_unseen_sites_stands_in_no_row_and_behind_no_claim():
     made = results(run("fedavg", [(10, 10, 10, 10)]), run("fedavg+fedrdn", [(20, 20, 20, 20)]))
-    printed = papers.printed("fedrdn", "fedrdn_table1", "office_caltech10")
+    printed = papers.printed("fedrdn", "table1", "office_caltech10")
     assert len(comparison(made, printed)["ours"].dropna()) == 10
     for record in made.records:
         record.recipe["unseen"] = ["dslr"]
