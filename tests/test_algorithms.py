@@ -594,3 +594,19 @@ def test_methods_that_read_gradients_off_changes_refuse_other_optimisers(plain, 
 def test_options_out_of_range_are_refused(algorithm):
     with pytest.raises(RecipeError, match="expected"):
         start(algorithm=algorithm)
+
+
+def test_scaffold_without_a_learning_rate_is_refused():
+    with pytest.raises(RecipeError, match="scaffold has learning_rate 0; expected more: Eq. 4 divides"):
+        FederatedRun(Recipe(algorithm="scaffold", learning_rate=0), federation()).prepare()
+
+
+def test_fedproto_tells_near_prototypes_apart():
+    """Features far from 0 and near each other: by a matrix product in float32 their distances come out as 0."""
+    prototypes = 1000 + torch.tensor([[0.0, 0.0], [0.02, 0.0]])
+    client = SimpleNamespace(
+        forward=lambda batch: None,
+        inbox=lambda method: {"prototypes": prototypes.repeat(20, 1), "images": torch.ones(40)},
+    )
+    batch = SimpleNamespace(features=prototypes[[0, 1]].repeat(20, 1), logits=None)
+    assert FedProto().predict(client, batch).argmax(1).tolist() == [0, 1] * 20

@@ -13,7 +13,7 @@ from torch.func import functional_call
 from fednb.augment.fedmix import FedMix
 from fednb.doors import TASKS
 from fednb.engine.loop import FederatedRun
-from fednb.errors import RecipeError
+from fednb.errors import DataError, RecipeError
 from fednb.federation import Split
 from fednb.randomness import generator
 from fednb.recipe import Recipe
@@ -230,3 +230,14 @@ def test_images_that_another_method_changes_are_refused():
     recipe = Recipe(**TINY | {"augmentations": ["fedmix", "normalise"]})
     with pytest.raises(RecipeError, match="fedmix cannot be combined with normalise"):
         FederatedRun(recipe, federation()).prepare()
+
+
+def test_a_single_image_never_leaves_its_site():
+    """Its average would be the image itself."""
+    site = federation((("clinic", 1), ("tower", 5))).site("clinic")
+    client = SimpleNamespace(
+        name="clinic", site=site, methods=[], classes=3, task=TASKS["classification"], device=torch.device("cpu")
+    )
+    client.generator = generator
+    with pytest.raises(DataError, match="clinic has one training image.*fedmix would send it"):
+        FedMix().prepare_offer(client)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation
+from methods import TINY, federation, train
 
 from fednb.doors import flow
 from fednb.engine.loop import FederatedRun
-from fednb.errors import DataError
-from fednb.federation import Federation, Site, Split
+from fednb.errors import DataError, RecipeError
+from fednb.federation import SPLITS, Federation, Site, Split
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -180,3 +180,15 @@ def test_two_times_channels_floats_go_up_once(augmentation):
     assert exchanged["up"][name] == 3 * 2 * 3 * 4  # clients x pair x channels x bytes
     assert exchanged["down"][name] == 3 * 2 * 3 * 4 * (1 if name == "fedrdn_v" else 3)
     assert name not in run.advance()["up"]
+
+
+def test_normalisation_of_images_with_other_channels_is_refused():
+    """Three means would make three channels of one without a word."""
+    data = federation()
+    splits = ([getattr(site, name) for name in SPLITS] for site in data.sites)
+    cut = [[Split(split.images[:, :1], split.targets) for split in own] for own in splits]
+    grey = [Site(site.name, *own) for site, own in zip(data.sites, cut, strict=True)]
+    with pytest.raises(RecipeError, match="normalise has 3 means and 3 standard deviations.*clinic have 1 channels"):
+        train({"augmentations": ["normalise"]}, Federation("grey", grey, data.classes), rounds=1)
+    one = {"name": "normalise", "mean": [0.5], "std": [0.5]}
+    train({"augmentations": [one]}, Federation("grey", grey, data.classes), rounds=1)

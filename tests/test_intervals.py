@@ -1,3 +1,5 @@
+from math import pi, tan
+
 import pytest
 from made_results import run
 
@@ -41,15 +43,15 @@ def test_mean_over_clients_by_hand():
 
 
 def test_over_seeds_by_hand():
-    # 60, 62, 67: mean 63, variance (9 + 1 + 16) / 2 = 13, t(2) = 4.303: 4.303 * sqrt(13 / 3) = 8.95737.
-    assert over_seeds([60, 62, 67]) == ALMOST((63, 54.04263, 71.95737), abs=1e-4)
-    # Two seeds, t(1) = 12.706; half their distance is the standard error.
-    assert over_seeds([60, 62]) == ALMOST((61, 61 - 12.706, 61 + 12.706))
+    # 60, 62, 67: mean 63, variance (9 + 1 + 16) / 2 = 13, t(2) = 4.302653: 4.302653 * sqrt(13 / 3) = 8.956647.
+    assert over_seeds([60, 62, 67]) == ALMOST((63, 54.043353, 71.956647), abs=1e-4)
+    # Two seeds, t(1) = 12.7062; half their distance is the standard error.
+    assert over_seeds([60, 62]) == ALMOST((61, 61 - 12.7062, 61 + 12.7062), abs=1e-4)
 
 
-def test_more_than_ten_seeds_take_the_last_factor():
+def test_twenty_seeds_take_the_quantile_of_nineteen_degrees_of_freedom():
     values = [50.0, 52.0] * 10
-    assert over_seeds(values).high == ALMOST(51 + 2.262 * (20 / 19 / 20) ** 0.5)
+    assert over_seeds(values).high == ALMOST(51 + 2.093024 * (20 / 19 / 20) ** 0.5)
 
 
 def test_of_clients_with_one_seed_is_the_counts():
@@ -97,4 +99,12 @@ def test_effect_with_seeds_looks_at_differences_seed_by_seed():
     assert effect(better, worse) == ALMOST(once)
     # Here they move against each other: 70 and -50, so the t interval is far wider than the counts.
     found = effect(chosen((9, 9), (3, 3)), chosen((2, 2), (8, 8)))
-    assert found == ALMOST((10, 10 - 12.706 * 60, 10 + 12.706 * 60))
+    assert found == ALMOST((10, 10 - 12.706205 * 60, 10 + 12.706205 * 60))
+
+
+def test_the_interval_over_seeds_is_students():
+    """Two values 0 and 2: mean 1, standard error 1, the quantile of one degree of freedom is tan(0.475 pi)."""
+    assert over_seeds([0.0, 2.0]).high - 1 == pytest.approx(tan(0.475 * pi), rel=1e-9)
+    many = [float(k % 2) for k in range(400)]  # nearly normal
+    reach = over_seeds(many).high - 0.5
+    assert reach == pytest.approx(1.96 * 0.5 / 20, rel=0.01)

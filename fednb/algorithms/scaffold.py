@@ -6,6 +6,7 @@ import torch
 
 from fednb.algorithms.fednova import gradient_weight, require_fresh_sgd
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add
+from fednb.errors import RecipeError
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Scaffold(Method):
     Args:
         server_learning_rate: eta_g. 1 as in the paper's experiments.
 
-    Raises RecipeError for Adam and for a momentum kept from round to round, where Eq. 4 does not hold.
+    Raises RecipeError for Adam and for a momentum kept from round to round, where Eq. 4 does not hold, and for a rate
+    of 0.
 
     Reference: Karimireddy et al., *SCAFFOLD: stochastic controlled averaging for federated learning*,
     ICML 2020, Algorithm 1 and Eq. 3 to 5.
@@ -52,6 +54,11 @@ class Scaffold(Method):
 
     def prepare_offer(self, client: Client) -> Message:
         require_fresh_sgd(self, client.recipe)
+        if client.recipe.learning_rate == 0:
+            raise RecipeError(
+                "scaffold has learning_rate 0; expected more: Eq. 4 divides what a client has changed by it. Raise it, "
+                "or take fedavg."
+            )
         return {}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:

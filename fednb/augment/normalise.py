@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from fednb.doors import EVERY_TASK, Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method
+from fednb.errors import RecipeError
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -22,6 +23,8 @@ class Normalise(Method):
         mean, std: per channel, in units of images in [0, 1]. FedRDN calls them "usually manually set" and prints
             no value; the defaults are ImageNet's, as in its released code. Mean 0 and std 1 is no normalisation.
 
+    Raises RecipeError for images of another number of channels.
+
     Reference: FedRDN, Eq. 3 ("norm." in its tables).
     """
 
@@ -30,6 +33,15 @@ class Normalise(Method):
 
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
+
+    def prepare_offer(self, client: Client) -> Message:
+        channels = client.site.train.images.shape[1]
+        if not len(self.mean) == len(self.std) == channels:
+            raise RecipeError(
+                f"normalise has {len(self.mean)} means and {len(self.std)} standard deviations, and the images of "
+                f"{client.name} have {channels} channels; expected one of each a channel. Name mean and std."
+            )
+        return {}
 
     def inputs(self, client: Client, batch: Batch) -> None:
         mean, std = (_per_channel(values, batch.images) for values in (self.mean, self.std))

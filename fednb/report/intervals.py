@@ -17,7 +17,6 @@ from statistics import mean, stdev
 from typing import NamedTuple
 
 Z = 1.959964
-T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 2 .. 10 seeds; more take the last
 
 
 class Interval(NamedTuple):
@@ -46,8 +45,10 @@ def mean_over_clients(clients: list[Interval]) -> Interval:
 
 def over_seeds(values: list[float]) -> Interval:
     """Student's t interval of the mean of at least two values, one per seed."""
+    from scipy.stats import t
+
     value = mean(values)
-    reach = T[min(len(values) - 1, len(T)) - 1] * stdev(values) / sqrt(len(values))
+    reach = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / sqrt(len(values))
     return Interval(value, value - reach, value + reach)
 
 
