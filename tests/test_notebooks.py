@@ -98,6 +98,16 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert notebooks.settle(json.loads(output.read_text())) == settled
 
 
+def test_what_a_cell_prints_is_one_piece():
+    def piece(text: list[str], name: str = "stdout") -> dict:
+        return {"output_type": "stream", "name": name, "text": text}
+
+    shown = [piece(["a\n", "b"]), piece(["c\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
+    cell = {"cell_type": "code", "metadata": {}, "outputs": shown, "source": [], "execution_count": 5}
+    (settled,) = notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]
+    assert settled["outputs"] == [piece(["a\n", "bc\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
+
+
 def test_failing_cell_is_told_not_raised(made, tmp_path):
     book = made("a/b", ["1 / 0"])
     assert notebooks.execute(book, tmp_path / "out.ipynb", {}) == "cell 1: ZeroDivisionError: division by zero"

@@ -186,7 +186,10 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
 
 
 def settle(content: dict) -> dict:
-    """An executed notebook as it is committed: without times, durations, and papermill's own cells."""
+    """An executed notebook as it is committed: without times, durations, and papermill's own cells.
+
+    What a cell prints is one piece, wherever the kernel happened to cut it.
+    """
     metadata = {key: value for key, value in content["metadata"].items() if key in ("fednb", "kernelspec")}
     metadata["language_info"] = {"name": "python"}
     cells, count = [], 0
@@ -198,10 +201,22 @@ def settle(content: dict) -> dict:
         if cell["cell_type"] == "code":
             count += 1
             numbered = {"execution_count": count}
-            outputs = [{**o, **numbered} if "execution_count" in o else o for o in cell["outputs"]]
+            outputs = [{**o, **numbered} if "execution_count" in o else o for o in _joined(cell["outputs"])]
             cell |= {**numbered, "outputs": outputs}
         cells.append(cell)
     return {**content, "metadata": metadata, "cells": cells}
+
+
+def _joined(outputs: list[dict]) -> list[dict]:
+    joined = []
+    for output in outputs:
+        before = joined[-1] if joined else {}
+        if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
+            text = "".join([*before["text"], *output["text"]])
+            joined[-1] = {**before, "text": text.splitlines(keepends=True)}
+        else:
+            joined.append(output)
+    return joined
 
 
 def write(content: dict, path: Path) -> None:
