@@ -45,8 +45,8 @@ def test_mean_over_clients_by_hand():
 def test_over_seeds_by_hand():
     # 60, 62, 67: mean 63, variance (9 + 1 + 16) / 2 = 13, t(2) = 4.302653: 4.302653 * sqrt(13 / 3) = 8.956647.
     assert over_seeds([60, 62, 67]) == ALMOST((63, 54.043353, 71.956647), abs=1e-4)
-    # Two seeds, t(1) = 12.7062; half their distance is the standard error.
-    assert over_seeds([60, 62]) == ALMOST((61, 61 - 12.7062, 61 + 12.7062), abs=1e-4)
+    # Two seeds, t(1) = 12.706205; half their distance is the standard error.
+    assert over_seeds([60, 62]) == ALMOST((61, 61 - 12.706205, 61 + 12.706205))
 
 
 def test_twenty_seeds_take_the_quantile_of_nineteen_degrees_of_freedom():

@@ -60,9 +60,12 @@ def test_a_layer_after_a_stage_sees_its_channels_in_order_and_renames_nothing(ro
     names, seen = list(model.state_dict()), []
     layers = append(model, None, lambda channels: nn.Identity())
     for number, layer in enumerate(layers):
-        layer.register_forward_hook(lambda *found, number=number: seen.append((number, *found[2].shape[1:2])))
+        layer.register_forward_hook(
+            lambda *found, number=number: seen.append((number, *found[2].shape[1:2], found[2].ndim))
+        )
     model(torch.rand(2, *row.shape))
-    assert seen == list(enumerate(model.stage_channels)) and len(seen) == len(model.stages)
+    assert seen == [(number, channels, 4) for number, channels in enumerate(model.stage_channels)]
+    assert len(seen) == len(model.stages)
     assert list(model.state_dict()) == names
 
 
