@@ -1,7 +1,9 @@
 """Small hand-made results for the tests of tables and figures: no training, no store."""
 
+from functools import partial
 from types import SimpleNamespace
 
+import numpy
 import pandas
 
 IMAGES = {"amazon": 192, "caltech": 225, "dslr": 32, "webcam": 59}
@@ -23,6 +25,7 @@ def run(label, tests, validations=None, seed=0, images=IMAGES, federation="offic
         "seed": seed,
         "key": f"{label} {seed} {other}",
         "stand_in": False,
+        "stale": False,
         **other,
     }
     rows = []
@@ -43,8 +46,22 @@ def mean_accuracy(right):
     return sum(100 * k / n for k, n in zip(right, IMAGES.values(), strict=True)) / 4
 
 
-def results(*frames, **extra_round):
-    """What a study returns, as far as reports read it; ``extra_round`` is added to every last round."""
+def in_order(rights, counts):
+    """A score for each image of each client: so many are right, the first ones."""
+    return [numpy.arange(count) < right for right, count in zip(rights, counts, strict=True)]
+
+
+def of_images(rows):
+    """By round the scores of a run's test images, as a record gives them."""
+    tested = rows[rows["split"] == "test"].groupby("round")
+    return {number: [1.0 * own for own in in_order(part["correct"], part["images"])] for number, part in tested}
+
+
+def results(*frames, scores=of_images, **extra_round):
+    """What a study returns, as far as reports read it; ``extra_round`` is added to every last round.
+
+    scores: the images' scores of a run, from its rows; none are recorded where it gives {}.
+    """
     frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
     origin = {"code": "abc", "torch": "2", "device": "cpu", "seconds": 1.0}
     records = [
@@ -54,7 +71,10 @@ def results(*frames, **extra_round):
             key=key,
             clients=list(dict.fromkeys(rows["client"])),
             rounds=[extra_round],
+            fingerprint="0" * 16,
+            scores=partial(scores, rows),
         )
         for key, rows in (frame.groupby("key") if len(frame) else [])
     ]
-    return SimpleNamespace(frame=frame, records=records, missing=[])
+    stand_in = bool(len(frame)) and bool(frame["stand_in"].any())
+    return SimpleNamespace(frame=frame, records=records, missing=[], stand_in=stand_in)

@@ -1,5 +1,6 @@
 """Runs side by side, without a printed table."""
 
+import numpy
 import pandas
 import pytest
 
@@ -44,13 +45,22 @@ def test_an_option_of_the_data_that_varies_tells_rows_apart():
 
 def test_scores_of_masks_are_called_dice():
     table = overview.runs_table(results(federation=["retinal_vessels"], model=["unet"], algorithm=["fedavg", "fedbn"]))
-    assert table.caption[0].startswith(
-        "Test Dice in per cent with its 95 % interval (Wilson's, rather too wide for Dice)"
-    )
+    assert table.caption[0].startswith("Test Dice in per cent with its 95 % interval of the test images (one seed)")
     rules = overview.rules_table(results(federation=["retinal_vessels"], model=["unet"]))
     assert "Average test Dice in per cent under each selection rule." in rules.caption
     assert "best_test: round of the best average test Dice (it looks at the test images)." in rules.caption
-    assert "rather too wide for Dice" in "".join(rules.caption) and "accuracy" not in "".join(rules.caption)
+    assert "accuracy" not in "".join(rules.caption)
+
+
+def test_dice_has_the_interval_of_its_images_where_they_are_recorded():
+    made = results(federation=["retinal_vessels"], model=["unet"])
+    (record,) = made.records
+    values = numpy.linspace(0.7, 0.8, 20), numpy.linspace(0.7, 0.8, 40)
+    object.__setattr__(record, "scores", lambda: {1: list(values)})
+    frame = overview.runs_table(made).frame.set_index("client")
+    assert frame.loc["a", "high"] - 75 == pytest.approx(2.093024 * 100 * values[0].std(ddof=1) / 20**0.5, rel=1e-5)
+    object.__setattr__(record, "scores", dict)
+    assert overview.runs_table(made).frame.set_index("client").loc["a", "high"] == wilson(15, 20).high
 
 
 def test_scores_of_both_tasks_side_by_side_have_both_names():

@@ -4,8 +4,21 @@ from made_results import mean_accuracy, results, run
 
 from fednb import papers
 from fednb.errors import RecipeError
-from fednb.report import STAND_IN, comparison, cross_site, names, rules_table, scoreboard, setting, table, verdict
-from fednb.report.intervals import Interval, wilson
+from fednb.report import (
+    STAND_IN,
+    comparison,
+    cross_site,
+    effects,
+    names,
+    rules_table,
+    runs_table,
+    scoreboard,
+    setting,
+    table,
+    verdict,
+)
+from fednb.report.effects import Effect
+from fednb.report.intervals import Measured, Spread, wilson
 
 # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon.
 FEDAVG = (101, 101, 21, 51)
@@ -39,16 +52,20 @@ def test_a_cell_has_paper_ours_interval_images_and_difference():
     assert average["images"] == 508 and average["paper"] == 62.51
 
 
-def test_only_a_paper_number_outside_our_interval_is_coloured():
+def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_coloured():
     # Amazon 60/192 = 31 % against 53.12: below; Webcam 59/59 against 86.44: above; the others as printed.
-    made = table(results(run("fedavg", [(60, 101, 21, 59)])), printed())
+    seeds = [run("fedavg", [(60 + seed, 101 + seed, 21 + seed, 59)], seed=seed) for seed in (0, 1, -1)]
+    made = table(results(*seeds), printed())
     colours = made.colours.loc["FedAvg"]
     assert "fdae6b" in colours["amazon (192 images)", "difference"]
     assert "9ecae1" in colours["webcam (59 images)", "difference"]
-    assert sum(colours != "") == 2 + ("!" in made.cells.loc["FedAvg", "average (508)"])
+    assert "!" in made.cells.loc["FedAvg", "average (508)"] and sum(colours != "") == 3
     assert made.cells.loc["FedAvg", "amazon (192)"] == "31.2! | 53.1"
     assert made.cells.loc["FedAvg", "dslr (32)"] == "65.6 | 65.6"
     assert "background-color: #fdae6b" in made.html()
+    alone = table(results(seeds[0]), printed())
+    assert not alone.frame["outside"].any() and "!" not in alone.cells.to_string()
+    assert any(line.endswith("nothing is known of the spread of runs.") for line in alone.caption)
 
 
 def test_nothing_is_coloured_when_all_agree():
@@ -82,7 +99,11 @@ def test_caption_has_setting_rule_seeds_and_origin():
     made = table(results(run("fedavg", [FEDAVG]), run("fedavg", [FEDRDN], seed=2)), printed(), title="Table 1")
     text = "\n".join(made.caption)
     assert made.caption[0] == "Table 1"
-    assert "Selection: last round." in text and "Seeds: 0, 2;" in text and "t interval" in text
+    assert (
+        "Selection: last round." in text
+        and "Seeds: 0, 2;" in text
+        and "the spread of seeds, pooled over the table" in text
+    )
     assert "federation office_caltech10 (split fedbn, size 128)" in text and "precision bf16" in text
     assert "code abc, torch 2, device cpu" in text
     assert "Table 1" in made.html() and "precision bf16" in made.html()
@@ -183,8 +204,8 @@ def test_cross_site_counts_are_of_the_target_sites_images():
 def test_table3_compares_each_local_model_on_the_other_sites():
     frame = comparison(across(), printed("table3"))
     near, far = (cell(frame, "FedAvg, model of amazon", site) for site in ("dslr", "webcam"))
-    assert near["paper"] == 46.87 and near["ours"] == 100 * 10 / 32 and not near["outside"]
-    assert far["paper"] == 77.96 and far["ours"] == pytest.approx(100 * 10 / 59) and far["outside"]
+    assert near["paper"] == 46.87 and near["ours"] == 100 * 10 / 32
+    assert far["paper"] == 77.96 and far["ours"] == pytest.approx(100 * 10 / 59)
     assert pandas.isna(cell(frame, "FedAvg, model of amazon", "amazon")["paper"])
     assert pandas.isna(cell(frame, "FedAvg, model of caltech", "dslr")["ours"])
     assert "average" not in set(frame["site"])
@@ -197,37 +218,133 @@ def test_rules_table_shows_only_rows_where_the_rules_differ():
     same = run("fedavg+fedrdn", [FEDAVG, FEDRDN], [(10, 10, 10, 10), (11, 11, 11, 11)])
     made = rules_table(results(differ, same))
     assert list(made.cells.index) == ["FedAvg"]
-    assert made.cells.loc["FedAvg"].tolist() == ["62.4 (round 3)", "62.4 (round 1)", "69.8 (round 2)"]
+    assert made.cells.loc["FedAvg"].tolist() == ["62.4 (round 3)", "62.4 (round 1)", "69.8 (round 2)", "62.4 (round 3)"]
     assert "The rules agree in 1 of 2 rows, which are left out." in made.caption
 
 
-def test_rules_table_without_validation_images_has_two_rules_and_says_so():
+def test_rules_table_without_validation_images_has_three_rules_and_says_so():
     made = rules_table(results(run("fedavg", [FEDRDN, FEDAVG])))
-    assert list(made.cells.columns) == ["last", "best_test"]
+    assert list(made.cells.columns) == ["last", "best_test", "mean_of_last"]
     assert any("no validation images" in line for line in made.caption)
 
 
+def found(value, clear=True, untested="", seeds=3, spread=3.0):
+    return Effect(Measured(value, value - 5, value + 5, seeds, Spread(spread**2, 20), 0.01), untested, clear)
+
+
 def test_verdicts_follow_the_written_rules():
-    assert verdict(7.29, None) == "not run"
-    assert verdict(7.29, Interval(-5, -9, -1)) == "opposite"
-    assert verdict(7.29, Interval(8, -1, 17)) == "no effect outside its interval"
-    assert verdict(7.29, Interval(-8, -17, 0)) == "no effect outside its interval"
-    assert verdict(7.29, Interval(4, 1, 7)) == "same direction, smaller"
-    assert verdict(7.29, Interval(6, 1, 11)) == "reproduced"
-    assert verdict(7.29, Interval(20, 10, 30)) == "reproduced"
+    assert verdict(7.29, "not run") == "not run"
+    assert verdict(7.29, found(-5)) == "opposite"
+    assert verdict(7.29, found(8, clear=False)) == verdict(7.29, found(-8, clear=False)) == "no effect"
+    # Three runs and a printed one: the difference has a standard error of 3 * sqrt(4 / 3) = 3.46, and 2.086 of them
+    # (20 degrees of freedom) are 7.23 points.
+    assert verdict(7.29, found(0.1)) == "reproduced" and verdict(7.29, found(0.05)) == "smaller"
+    assert verdict(7.29, found(14.5)) == "reproduced" and verdict(7.29, found(14.6)) == "larger"
+    assert verdict(7.29, found(6, untested="one seed")) == "one seed"
+
+
+def seeds_of(label, right, shifts=(0, 1, -1), **other):
+    """Three seeds of a run, with so many images more or fewer at each site."""
+    rounds = [[tuple(count + shift for count in right)] for shift in shifts]
+    return [run(label, tests, seed=seed, **other) for seed, tests in enumerate(rounds)]
+
+
+BELOW, ABOVE = (60, 70, 10, 30), (150, 170, 28, 55)
 
 
 def test_scoreboard_has_printed_effect_ours_interval_and_verdict():
-    made = results(run("fedavg", [(60, 70, 10, 30)]), run("fedavg+fedrdn", [(150, 170, 28, 55)]))
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE, (1, -1, 0)))
     rows = scoreboard(made, "fedrdn", table="table1").frame.set_index("claim")
     row = rows.loc["FedAvg + FedRDN is 7.29 points above FedAvg on Office-Caltech-10."]
-    assert row["paper"] == pytest.approx(7.29) and row["verdict"] == "reproduced" and row["seeds"] == 1
-    expected = mean_accuracy((150, 170, 28, 55)) - mean_accuracy((60, 70, 10, 30))
-    assert row["ours"] == pytest.approx(expected) and row["low"] < expected < row["high"]
-    turned = results(run("fedavg+fedrdn", [(60, 70, 10, 30)]), run("fedavg", [(150, 170, 28, 55)]))
+    assert row["paper"] == pytest.approx(7.29) and row["verdict"] == "larger" and row["seeds"] == 3
+    expected = mean_accuracy(ABOVE) - mean_accuracy(BELOW)
+    assert row["ours"] == pytest.approx(expected) and row["low"] < expected < row["high"] and row["p"] < 1e-6
+    turned = results(*seeds_of("fedavg+fedrdn", BELOW), *seeds_of("fedavg", ABOVE))
     assert scoreboard(turned, "fedrdn").frame["verdict"][0] == "opposite"
     assert rows.loc["FedProx + FedRDN is 7.87 points above FedProx on Office-Caltech-10."]["verdict"] == "not run"
-    assert set(rows["table"]) == {"table1"}
+    assert set(rows["table"]) == {"table1"} and set(rows["other_rules"]) == {""}
+
+
+def test_one_seed_has_a_number_and_no_verdict():
+    made = scoreboard(results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE])), "fedrdn", table="table1")
+    first = made.frame.iloc[0]
+    assert first["verdict"] == "one seed" and first["ours"] > 30 and first["low"] > 0
+    assert made.cells["interval"].iloc[0].endswith("(images only)")
+    assert any(line.startswith("Images only: one seed") for line in made.caption)
+    # The same images are right but for those that one of the two has more of: the interval is a paired one.
+    unpaired = scoreboard(
+        results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE]), scores=lambda rows: {}), "fedrdn"
+    )
+    other = unpaired.frame.iloc[0]
+    assert other["ours"] == pytest.approx(first["ours"]) and other["high"] - other["low"] > first["high"] - first["low"]
+
+
+def test_seeds_without_scores_of_their_images_have_no_verdict():
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE), scores=lambda rows: {})
+    first = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
+    assert first["verdict"] == "no scores" and first["seeds"] == 3 and pandas.isna(first["p"])
+    other_images = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
+    other_images.records[0].fingerprint = "1" * 16
+    assert scoreboard(other_images, "fedrdn", table="table1").frame["verdict"][0] == "no scores"
+
+
+def test_older_code_has_no_verdict_and_says_so_in_every_table():
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE, stale=True))
+    assert scoreboard(made, "fedrdn", table="table1").frame["verdict"][0] == "older code"
+    assert "FedAvg + FedRDN, older code" in runs_table(made).cells.index
+    assert "FedAvg + FedRDN, older code" in comparison(made, printed())["row"].tolist()
+    assert effects(made, [("fedavg+fedrdn", "fedavg")]).frame["direction"][0] == "older code"
+
+
+def test_a_verdict_that_changes_with_the_rule_says_so():
+    def curve(label, first, second):
+        for seed, shift in enumerate((0, 1, -1)):
+            tests = [tuple(count + shift for count in right) for right in (first, second)]
+            yield run(label, tests, [(9, 9, 9, 9), (8, 8, 8, 8)], seed=seed)
+
+    made = results(*curve("fedavg", BELOW, BELOW), *curve("fedavg+fedrdn", BELOW, ABOVE))
+    row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
+    assert row["verdict"] == "larger" and row["other_rules"] == "best_validation: no effect"
+    row = scoreboard(made, "fedrdn", rule="best_validation", table="table1").frame.iloc[0]
+    assert row["verdict"] == "no effect"
+    assert row["other_rules"] == "last: larger; best_test: larger; mean_of_last: larger"
+
+
+def test_claims_of_one_table_are_tested_together():
+    """An effect that is clear alone is none among the others of its table, and stays clear in a table of its own."""
+    shifts = (-2, 0, 2)
+    base = [seeds_of("fedavg", FEDAVG, shifts), seeds_of("fedprox", FEDAVG, shifts[::-1])]
+    base += [seeds_of("scaffold", FEDAVG, shifts), seeds_of("fednova", FEDAVG, shifts[::-1])]
+    little = tuple(count + 5 for count in FEDAVG)
+    alone = results(*base[0], *seeds_of("fedavg+fedrdn", little, (2, -2, 0)))
+    assert alone.frame["seed"].nunique() == 3
+    one = scoreboard(alone, "fedrdn", table="table1").frame.iloc[0]
+    together = [seeds_of(f"{name}+fedrdn", FEDAVG, (2, 0, -2)) for name in ("fedprox", "scaffold", "fednova")]
+    many = results(
+        *[run for runs in (*base, *together) for run in runs], *seeds_of("fedavg+fedrdn", little, (2, -2, 0))
+    )
+    four = scoreboard(many, "fedrdn", table="table1").frame
+    assert (one["verdict"] == "no effect") == (one["p"] > 0.05)
+    tried = four.dropna(subset=["p"])
+    smallest = tried["p"].min()
+    assert (tried["verdict"] == "no effect").all() == (smallest > 0.05 / len(tried))
+
+
+def test_effects_within_each_value_of_a_field():
+    rows = [
+        run(label, [(right,) * 2], seed=seed, images={"a": 100, "b": 50}, alpha=alpha)
+        for label, right in (("fedavg", 20), ("fedavg+fedfa", 30))
+        for seed in (0, 1)
+        for alpha in (0.1, 0.5)
+    ]
+    made = effects(results(*rows), [("fedavg+fedfa", "fedavg"), ("fedavg+fedrdn", "fedavg")], by="alpha")
+    assert made.cells.index.tolist() == ["alpha 0.1: FedAvg + FedFA - FedAvg", "alpha 0.5: FedAvg + FedFA - FedAvg"]
+    assert made.frame["ours"].tolist() == pytest.approx([15, 15]) and set(made.frame["direction"]) == {"above"}
+    assert made.frame["alpha"].tolist() == [0.1, 0.5]
+    site = effects(results(*rows), [("fedavg+fedfa", "fedavg")], by="alpha", client="b")
+    assert site.frame["ours"].tolist() == pytest.approx([20, 20])
+    turned = effects(results(*rows), [("fedavg", "fedavg+fedfa")], by="alpha")
+    assert set(turned.frame["direction"]) == {"below"}
 
 
 def test_scoreboard_does_not_count_a_stand_in():
@@ -368,8 +485,8 @@ def test_every_papers_scoreboard_is_a_table():
 
 def test_a_claims_side_is_the_run_with_its_own_options():
     made = results(
-        run("fedavg", [(60, 70, 10, 30)]),
-        run("fedavg+fedfa", [(150, 170, 28, 55)]),
+        run("fedavg", [BELOW]),
+        run("fedavg+fedfa", [ABOVE]),
         run("fedavg+fedfa(stages=[1])", [(60, 70, 10, 30)]),
         run("fedavg+fedfa(variant=released)", [(100, 100, 20, 40)]),
     )
@@ -391,17 +508,18 @@ def test_a_claim_under_a_setting_takes_runs_on_it_alone():
     )
     rows = scoreboard(made, "distrans", table="table1").frame.set_index("claim")
     there = rows.loc["DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %."]
-    assert there["ours"] == pytest.approx(60) and there["verdict"] == "reproduced"
+    assert there["ours"] == pytest.approx(60) and there["verdict"] == "one seed"
     others = rows["verdict"].drop("DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %.")
-    assert set(others) == {"not run"}
+    assert set(others[others.index.str.contains("above FedAvg on CIFAR-10")]) == {"other setting"}
+    assert set(others[~others.index.str.contains("CIFAR-10")]) == {"not run"}
 
 
 def test_a_claim_on_an_average_needs_all_its_sites_and_one_on_a_site_that_site():
     made = on_digits(("fedavg", (50, 50, 50)), ("fedavg+fraug", (90, 90, 90)))
     rows = scoreboard(made, "fraug", table="table2").frame.set_index("claim")["verdict"]
-    assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "not run"
-    assert rows["FRAug is 8.14 points above FedAvg on MNIST-M."] == "reproduced"
-    assert rows["FRAug is 6.75 points above FedAvg on SVHN."] == "not run"
+    assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "other setting"
+    assert rows["FRAug is 8.14 points above FedAvg on MNIST-M."] == "one seed"
+    assert rows["FRAug is 6.75 points above FedAvg on SVHN."] == "other setting"
 
 
 def test_names_of_options_and_the_printed_row_of_a_run():

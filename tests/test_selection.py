@@ -1,8 +1,8 @@
 import pytest
-from made_results import run
+from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
-from fednb.report.selection import best_test, best_validation, last, selected
+from fednb.report.selection import best_test, best_validation, image_scores, last, mean_of_last, selected
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.
@@ -15,18 +15,18 @@ def made(**other):
 
 
 def test_each_rule_picks_its_own_round():
-    assert (last(made()), best_validation(made()), best_test(made())) == (4, 3, 2)
+    assert (last(made()), best_validation(made()), best_test(made())) == ([4], [3], [2])
 
 
 def test_the_mean_over_clients_is_unweighted():
     # Of 110 images 64, 67, 60, 66 are right, so round 2 would win; the unweighted means are 50, 65, 75, 60.
     tests = [(4, 60), (7, 60), (10, 50), (6, 60)]
-    assert best_test(run("fedavg", tests, images=TWO)) == 3
+    assert best_test(run("fedavg", tests, images=TWO)) == [3]
 
 
 def test_ties_go_to_the_earliest_round_whatever_the_order_of_rows():
-    assert best_test(made().iloc[::-1]) == 2
-    assert best_validation(made().iloc[::-1]) == 3
+    assert best_test(made().iloc[::-1]) == [2]
+    assert best_validation(made().iloc[::-1]) == [3]
 
 
 def test_selected_has_test_rows_of_each_runs_own_round():
@@ -48,7 +48,7 @@ def test_a_client_without_images_does_not_count():
     empty = frame.assign(client="c", images=0, correct=0, accuracy=float("nan"))
     import pandas
 
-    assert best_validation(pandas.concat([frame, empty])) == 3
+    assert best_validation(pandas.concat([frame, empty])) == [3]
 
 
 def test_no_validation_images_is_an_error_that_names_the_run():
@@ -61,3 +61,31 @@ def test_no_validation_images_is_an_error_that_names_the_run():
 def test_an_unknown_rule_is_an_error():
     with pytest.raises(RecipeError, match='did you mean "best_validation"'):
         selected(made(), "best_valid")
+
+
+def test_the_last_rounds_are_ten_or_a_tenth():
+    def frame(rounds):
+        return run("fedavg", [(5, 50)] * rounds, images=TWO)
+
+    assert mean_of_last(frame(1)) == [1] and mean_of_last(frame(10)) == [10]
+    assert mean_of_last(frame(11)) == [10, 11] and mean_of_last(frame(40)) == [37, 38, 39, 40]
+    assert mean_of_last(frame(100)) == mean_of_last(frame(100).iloc[::-1]) == list(range(91, 101))
+    assert mean_of_last(frame(120)) == list(range(111, 121))
+
+
+def test_the_mean_over_rounds_is_a_row_for_each_client_and_has_its_images_scores():
+    frame = run("fedavg", [(5, 50)] * 10 + [(4, 60), (8, 70)], images=TWO)
+    rows = selected(frame, "mean_of_last")
+    assert rows[["client", "round", "correct", "accuracy"]].values.tolist() == [["a", 12, 6, 60], ["b", 12, 65, 65]]
+    assert rows["rounds_taken"].tolist() == [(11, 12)] * 2
+    (record,) = results(frame).records
+    scores = image_scores(rows, {record.key: record})
+    assert list(scores) == ["a", "b"] and list(scores["a"]) == [0]
+    assert scores["a"][0].tolist() == [100] * 4 + [50] * 4 + [0] * 2
+    assert scores["b"][0].mean() == 65
+
+
+def test_scores_that_are_not_recorded_are_none_at_all():
+    frame = run("fedavg", [(5, 50)] * 3, images=TWO)
+    (record,) = results(frame, scores=lambda rows: {2: [[1.0] * 10, [1.0] * 100]}).records
+    assert image_scores(selected(frame), {record.key: record}) == {}

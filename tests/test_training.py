@@ -18,7 +18,7 @@ from small_runs import SMALL, other_images, use_toy
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError
 from fednb.recipe import Recipe
-from fednb.runs import provenance, training
+from fednb.runs import provenance, scores, training
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
 from fednb.runs.workers import train
@@ -43,7 +43,7 @@ SCRIPT = """
 import json, sys, time
 import torch
 torch.set_num_threads(1)
-from fednb.runs import provenance, training
+from fednb.runs import provenance, scores, training
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 
@@ -306,3 +306,49 @@ def test_data_are_loaded_from_the_folder_that_is_asked_for(monkeypatch, tmp_path
         training.federation_of(SMALL)
     assert asked == [str(tmp_path / "one"), str(tmp_path / "two")]
     training._load.cache_clear()
+
+
+def test_every_images_score_is_kept_in_the_rounds_that_a_rule_may_choose(toy, store):
+    recipe = SMALL.with_(rounds=13)
+    record = train_one(recipe, store)
+    kept = record.scores()
+    assert set(range(4, 14)) <= set(kept) and len(kept) <= 12
+    for number, found in kept.items():
+        assert [len(own) for own in found] == record.images["test"]
+        assert [own.sum() for own in found] == record.rounds[number - 1]["test"]
+        assert all(set(own) <= {0.0, 1.0} for own in found)
+
+
+def test_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy, store, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    recipe = SMALL.with_(rounds=5)
+    undisturbed = train_one(recipe, Store(tmp_path / "other")).scores()
+
+    def stop(_, rounds):
+        if rounds == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_one(recipe, store, progress=stop)
+    resumed = train_one(recipe, store).scores()
+    assert resumed.keys() == undisturbed.keys() == {1, 2, 3, 4, 5}
+    for number in resumed:
+        assert [own.tolist() for own in resumed[number]] == [own.tolist() for own in undisturbed[number]]
+
+
+def test_rounds_to_keep_and_packing_by_hand():
+    images = {"validation": [2, 0], "test": [3, 4]}
+    tests = [[1, 0], [3, 4], [3, 4], *[[0, 1]] * 12]
+    rounds = [
+        {"round": number, "validation": [2 if number == 4 else 1, 0], "test": right}
+        for number, right in enumerate(tests, 1)
+    ]
+    assert scores.rounds_to_keep(rounds, images) == {2, 4, *range(6, 16)}
+    assert scores.rounds_to_keep(rounds[:3], images | {"validation": [0, 0]}) == {1, 2, 3}
+    bits = {7: torch.tensor([1, 0, 1, 0, 0, 0, 1.0]), 2: torch.tensor([0, 1, 1, 1, 1, 1, 0.0])}
+    packed = scores.packed({number: values.double() for number, values in bits.items()})
+    assert packed["rounds"].tolist() == [2, 7] and packed["test"].dtype == "uint8" and packed["test"].nbytes == 2
+    found = scores.unpacked(packed, [3, 4])
+    assert [own.tolist() for own in found[7]] == [[1, 0, 1], [0, 0, 0, 1]]
+    dice = scores.packed({1: torch.tensor([0.25, 1.0]).double()})
+    assert dice["test"].dtype == "float16" and scores.unpacked(dice, [1, 1])[1][0].tolist() == [0.25]

@@ -5,7 +5,7 @@
 
 from fednb.report.claims import scoreboard, verdict
 from fednb.report.comparison import comparison, cross_site, table
-from fednb.report.intervals import Interval, effect, of_clients
+from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
@@ -14,12 +14,10 @@ from fednb.report.words import STAND_IN, setting, settings
 __all__ = [
     "RULES",
     "STAND_IN",
-    "Interval",
     "Table",
     "comparison",
     "cross_site",
-    "effect",
-    "of_clients",
+    "effects",
     "rules_table",
     "runs_table",
     "scoreboard",

@@ -1,81 +1,145 @@
 """The scoreboard: every claim of a paper, its printed effect, ours, and a verdict by rules written first."""
 
 from fednb import papers
-from fednb.errors import RecipeError
+from fednb.errors import DataError
+from fednb.report import effects as found_effects
 from fednb.report import names
 from fednb.report.comparison import on_federation, tested
-from fednb.report.intervals import Interval, effect
-from fednb.report.selection import selected
+from fednb.report.effects import Effect, Pair, effects_of, one_setting
+from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
-from fednb.report.words import STAND_IN, all_took_part, bounds, frame_of, rule_words, setting_lines, settings, signed
+from fednb.report.words import (
+    STAND_IN,
+    all_took_part,
+    effect_lines,
+    frame_of,
+    rule_words,
+    setting_lines,
+    signed,
+)
+
+NOT_RUN, OTHER_SETTING = "not run", "other setting"
+
+
+def verdict(printed: float, found: Effect | str) -> str:
+    """What is said of a claim; these rules were written before any verdict.
+
+    printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words.
+
+    - not run: one side has no recorded run on the claim's own federation. A stand-in does not count.
+    - other setting: both sides were run on it, but not under the printed setting, or their average is over other
+      sites than the paper's.
+    - older code: a side's methods, network or data behave otherwise today.
+    - one seed: a side has no second seed, so nothing is known of the chance of a run.
+    - no scores: a record is older than the scores of its images, so the two are not compared image by image.
+    - no effect: zero is not left out, when all claims of one table are tested together (Holm, 5 %).
+    - opposite: zero is left out, on the other side than the printed effect.
+    - smaller, larger, reproduced: zero is left out on the printed side, and the printed effect is above, below or
+      inside the 95 % interval of ours, with the chance of our runs and of the printed one (both see the same images).
+
+    A verdict holds for the setting in the caption, which need not be the paper's.
+    """
+    if isinstance(found, str):
+        return found
+    if found.untested or not found.clear:
+        return found.direction
+    if found.measured.value < 0:
+        return "opposite"
+    difference = found.measured.against(printed)
+    if difference.high < 0:
+        return "smaller"
+    return "larger" if difference.low > 0 else "reproduced"
 
 
 def scoreboard(results, paper: str, rule: str = "last", table: str | None = None) -> Table:
     """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
 
-    The rules, written before any verdict. Let e > 0 be the printed effect (better minus worse, in points) and
-    [low, high] the 95 % interval of ours (``fednb.report.intervals.effect``):
-
-    - not run: one side has no recorded run on the claim's own federation, setting and sites. A stand-in does
-      not count, nor does an average over other sites than the paper's.
-    - opposite: high < 0.
-    - no effect outside its interval: low <= 0 <= high, however large our own effect is.
-    - same direction, smaller: low > 0 and high < e.
-    - reproduced: low > 0 and e <= high: as large as printed, or larger.
-
     A side is the run with the claim's own options; where there is none, a run of its methods with more options
-    (``fedprox(mu=0.1)`` for ``fedprox``). A verdict holds for the setting in the caption, which need not be the
-    paper's. ``table`` keeps the claims of one printed table. RecipeError if a side was run in several settings:
-    keep one of them.
+    (``fedprox(mu=0.1)`` for ``fedprox``). ``rule`` decides the numbers and the verdict that are shown; where another
+    rule of ``fednb.report.selection`` gives another verdict, the last column says so. ``table`` keeps the claims of one
+    printed table. RecipeError if a side was run in several settings: keep one of them.
     """
     import pandas
 
     everything = all_took_part(frame_of(results), results)
     real = everything[~everything["stand_in"].astype(bool)]
-    chosen = selected(real, rule)
+    claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
+    said = [_printed_effect(paper, claim) for claim in claims]
+    by_rule = {}
+    for name in dict.fromkeys((rule, *RULES)):
+        try:
+            by_rule[name] = _found(results, selected(real, name), paper, claims)
+        except DataError:  # the runs have no validation images
+            if name == rule:
+                raise
+    verdicts = {name: [verdict(*each) for each in zip(said, found, strict=True)] for name, found in by_rule.items()}
     rows = []
-    for claim in papers.claims(paper):
-        if table not in (None, claim["table"]):
-            continue
-        there = papers.printed(paper, claim["table"], claim["federation"], claim.get("setting"))
-        there = there[there["site"] == claim["site"]]
-        said = _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
-        here = _on_site(on_federation(chosen, results, there["run_on"].iloc[0]), claim["site"], there["sites"].iloc[0])
-        sides = [_one_setting(here, claim[side]) for side in ("better", "worse")]
-        ours = None if any(side.empty for side in sides) else effect(*sides, client=claim["site"])
-        about = {"claim": claim["statement"].format(effect=said), "table": claim["table"], "paper": said}
-        numbers = ours._asdict() if ours else dict.fromkeys(Interval._fields)
-        seeds = min(side["seed"].nunique() for side in sides)
-        rows.append({**about, **numbers, "seeds": seeds, "verdict": verdict(said, ours)})
-    frame = pandas.DataFrame(rows).rename(columns={"value": "ours"})
-    frame[["ours", "low", "high"]] = frame[["ours", "low", "high"]].astype(float)
+    for number, claim in enumerate(claims):
+        own = by_rule[rule][number]
+        words = {name: own[number] for name, own in verdicts.items()}
+        rows.append(
+            {
+                "claim": claim["statement"].format(effect=said[number]),
+                "table": claim["table"],
+                "paper": said[number],
+                **found_effects.columns(None if isinstance(own, str) else own),
+                "verdict": words[rule],
+                "other_rules": "; ".join(f"{name}: {word}" for name, word in words.items() if word != words[rule]),
+            }
+        )
+    frame = pandas.DataFrame(rows)
+    frame[["ours", "low", "high", "p"]] = frame[["ours", "low", "high", "p"]].astype(float)
     shown = {
         "table": frame["table"],
         "paper": frame["paper"].map(signed),
         "ours": frame["ours"].map(signed),
-        "interval": bounds(frame, signed),
+        "interval": found_effects.told_bounds(frame),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
         "verdict": frame["verdict"],
+        "by other rules": frame["other_rules"],
     }
     cells = pandas.DataFrame(shown).set_axis(frame["claim"], axis="index").rename_axis(None)
     left_out = [f"Results on a {STAND_IN} are left out: they say nothing about the paper."]
     caption = (
         f"Claims of {paper} that compare two runs; effects in points. Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),
+        *effect_lines(frame),
         *setting_lines(results),
     )
     return Table(frame, caption, cells)
 
 
-def verdict(printed: float, ours: Interval | None) -> str:
-    """One of the five words of ``scoreboard``; ``printed`` > 0, ``ours`` None where it was not run."""
-    if ours is None:
-        return "not run"
-    if ours.high < 0:
-        return "opposite"
-    if ours.low <= 0:
-        return "no effect outside its interval"
-    return "reproduced" if printed <= ours.high else "same direction, smaller"
+def _printed_effect(paper: str, claim: dict) -> float:
+    there = _printed_rows(paper, claim)
+    return _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
+
+
+def _printed_rows(paper: str, claim: dict):
+    there = papers.printed(paper, claim["table"], claim["federation"], claim.get("setting"))
+    return there[there["site"] == claim["site"]]
+
+
+def _found(results, chosen, paper: str, claims: list[dict]) -> list[Effect | str]:
+    """Ours for each claim, those of one printed table tested together; or why there is none."""
+    found = [_pair(chosen, results, _printed_rows(paper, claim), claim) for claim in claims]
+    for table in dict.fromkeys(claim["table"] for claim in claims):
+        numbers = [n for n, own in enumerate(found) if isinstance(own, Pair) and claims[n]["table"] == table]
+        measured = effects_of([found[number] for number in numbers], results.records)
+        for number, own in zip(numbers, measured, strict=True):
+            found[number] = own
+    return found
+
+
+def _pair(chosen, results, there, claim: dict) -> Pair | str:
+    """The two sides of a claim, or why they cannot be compared."""
+    sides = claim["better"], claim["worse"]
+    on_setting = on_federation(chosen, results, there["run_on"].iloc[0])
+    here = _on_site(on_setting, claim["site"], there["sites"].iloc[0])
+    pair = [one_setting(_runs_of(here, side), side) for side in sides]
+    if not any(side.empty for side in pair):
+        return Pair(*pair, claim["site"])
+    anywhere = chosen[chosen["federation"] == claim["federation"]]
+    return NOT_RUN if any(_runs_of(anywhere, side).empty for side in sides) else OTHER_SETTING
 
 
 def _on_site(chosen, site: str, sites: str):
@@ -88,15 +152,11 @@ def _on_site(chosen, site: str, sites: str):
     return chosen[chosen["key"].isin(keys)]
 
 
-def _one_setting(chosen, side: str):
-    """The rows of the one run that is a claim's side."""
+def _runs_of(chosen, side: str):
+    """The rows of the runs that are a claim's side."""
     runs = [run for run in chosen["run"].unique() if names.printed_for(run, [side])]
     exact = [run for run in runs if names.options(run) == names.options(side)]
-    rows = chosen[chosen["run"].isin(exact or runs)]
-    labels = [label for label, _ in settings(rows)]
-    if len(labels) > 1:
-        raise RecipeError(f"{side} was run in several settings: {'; '.join(labels)}. Keep one.")
-    return rows
+    return chosen[chosen["run"].isin(exact or runs)]
 
 
 def _printed_value(printed, side: str) -> float:

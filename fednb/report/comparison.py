@@ -7,7 +7,7 @@ read, nothing else.
 
 from fednb.errors import RecipeError
 from fednb.report import names
-from fednb.report.intervals import of_clients
+from fednb.report.intervals import Measured, of_settings
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -15,6 +15,7 @@ from fednb.report.words import (
     all_took_part,
     as_text,
     bounds,
+    counted,
     frame_of,
     grid,
     measure,
@@ -93,8 +94,9 @@ def comparison(results, printed, rule: str = "last"):
 
     Columns: row (label), site (or setting), paper, remark and star (what is wrong with the printed number),
     sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval),
-    images, seeds (how many), stand_in, difference (ours - paper), outside (whether the paper's number lies
-    outside the interval). Per cent and points; NaN where there is none.
+    images, seeds (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the
+    spread of runs explains, ours and the printed one; never with one seed). Per cent and points; NaN where there is
+    none.
     """
     import pandas
 
@@ -115,7 +117,7 @@ def comparison(results, printed, rule: str = "last"):
     beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}
     not_run = [label for label in labels if label not in beside.values()]
     texts = row_names([*beside, *not_run])
-    ours = list(_ours(chosen, federations[0], not_run))
+    ours = list(_ours(chosen, federations[0], not_run, results.records))
     rows = []
     for (printed_label, source), cells in theirs.items():
         same = [found[2:] for found in ours if (beside[found[0]], found[1]) == (printed_label, source)]
@@ -125,8 +127,8 @@ def comparison(results, printed, rule: str = "last"):
     for run, source, label, found in ours:
         if (beside[run], source) not in theirs:
             rows += _side_by_side(label, {}, found)
-    columns = "row site paper remark sites value low high images seeds stand_in clients".split()
-    frame = pandas.DataFrame(rows, columns=columns).rename(columns={"value": "ours"})
+    columns = "row site paper remark sites ours low high outside images seeds stand_in clients".split()
+    frame = pandas.DataFrame(rows, columns=columns)
     if "average" not in set(printed["site"]):
         frame = frame[frame["site"] != "average"].reset_index(drop=True)
     for column in ("remark", "sites", "clients"):
@@ -139,8 +141,7 @@ def comparison(results, printed, rule: str = "last"):
     frame["stand_in"] = frame["stand_in"].eq(True)
     comparable = ~frame["stand_in"] & ~_other_sites(frame)
     frame["difference"] = (frame["ours"] - frame["paper"]).where(comparable)
-    inside = frame["paper"].between(frame["low"], frame["high"])
-    frame["outside"] = frame["difference"].notna() & ~inside
+    frame["outside"] = frame["difference"].notna() & frame["outside"].eq(True)
     return frame
 
 
@@ -217,41 +218,59 @@ def _other_sites(frame):
     return (frame["sites"] != "") & (frame["clients"] != "") & (frame["sites"] != frame["clients"])
 
 
-def _ours(chosen, federation: str, not_run):
+def _ours(chosen, federation: str, not_run, records):
     """(run, source, label, {site or setting: numbers}) of each row that was run."""
-    for label, runs in settings(chosen, not_run):
-        for source, rows in runs.groupby("source", sort=False):
-            found = {}
-            for column, part in rows.groupby("column", sort=False):
-                numbers = _numbers(part, federation)
-                found |= {column: numbers["average"]} if column else numbers
-            yield rows["run"].iloc[0], source, _from(label, source), found
+    parts = {
+        (part["run"].iloc[0], source, _from(label, source), column): part
+        for label, runs in settings(chosen, not_run)
+        for (source, column), part in runs.groupby(["source", "column"], sort=False)
+    }
+    of_images = None if counted(chosen) else {record.key: record for record in records}
+    rows = {}
+    for (*row, column), part, found in zip(parts, parts.values(), of_settings(parts.values(), of_images), strict=True):
+        numbers = _numbers(part, federation, found)
+        rows.setdefault(tuple(row), {}).update({column: numbers["average"]} if column else numbers)
+    return [(*row, found) for row, found in rows.items()]
 
 
-def _numbers(rows, federation: str) -> dict:
+def _numbers(rows, federation: str, found: dict) -> dict:
     """What is shown of one setting, by site."""
     images = rows.groupby("client", sort=False)["images"].first()
     images["average"] = images.sum()
-    about = {
-        "seeds": rows["seed"].nunique(),
-        "stand_in": bool(rows["stand_in"].any() or (rows["federation"] != federation).any()),
-    }
-    numbers = {site: {**found._asdict(), "images": images[site], **about} for site, found in of_clients(rows).items()}
+    stand_in = bool(rows["stand_in"].any() or (rows["federation"] != federation).any())
+    numbers = {site: {"ours": own, "images": images[site], "stand_in": stand_in} for site, own in found.items()}
     numbers["average"]["clients"] = tested(rows)
     return numbers
 
 
 def _side_by_side(label: str, theirs: dict, ours: dict) -> list[dict]:
-    sites = dict.fromkeys((*theirs, *ours))
-    return [{"row": label, "site": site, **theirs.get(site, {}), **ours.get(site, {})} for site in sites]
+    return [
+        {"row": label, "site": site, **theirs.get(site, {}), **_beside(theirs.get(site, {}), ours.get(site, {}))}
+        for site in dict.fromkeys((*theirs, *ours))
+    ]
+
+
+def _beside(theirs: dict, ours: dict) -> dict:
+    """What is shown of ours, and whether the printed number is farther off than the chance of both runs explains."""
+    if not ours:
+        return {}
+    own: Measured = ours["ours"]
+    difference = own.against(theirs["paper"]) if "paper" in theirs else None
+    outside = difference is not None and not difference.low <= 0 <= difference.high
+    return ours | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
 
 
 def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
     runs, stand_in = frame_of(results), frame["stand_in"].any()
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
-    outside = "Difference: ours - paper. Coloured (plain text: !) where the paper is outside our interval."
-    outside += " The paper's own number has an interval of about that width, which is left out."
+    outside = "Difference: ours - paper. "
+    if (frame["seeds"] > 1).any():
+        outside += (
+            "Coloured (plain text: !) where it is more than the spread of our runs and of the printed one explains."
+        )
+    else:
+        outside += "One seed: nothing is coloured, as nothing is known of the spread of runs."
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
     return (
         *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),

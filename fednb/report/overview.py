@@ -1,6 +1,6 @@
 """Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
-from fednb.report.intervals import of_clients
+from fednb.report.intervals import of_settings
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -27,10 +27,12 @@ def runs_table(results, rule: str = "last") -> Table:
     import pandas
 
     chosen = selected(results.frame, rule)
+    parts = dict(settings(chosen))
+    scores = None if counted(chosen) else {record.key: record for record in results.records}
     numbers = [
-        {"row": label, "client": client, **interval._asdict(), "seeds": rows["seed"].nunique()}
-        for label, rows in settings(chosen)
-        for client, interval in of_clients(rows).items()
+        {"row": label, "client": client, "value": own.value, "low": own.low, "high": own.high, "seeds": own.seeds}
+        for label, found in zip(parts, of_settings(parts.values(), scores), strict=True)
+        for client, own in found.items()
     ]
     numbers = pandas.DataFrame(numbers)
     texts = numbers.assign(text=[f"{n.value:.1f} [{n.low:.1f}, {n.high:.1f}]" for n in numbers.itertuples()])
@@ -40,8 +42,8 @@ def runs_table(results, rule: str = "last") -> Table:
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
     cells = cells.rename_axis(index=None, columns=None)
     seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
-    wide = "" if counted(chosen) else " (Wilson's, rather too wide for Dice)"
-    what = f"Test {measure(chosen)} in per cent with its 95 % interval{wide}"
+    alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""
+    what = f"Test {measure(chosen)} in per cent with its 95 % interval{alone}"
     caption = (
         f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",
         f"Setting: {setting(results)}.",
@@ -62,8 +64,8 @@ def rules_table(results, title: str = "") -> Table:
     numbers = []
     for rule in rules:
         for label, rows in settings(selected(frame, rule)):
-            rounds = "/".join(str(number) for number in rows.groupby("seed")["round"].first())
-            average = of_clients(rows)["average"].value
+            rounds = "/".join(dict.fromkeys(map(_span, rows.groupby("seed")["rounds_taken"].first())))
+            average = of_settings([rows])[0]["average"].value
             text = f"{number(average)} (round {rounds})"
             numbers.append({"row": label, "rule": rule, "ours": average, "rounds": rounds, "text": text})
     numbers = pandas.DataFrame(numbers, columns=["row", "rule", "ours", "rounds", "text"])
@@ -84,3 +86,7 @@ def rules_table(results, title: str = "") -> Table:
         f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
     )
     return Table(numbers.drop(columns="text"), caption, grid(shown, differ), loud=stand_in)
+
+
+def _span(rounds: tuple[int, ...]) -> str:
+    return str(rounds[-1]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"

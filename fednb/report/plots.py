@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy
 
 from fednb.report import names
-from fednb.report.intervals import of_clients
+from fednb.report.intervals import of_settings
 from fednb.report.words import STAND_IN, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
@@ -87,8 +87,8 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
     heights = {}  # label -> {value of x: Interval}
     runs = {}
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
-        for label, rows in settings(part):
-            found = of_clients(rows)
+        parts = dict(settings(part))
+        for (label, rows), found in zip(parts.items(), of_settings(parts.values()), strict=True):
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))

@@ -1,42 +1,76 @@
-"""Which round of a run is reported: three small rules over what was recorded."""
+"""Which rounds of a run are reported: four small rules over what was recorded."""
 
 from fednb.errors import DataError, RecipeError, nearest
 
+WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
 
-def last(frame) -> int:
+
+def last(frame) -> list[int]:
     """The last recorded round of one run."""
-    return int(frame["round"].max())
+    return _rounds(frame)[-1:]
 
 
-def best_validation(frame) -> int:
+def best_validation(frame) -> list[int]:
     """The round with the best validation accuracy or Dice, an unweighted mean over clients; the earliest on ties."""
-    return _best(frame, "validation")
+    return [_best(frame, "validation")]
 
 
-def best_test(frame) -> int:
+def best_test(frame) -> list[int]:
     """The round with the best test accuracy or Dice, an unweighted mean over clients; the earliest on ties.
 
     It looks at the test images, as some released code does (FedRDN's): not a fair estimate, shown to compare.
     """
-    return _best(frame, "test")
+    return [_best(frame, "test")]
 
 
-RULES = {"last": last, "best_validation": best_validation, "best_test": best_test}
+def mean_of_last(frame) -> list[int]:
+    """The last ten rounds, or a tenth of all (rounded up) where there are fewer than 100: their mean is taken."""
+    rounds = _rounds(frame)
+    return rounds[-min(WINDOW, -(-len(rounds) // WINDOW)) :]
+
+
+RULES = {"last": last, "best_validation": best_validation, "best_test": best_test, "mean_of_last": mean_of_last}
 
 
 def selected(frame, rule: str = "last"):
-    """The test rows of each run's chosen round, with the rule's name in a column ``rule``.
+    """The test rows of each run's chosen rounds, with the rule's name in a column ``rule``.
 
     frame: one row per (run, round, client, split), columns ``key``, ``round``, ``split``, ``accuracy``,
         ...; runs are told apart by ``key``, which differs from seed to seed.
-    Returns one row per (run, client), other columns unchanged. RecipeError for an unknown rule.
+    Returns one row per (run, client). ``correct`` and ``accuracy`` are means over the chosen rounds, which a column
+    ``rounds_taken`` lists; other columns are those of the last of them. RecipeError for an unknown rule, DataError
+    where a run has no images that the rule looks at.
     """
     if rule not in RULES:
         raise RecipeError(f'selection rule "{rule}" is not known; {nearest(rule, RULES)}')
     tested = frame[frame["split"] == "test"]
-    rounds = {key: RULES[rule](run) for key, run in frame.groupby("key", sort=False)}
-    chosen = tested[tested["round"] == tested["key"].map(rounds)]
-    return chosen.assign(rule=rule).reset_index(drop=True)
+    taken = {key: tuple(RULES[rule](run)) for key, run in frame.groupby("key", sort=False)}
+    chosen = tested.loc[[number in taken[key] for key, number in zip(tested["key"], tested["round"], strict=True)]]
+    if any(len(rounds) > 1 for rounds in taken.values()):
+        means = chosen.groupby(["key", "client"], sort=False)[["correct", "accuracy"]].transform("mean")
+        chosen = chosen.assign(**means).drop_duplicates(["key", "client"], keep="last")
+    return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
+
+
+def image_scores(rows, records: dict) -> dict:
+    """By client and seed the scores of each test image, float64 ``[n]`` in per cent, as means over the chosen rounds.
+
+    rows: of ``selected``, of one setting. records: by key. Empty where a record has no scores of its images.
+    """
+    found = {}
+    for row in rows[rows["images"] > 0].itertuples():
+        record = records[row.key]
+        scores = record.scores()
+        if any(number not in scores for number in row.rounds_taken):
+            return {}
+        place = record.clients.index(row.client)
+        mean = sum(scores[number][place] for number in row.rounds_taken) / len(row.rounds_taken)
+        found.setdefault(row.client, {})[row.seed] = 100 * mean
+    return found
+
+
+def _rounds(frame) -> list[int]:
+    return sorted(int(number) for number in frame["round"].unique())
 
 
 def _best(frame, split: str) -> int:

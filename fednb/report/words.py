@@ -10,9 +10,10 @@ RULES_IN_WORDS = {
     "last": "last round",
     "best_validation": "round of the best average validation {measure}",
     "best_test": "round of the best average test {measure} (it looks at the test images)",
+    "mean_of_last": "mean of the last rounds (ten, or a tenth of fewer than 100)",
 }
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "round", "client"}
-ALWAYS |= {"split", "correct", "images", "accuracy", "source", "rule", "column"}
+ALWAYS |= {"split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column", "stale"}
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
 
@@ -49,7 +50,8 @@ def all_took_part(frame, results):
 def settings(chosen, beside=()):
     """(label, rows) of all runs that differ in seed only; labels say no more than tells them apart.
 
-    beside: labels of other rows in the same table.
+    beside: labels of other rows in the same table. Runs whose methods, network or data behave otherwise today are
+    labelled as of older code.
     """
     others = [name for name in chosen.columns if name not in ALWAYS]
     varied = [name for name in others if chosen[name].astype(str).nunique() > 1]
@@ -57,7 +59,13 @@ def settings(chosen, beside=()):
     keys = [chosen[name].astype(str) for name in ("run", "federation", *varied)]
     for _, rows in chosen.groupby(keys, sort=False):
         text = texts[rows["run"].iloc[0]]
-        yield ", ".join((text, *(f"{spaced(name)} {as_text(rows[name].iloc[0])}" for name in varied))), rows
+        varying = (f"{spaced(name)} {as_text(rows[name].iloc[0])}" for name in varied)
+        yield ", ".join((text, *varying, *(["older code"] if older(rows) else []))), rows
+
+
+def older(rows) -> bool:
+    """Whether some of the runs were made by code that behaves otherwise today."""
+    return bool(rows["stale"].any()) if "stale" in rows else False
 
 
 def setting(results) -> str:
@@ -76,15 +84,31 @@ def setting_lines(results) -> list[str]:
     if not results.records:
         return ["Nothing is recorded."]
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
-    wilson = "test counts (Wilson" if counted(results.frame) else "test images (Wilson, rather too wide for Dice"
-    how = f"95 % intervals from the {wilson}; combined over clients for the average)"
-    how += ", widened to the t interval over seeds" if len(seeds) > 1 else ""
+    how = "95 % intervals from the test images"
+    how += (
+        " and the spread of seeds, pooled over the table"
+        if len(seeds) > 1
+        else " alone: one seed says nothing of others"
+    )
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [
         f"Setting: {setting(results)}.",
         f"Seeds: {', '.join(map(str, seeds))}; {how}.",
         f"Made by {made}.",
     ]
+
+
+def effect_lines(frame) -> list[str]:
+    """How intervals of effects were made, and what they leave open."""
+    lines = []
+    if frame["p"].notna().any():
+        lines.append(
+            "Intervals: each image's difference and each seed's, the spread of seeds pooled over the table; verdicts: "
+            "all of a table tested together (Holm)."
+        )
+    if (frame["ours"].notna() & frame["p"].isna()).any():
+        lines.append("Images only: one seed (or records without their images' scores) gives a number and no verdict.")
+    return lines
 
 
 def stand_in_line(frame, federation: str) -> str:

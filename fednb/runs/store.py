@@ -38,6 +38,17 @@ class Record:
     origin: dict
     path: Path | None = field(default=None, compare=False)
 
+    def scores(self) -> dict[int, list]:
+        """By round each client's test images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
+
+        Empty where the record is older than such scores.
+        """
+        from fednb.runs.scores import unpacked
+
+        if self.path is None or not self._beside("scores").exists():
+            return {}
+        return unpacked(self.artefact("scores"), self.images["test"])
+
     def artefact(self, name: str) -> dict:
         """A small file of arrays beside the record, for example ``features``.
 
@@ -45,7 +56,7 @@ class Record:
         """
         import numpy
 
-        path = self.path.with_suffix(f".{name}.npz")
+        path = self._beside(name)
         if not path.exists():
             raise StoreError(
                 f"{path} is not there. Move {self.path.name} away and train the recipe again, with {name!r} in its "
@@ -58,6 +69,9 @@ class Record:
             raise StoreError(
                 f"{path} is damaged ({error}). Move it and {self.path.name} away and train the recipe again."
             ) from error
+
+    def _beside(self, name: str) -> Path:
+        return self.path.with_suffix(f".{name}.npz")
 
 
 class Store:

@@ -9,6 +9,7 @@ from pathlib import Path
 from fednb.errors import StoreError
 from fednb.federation import SPLITS, Federation
 from fednb.recipe import Recipe
+from fednb.runs import scores
 from fednb.runs.provenance import maker, origin
 from fednb.runs.store import Record, Store
 
@@ -36,15 +37,19 @@ def train_one(
         federation = federation_of(recipe, root)
         run = FederatedRun(recipe, federation, device)
         made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
-        rounds, seconds = _resume(run, recipe, store, made_from, device)
+        images = {split: [len(getattr(site, split)) for site in federation.sites] for split in SPLITS}
+        rounds, seconds, kept = _resume(run, recipe, store, made_from, device)
         begun = saved = time.monotonic()
         progress(recipe, run.rounds)
         while run.rounds < recipe.rounds:
             rounds.append(run.advance())
+            kept[run.rounds] = run.scores
+            kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, images)}
             progress(recipe, run.rounds)
             if time.monotonic() - saved >= CHECKPOINT_SECONDS and run.rounds < recipe.rounds:
                 elapsed = seconds + time.monotonic() - begun
-                state = {"run": run.state(), "rounds": rounds, "seconds": elapsed, "made_from": made_from}
+                state = {"run": run.state(), "rounds": rounds, "scores": kept}
+                state |= {"seconds": elapsed, "made_from": made_from}
                 try:
                     store.save_checkpoint(recipe, state)
                 except StoreError as error:  # a full disk: the run is worth more than its checkpoint
@@ -55,14 +60,14 @@ def train_one(
             recipe=recipe.full,
             key=recipe.key,
             clients=list(run.clients),
-            images={split: [len(getattr(site, split)) for site in federation.sites] for split in SPLITS},
+            images=images,
             prepare=run.prepared,
             rounds=rounds,
             fingerprint=federation.fingerprint,
             notes=list(federation.notes),
             origin=origin(run.model, seconds),
         )
-        artefacts = {}
+        artefacts = {"scores": scores.packed(kept)}
         for name, made in (("features", run.features), ("examples", run.examples)):
             if name in recipe.evaluation:
                 artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
@@ -87,19 +92,19 @@ def _load(choice: str, root: str) -> Federation:
     return data.load(root=root, **json.loads(choice))
 
 
-def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> tuple[list[dict], float]:
-    """The rounds that a checkpoint holds and their seconds; the run goes on after them.
+def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> tuple[list[dict], float, dict]:
+    """The rounds that a checkpoint holds, their seconds, and its images' scores; the run goes on after them.
 
     A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
     """
     saved = store.load_checkpoint(recipe, device)
     if saved is None:
-        return [], 0.0
+        return [], 0.0, {}
     before = saved.get("made_from", {})
     if differing := [name for name, value in made_from.items() if before.get(name) != value]:
         store.notes.append(
             f"The checkpoint of {recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
-        return [], 0.0
+        return [], 0.0, {}
     run.load_state(saved["run"])
-    return saved["rounds"], saved["seconds"]
+    return saved["rounds"], saved["seconds"], {n: values.cpu() for n, values in saved["scores"].items()}

@@ -1,0 +1,177 @@
+"""Effects: what one setting scores more than another on the same images, all of a table tested together."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from fednb.errors import RecipeError
+from fednb.report import intervals, words
+from fednb.report.intervals import Cell, Measured, Spread
+from fednb.report.selection import image_scores, selected
+from fednb.report.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OLDER, ONE_SEED, NO_SCORES = "older code", "one seed", "no scores"
+
+
+class Pair(NamedTuple):
+    """Two settings at a client, or on ``"average"``: rows of ``fednb.report.selection.selected``."""
+
+    better: "DataFrame"
+    worse: "DataFrame"
+    client: str = "average"
+
+
+class Effect(NamedTuple):
+    """An effect in points, and whether it can be told from none.
+
+    untested: why nothing can be said of it, one of ``OLDER``, ``ONE_SEED`` and ``NO_SCORES``, or "". clear: it leaves
+    zero out when the whole table is tested together.
+    """
+
+    measured: Measured
+    untested: str
+    clear: bool = False
+
+    @property
+    def direction(self) -> str:
+        """ "above", "below" or "no effect", or why nothing can be said."""
+        if self.untested or not self.clear:
+            return self.untested or "no effect"
+        return "above" if self.measured.value > 0 else "below"
+
+
+def effects_of(pairs: Sequence[Pair], records: Sequence) -> list[Effect]:
+    """The effect of each pair of one table.
+
+    From the scores of every image in the seeds that both have (``fednb.report.intervals``): the spread of runs is
+    pooled over the pairs of one table, federation and client, and Holm's steps hold 5 % false effects for all of them.
+    Pairs whose records hold no scores, or were made from different images, get the images' interval from their counts.
+    """
+    by_key = {record.key: record for record in records}
+    cells = [_cell(pair, by_key) for pair in pairs]
+    found: list[Measured | None] = [None] * len(pairs)
+    tables = {}
+    for number, (pair, cell) in enumerate(zip(pairs, cells, strict=True)):
+        if cell is not None and not _stale(pair):
+            tables.setdefault((pair.client, pair.better["federation"].iloc[0]), []).append(number)
+    for numbers in tables.values():
+        for number, measured in zip(numbers, intervals.crossed([cells[n] for n in numbers]), strict=True):
+            found[number] = measured
+    found = [_from_counts(pair) if own is None else own for pair, own in zip(pairs, found, strict=True)]
+    why = [_untested(pair, cell, own) for pair, cell, own in zip(pairs, cells, found, strict=True)]
+    clear = intervals.holm([float("nan") if reason else own.p for own, reason in zip(found, why, strict=True)])
+    return [Effect(*each) for each in zip(found, why, clear, strict=True)]
+
+
+def effects(
+    results, pairs: Sequence[tuple[str, str]], by: str | None = None, rule: str = "last", client: str = "average"
+) -> Table:
+    """What one run scores more than another, in points, with its interval and one word for each.
+
+    results: of a study. pairs: labels of runs (``run`` in its frame), better and worse. by: a varied field, such as
+        "local_epochs": pairs are made within each of its values. rule: see ``fednb.report.selection``.
+
+    Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or "no
+    effect", or why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
+    """
+    import pandas
+
+    chosen = selected(words.frame_of(results), rule)
+    parts = chosen.groupby(by, sort=True) if by else [("", chosen)]
+    about, compared = [], []
+    for value, part in parts:
+        texts = words.row_names(list(part["run"].unique()))
+        for labels in pairs:
+            sides = [one_setting(part[part["run"] == label], label) for label in labels]
+            if not any(side.empty for side in sides):
+                compared.append(Pair(*sides, client))
+                told = f"{words.spaced(by)} {value}: " if by else ""
+                row = told + " - ".join(texts[label] for label in labels)
+                about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
+    found = effects_of(compared, results.records)
+    rows = [{**one, **columns(each), "direction": each.direction} for one, each in zip(about, found, strict=True)]
+    frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, "direction"])
+    shown = {
+        "points": frame["ours"].map(words.signed),
+        "95 % interval": told_bounds(frame),
+        "seeds": frame["seeds"].astype(str),
+        "": frame["direction"],
+    }
+    cells = pandas.DataFrame(shown).set_axis(frame["row"], axis="index").rename_axis(None)
+    where = "average over sites" if client == "average" else client
+    caption = (
+        f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
+        *words.effect_lines(frame),
+    )
+    return Table(frame.drop(columns="row"), caption, cells)
+
+
+COLUMNS = ("ours", "low", "high", "p", "seeds")
+
+
+def columns(effect: Effect | None) -> dict:
+    """An effect's numbers as columns of a frame; NaN and no seed where there is none."""
+    if effect is None:
+        return dict.fromkeys(COLUMNS, float("nan")) | {"seeds": 0}
+    own = effect.measured
+    return dict(zip(COLUMNS, (own.value, own.low, own.high, own.p, own.seeds), strict=True))
+
+
+def told_bounds(frame):
+    """The interval of each row of effects, marked where it knows the images alone."""
+    alone = (frame["ours"].notna() & frame["p"].isna()).map({True: " (images only)", False: ""})
+    return words.bounds(frame, words.signed) + alone
+
+
+def one_setting(rows, label: str):
+    """The rows themselves; RecipeError where they are of several settings."""
+    labels = [own for own, _ in words.settings(rows)]
+    if len(labels) > 1:
+        raise RecipeError(f"{label} was run in several settings: {'; '.join(labels)}. Keep one.")
+    return rows
+
+
+def _cell(pair: Pair, records: dict) -> Cell | None:
+    """The scores' differences, or None where they are not recorded or the images differ."""
+    import numpy
+
+    sides = [rows[rows["seed"].isin(_common(pair))] for rows in pair[:2]]
+    if sides[0].empty or len({records[key].fingerprint for rows in sides for key in rows["key"]}) > 1:
+        return None
+    better, worse = (image_scores(rows, records) for rows in sides)
+    clients = [client for client in better if client in worse and pair.client in ("average", client)]
+    if not clients or better.keys() != worse.keys():
+        return None
+    differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in _common(pair)]) for k in clients]
+    return Cell(differences, tuple(frozenset(rows["key"]) for rows in sides))
+
+
+def _common(pair: Pair) -> list[int]:
+    return sorted(set(pair.better["seed"]) & set(pair.worse["seed"]))
+
+
+def _from_counts(pair: Pair) -> Measured:
+    """From right answers alone, as if the two had been tested on images of their own: rather too wide."""
+    sides = [rows[rows["images"] > 0] for rows in pair[:2]]
+    if pair.client != "average":
+        sides = [rows[rows["client"] == pair.client] for rows in sides]
+    a, b = (intervals.mean_over_clients(list(intervals.counted(rows).values())) for rows in sides)
+    value = a.value - b.value
+    down = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
+    up = ((a.high - a.value) ** 2 + (b.value - b.low) ** 2) ** 0.5
+    seeds = min(rows["seed"].nunique() for rows in sides)
+    return Measured(value, value - down, value + up, seeds, Spread())
+
+
+def _stale(pair: Pair) -> bool:
+    return any(words.older(rows) for rows in pair[:2])
+
+
+def _untested(pair: Pair, cell: Cell | None, measured: Measured) -> str:
+    if _stale(pair):
+        return OLDER
+    if measured.seeds < 2:
+        return ONE_SEED
+    return NO_SCORES if cell is None else ""
