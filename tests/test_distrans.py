@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from methods import SIZES, TINY, federation, reloaded, same, train
+from methods import HELD_OUT, SIZES, TINY, federation, reloaded, same, train
 from torch import nn
 
 from fednb import models
@@ -238,7 +238,7 @@ def by_hand(run: FederatedRun, variant: str, aggregation: str, channels: int, ro
     right = []
     for name in SIZES:
         test = run.clients[name].site.test
-        scores = inputs(test.images.numpy().reshape(6, -1) / 255, offsets[name]) @ weight.T + bias
+        scores = inputs(test.images.numpy().reshape(HELD_OUT, -1) / 255, offsets[name]) @ weight.T + bias
         right.append(int((scores.argmax(1) == test.targets.numpy()).sum()))
     return offsets, weight, bias, right
 
@@ -310,7 +310,7 @@ def test_test_images_are_blended_with_the_clients_own_offset():
     run.train_round()
     for name, client in run.clients.items():
         client.receive(run.server.send(name), 1)
-        batch = client.batch(client.site.test, torch.arange(6), training=False)
+        batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
         wanted = blend(client.site.test.images.double() / 255, at_server(run)[name], 0.3, 2)
         assert torch.equal(batch.images, wanted)
 
@@ -322,7 +322,7 @@ def test_before_it_replies_a_client_tests_with_the_offset_that_it_has_learned():
     client.receive(run.server.send("tower"), 1)
     client.train()
     learned = client.scratch(client.methods[-1])["offset"]
-    batch = client.batch(client.site.test, torch.arange(6), training=False)
+    batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
     assert torch.equal(batch.images, blend(client.site.test.images.double() / 255, learned, 0.3, 2))
     assert not torch.equal(learned, at_server(run)["tower"])
     assert torch.equal(client.reply()["distrans/offset"], learned)

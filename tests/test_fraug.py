@@ -607,7 +607,7 @@ def test_without_rtnet_the_embedding_is_the_generators():
     v = torch.from_numpy(
         two_layers(numbers(client.scratch(method)["generator"].values), z.numpy(), y.numpy(), positive=True)
     )
-    base = torch.rand(5, 4, dtype=torch.float64)
+    base = torch.rand(5, 16, dtype=torch.float64)
     torch.testing.assert_close(method._synthetic(client, base, z, y, 1.0), v)
     torch.testing.assert_close(method._synthetic(client, base, z, y, 0.5), (base + v) / 2)
 
@@ -616,7 +616,7 @@ def test_without_the_generator_rtnet_takes_noise():
     client, method = begun(generator=False)
     batch = one_batch(client, method)
     z, y = batch.aside["fraug"]["draws"][0]
-    assert z.shape == (5, 4) and "generator" not in client.scratch(method)
+    assert z.shape == (5, 16) and "generator" not in client.scratch(method)
     residual = two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy())
     np.testing.assert_allclose(method._synthetic(client, 0 * z, z, y, 1.0).detach(), residual)
 
