@@ -703,6 +703,9 @@ def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
             assert not np.allclose(after[f"{norm}.{name}"], before[f"{norm}.{name}"], rtol=1e-3)
         x = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * before[f"{norm}.weight"] + before[f"{norm}.bias"]
         x = np.maximum(x, 0)
+    z, y = batch.aside["fraug"]["draws"][0]
+    residual = method._synthetic(client, 0 * z, z, y, 1.0).detach()  # between steps it is these that normalise
+    np.testing.assert_allclose(residual, two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy()))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

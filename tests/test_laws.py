@@ -162,8 +162,8 @@ def test_the_loss_falls_in_bf16_too(case):
 def learning(case: dict, precision: str = "fp32") -> list[dict]:
     row = row_of(case)
     rounds = 9 if case in row.cases(row.learns_slowly) else 6
-    settings = {"flow": (), "rounds": rounds, "local_epochs": 4, "momentum": 0.0, "precision": precision}
-    return train(case | settings).rounds
+    settings = {"flow": (), "rounds": rounds, "local_epochs": 4}
+    return train(case | settings | {"precision": precision}).rounds
 
 
 def falls(case: dict, rounds: list[dict]) -> bool:
