@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import cycle
 
 import torch
 
@@ -21,27 +22,30 @@ EQUAL = {"clinic": 8, "harbour": 8, "tower": 8}
 ONE = {"clinic": 12}
 
 TINY = {
-    "model": {"name": "digits_cnn", "channels": 2, "width": 16},
+    "model": {"name": "digits_cnn", "channels": 4, "width": 64},
     "flow": ("flip", "rotation"),
     "rounds": 3,
     "batch_size": 4,
-    "learning_rate": 0.05,
+    "learning_rate": 0.1,
     "momentum": 0.5,
     "weight_decay": 1e-3,
 }
 
 
+LOOKS = {"plain": (1.0, (0, 0, 0)), "pale": (0.7, (40, 20, 20)), "blue": (0.85, (0, 0, 40))}  # contrast, colour cast
+HELD_OUT = 24  # validation images of a site, and test images; one class for all gives 8 of them right
+
+
 @cache
 def federation(sizes: tuple = tuple(SIZES.items()), held_out: int = 0) -> Federation:
-    """Sites whose class is the brightest channel, each with its own brightness.
+    """Sites whose class is the brightest channel, by more in some images than in others, each with its own look.
 
     held_out: seed of the validation and test images; training images do not depend on it.
     """
     sites = []
-    for number, (name, size) in enumerate(sizes):
-        brightness = 25 * number
-        held = [_split(6, brightness, 1000 * held_out + 10 * number + part) for part in (1, 2)]
-        sites.append(Site(name, _split(size, brightness, 10 * number), *held))
+    for number, ((name, size), look) in enumerate(zip(sizes, cycle(LOOKS.values()), strict=False)):
+        held = [_split(HELD_OUT, look, 1000 * held_out + 10 * number + part) for part in (1, 2)]
+        sites.append(Site(name, _split(size, look, 10 * number), *held))
     return Federation("toy", tuple(sites), ("red", "green", "blue"))
 
 
@@ -70,11 +74,12 @@ def _masked(size: int, brightness: int, seed: int) -> Split:
     return Split(images.to(torch.uint8), masks)
 
 
-def _split(size: int, brightness: int, seed: int) -> Split:
+def _split(size: int, look: tuple[float, tuple], seed: int) -> Split:
+    draw, (contrast, cast) = torch.Generator().manual_seed(seed), look
     targets = torch.arange(size) % 3
-    images = torch.randint(0, 100, (size, 3, 8, 8), generator=torch.Generator().manual_seed(seed))
-    images[torch.arange(size), targets] += 100
-    return Split((images + brightness).to(torch.uint8), targets)
+    images = torch.randint(0, 60, (size, 3, 8, 8), generator=draw)
+    images[torch.arange(size), targets] += torch.randint(40, 190, (size, 1, 1), generator=draw)
+    return Split((contrast * images + torch.tensor(cast).reshape(3, 1, 1)).to(torch.uint8), targets)
 
 
 @dataclass

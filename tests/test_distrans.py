@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from methods import SIZES, TINY, federation, reloaded, same, train
+from methods import HELD_OUT, SIZES, TINY, federation, reloaded, same, train
 from torch import nn
 
 from fednb import models
@@ -192,7 +192,7 @@ class Flat(nn.Module):
 
 
 STEPS = {"clinic": (4, 4, 4), "harbour": (4, 3), "tower": (5,)}
-RATE, OFFSET_RATE, ALPHA = 0.05, 2.0, 0.3
+RATE, OFFSET_RATE, ALPHA = TINY["learning_rate"], 2.0, 0.3
 
 
 def by_hand(run: FederatedRun, variant: str, aggregation: str, channels: int, rounds: int):
@@ -238,7 +238,7 @@ def by_hand(run: FederatedRun, variant: str, aggregation: str, channels: int, ro
     right = []
     for name in SIZES:
         test = run.clients[name].site.test
-        scores = inputs(test.images.numpy().reshape(6, -1) / 255, offsets[name]) @ weight.T + bias
+        scores = inputs(test.images.numpy().reshape(HELD_OUT, -1) / 255, offsets[name]) @ weight.T + bias
         right.append(int((scores.argmax(1) == test.targets.numpy()).sum()))
     return offsets, weight, bias, right
 
@@ -310,7 +310,7 @@ def test_test_images_are_blended_with_the_clients_own_offset():
     run.train_round()
     for name, client in run.clients.items():
         client.receive(run.server.send(name), 1)
-        batch = client.batch(client.site.test, torch.arange(6), training=False)
+        batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
         wanted = blend(client.site.test.images.double() / 255, at_server(run)[name], 0.3, 2)
         assert torch.equal(batch.images, wanted)
 
@@ -322,7 +322,7 @@ def test_before_it_replies_a_client_tests_with_the_offset_that_it_has_learned():
     client.receive(run.server.send("tower"), 1)
     client.train()
     learned = client.scratch(client.methods[-1])["offset"]
-    batch = client.batch(client.site.test, torch.arange(6), training=False)
+    batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
     assert torch.equal(batch.images, blend(client.site.test.images.double() / 255, learned, 0.3, 2))
     assert not torch.equal(learned, at_server(run)["tower"])
     assert torch.equal(client.reply()["distrans/offset"], learned)
@@ -595,3 +595,18 @@ def test_it_must_come_last(later):
 def test_options_out_of_range_are_refused(options):
     with pytest.raises(RecipeError, match=f"distrans has .*{next(iter(options))}"):
         DisTrans(**options)
+
+
+def test_its_images_are_in_the_order_of_the_clients():
+    """Of three clients with other class shares each gets what the network makes of its own."""
+    torch.manual_seed(0)
+    network = Hypernetwork(3, (3, 64, 64))
+    network.embed.eval()  # in training every pass moves the spectral norm
+    fractions = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.0, 1.0, 0.0]])
+    with torch.no_grad():
+        images = network(fractions, torch.zeros(3, 3, 64, 64))
+        alone = [network.grow(network.embed(share[None]))[0] for share in fractions]
+    for client, image in enumerate(alone):
+        torch.testing.assert_close(images[client], image)
+        others = [each for number, each in enumerate(alone) if number != client]
+        assert min(float((image - other).abs().max()) for other in others) > 1e-3

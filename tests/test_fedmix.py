@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation, same, train
+from methods import HELD_OUT, TINY, federation, same, train
 from torch import nn
 from torch.func import functional_call
 
@@ -148,7 +148,7 @@ def test_ratio_zero_is_plain_training():
 
 def test_at_test_time_images_are_not_shrunk():
     client = prepared(ratio=0.4).clients["clinic"]
-    batch = client.batch(client.site.test, torch.arange(6), training=False)
+    batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
     assert torch.equal(batch.images, client.site.test.images.double() / 255) and not batch.aside
 
 

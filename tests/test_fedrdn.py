@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation, train
+from methods import HELD_OUT, TINY, federation, train
 
 from fednb.doors import flow
 from fednb.engine.loop import FederatedRun
@@ -137,7 +137,7 @@ def test_at_test_time_every_image_gets_its_own_clients_pair(augmentation):
     for client in prepared(augmentation, flow=("flip", "rotation")).values():
         known = state(client)
         mean, std = known["own_mean"][0][:, None, None], known["own_std"][0][:, None, None]
-        batch = client.batch(client.site.test, torch.arange(6), training=False)
+        batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
         np.testing.assert_allclose(batch.images, (pixels(client.site.test) - mean) / std, atol=1e-12)
 
 

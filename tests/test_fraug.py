@@ -607,7 +607,7 @@ def test_without_rtnet_the_embedding_is_the_generators():
     v = torch.from_numpy(
         two_layers(numbers(client.scratch(method)["generator"].values), z.numpy(), y.numpy(), positive=True)
     )
-    base = torch.rand(5, 4, dtype=torch.float64)
+    base = torch.rand(5, 16, dtype=torch.float64)
     torch.testing.assert_close(method._synthetic(client, base, z, y, 1.0), v)
     torch.testing.assert_close(method._synthetic(client, base, z, y, 0.5), (base + v) / 2)
 
@@ -616,7 +616,7 @@ def test_without_the_generator_rtnet_takes_noise():
     client, method = begun(generator=False)
     batch = one_batch(client, method)
     z, y = batch.aside["fraug"]["draws"][0]
-    assert z.shape == (5, 4) and "generator" not in client.scratch(method)
+    assert z.shape == (5, 16) and "generator" not in client.scratch(method)
     residual = two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy())
     np.testing.assert_allclose(method._synthetic(client, 0 * z, z, y, 1.0).detach(), residual)
 
@@ -683,3 +683,53 @@ def test_batches_of_one_image_are_refused():
     run.clients["clinic"].site = data.sites[0]
     with pytest.raises(DataError, match="batches of one image.*1 training images"):
         run.prepare()
+
+
+def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
+    """A tenth of the way to the mean and the sample variance of what reaches each normalisation; noise goes in."""
+    client, method = begun(generator=False, ema=False)
+    batch = one_batch(client, method)
+    before = numbers(client.scratch(method)["rtnet"].values)
+    client.forward(batch)
+    client.objective(batch)
+    assert same(client.scratch(method)["rtnet"].values | {}, {n: torch.from_numpy(v) for n, v in before.items()})
+    method.after_step(client, batch)
+    after, x = numbers(client.scratch(method)["rtnet"].values), batch.aside["fraug"]["draws"][0][0].numpy()
+    for linear, norm in (("0", "1"), ("3", "4")):
+        x = x @ before[f"{linear}.weight"].T + before[f"{linear}.bias"]
+        for name, value in (("running_mean", x.mean(0)), ("running_var", x.var(0, ddof=1))):
+            wanted = 0.9 * before[f"{norm}.{name}"] + 0.1 * value
+            np.testing.assert_allclose(after[f"{norm}.{name}"], wanted, rtol=1e-9, atol=1e-12)
+            assert not np.allclose(after[f"{norm}.{name}"], before[f"{norm}.{name}"], rtol=1e-3)
+        x = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * before[f"{norm}.weight"] + before[f"{norm}.bias"]
+        x = np.maximum(x, 0)
+    z, y = batch.aside["fraug"]["draws"][0]
+    residual = method._synthetic(client, 0 * z, z, y, 1.0).detach()  # between steps it is these that normalise
+    np.testing.assert_allclose(residual, two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy()))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rtnets_running_statistics_go_on_at_the_client_and_are_not_sent(variant, monkeypatch):
+    entries = [f"{norm}.running_{kind}" for norm in (1, 4) for kind in ("mean", "var")]
+    sent, reply = [], Client.reply
+    monkeypatch.setattr(Client, "reply", lambda self: sent.append(reply(self)) or sent[-1])
+    run = FederatedRun(recipe(variant=variant), federation())
+    run.prepare()
+    kept = []
+    for _ in range(2):
+        run.train_round()
+        kept.append(
+            {n: {e: c.memories["fraug"][f"rtnet/{e}"].clone() for e in entries} for n, c in run.clients.items()}
+        )
+    for name, client in run.clients.items():
+        start = {e: torch.full_like(v, float("var" in e)) for e, v in kept[0][name].items()}
+        for before, after in ((start, kept[0][name]), (kept[0][name], kept[1][name])):
+            assert not any(torch.allclose(before[entry], after[entry], rtol=1e-3) for entry in entries)
+        client.receive(run.server.send(name), 3)
+        client.methods[-1].begin(client)
+        learner = client.scratch(client.methods[-1])["rtnet"]
+        assert same({entry: learner.values[entry] for entry in entries}, kept[1][name])
+    values = [value for clients in kept for found in clients.values() for value in found.values()]
+    told = [value for message in [*sent, *map(run.server.send, SIZES)] for value in message.values()]
+    assert len(sent) == 6 and told
+    assert not any(one.shape == other.shape and torch.equal(one, other) for one in values for other in told)

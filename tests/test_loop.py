@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from methods import ONE, SIZES, TINY, Trained, federation, reloaded, same, train
+from methods import HELD_OUT, ONE, SIZES, TINY, Trained, federation, reloaded, same, train
 
 from fednb.augment.fedrdn import FedRDN
 from fednb.doors import Method, byte_counts, entries, owners, part
@@ -151,16 +151,16 @@ def test_a_loss_that_is_not_a_number_names_round_client_and_recipe():
 
 
 def test_bytes_are_counted_by_name():
-    """digits_cnn with 2 channels and width 16 on 3 x 8 x 8 and 3 classes.
+    """digits_cnn with 4 channels and width 64 on 3 x 8 x 8 and 3 classes.
 
-    Parameters: convolutions 3*2*25+2 = 152, 2*2*25+2 = 102, 2*4*25+4 = 204; dense 16*16+16 = 272,
-    16*4+4 = 68; head 4*3+3 = 15; normalisations 2*(2+2+4+16+4) = 56. Sum 869, four bytes each.
-    Buffers: 56 running statistics of four bytes, 5 counters of eight.
+    Parameters: convolutions 3*4*25+4 = 304, 4*4*25+4 = 404, 4*8*25+8 = 808; dense 32*64+64 = 2112,
+    64*16+16 = 1040; head 16*3+3 = 51; normalisations 2*(4+4+8+64+16) = 192. Sum 4911, four bytes each.
+    Buffers: 192 running statistics of four bytes, 5 counters of eight.
     """
-    assert 16 == 4 * 2 * 2  # 8 x 8 images are 2 x 2 after two pools, with 4 channels
-    parameters, statistics, counters = 4 * 869, 4 * 56, 8 * 5
+    assert 32 == 8 * 2 * 2  # 8 x 8 images are 2 x 2 after two pools, with 8 channels
+    parameters, statistics, counters = 4 * 4911, 4 * 192, 8 * 5
     model = parameters + statistics + counters
-    batch_normalisation = 4 * 56 + statistics + counters
+    batch_normalisation = 4 * 192 + statistics + counters
 
     def counted(settings):
         trained = train(settings, rounds=1)
@@ -175,7 +175,7 @@ def test_bytes_are_counted_by_name():
     _, up, down = counted({"algorithm": "fednova"})
     assert (up, down) == ({"model": 3 * model, "fednova": 3 * 8}, {"model": 3 * model})
     _, up, down = counted({"algorithm": "fedproto"})
-    assert (up, down) == ({"fedproto": 3 * 4 * (3 * 4 + 3)}, {})  # 3 classes, 4 features; nothing to send yet
+    assert (up, down) == ({"fedproto": 3 * 4 * (3 * 16 + 3)}, {})  # 3 classes, 16 features; nothing to send yet
     prepared, up, down = counted({"augmentations": ("fedrdn",)})
     pair = 2 * 3 * 4  # mean and deviation of three channels; the server sends all three pairs to all three
     assert prepared == {"up": offered | {"fedrdn": 3 * pair}, "down": {"fedrdn": 9 * pair}}
@@ -229,9 +229,9 @@ def test_cross_site_inputs_are_prepared_by_the_target(monkeypatch):
 def test_features_are_of_all_test_images():
     trained = train({"evaluation": ("features",)})
     found = trained.run.features()
-    assert found["features"].shape == (18, 4)  # fewer than 50 axes: the network has 4 features
-    assert found["sites"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
-    assert found["labels"].tolist() == [0, 1, 2, 0, 1, 2] * 3
+    assert found["features"].shape == (3 * HELD_OUT, 16)  # fewer than 50 axes: the network has 16 features
+    assert found["sites"].tolist() == [0] * HELD_OUT + [1] * HELD_OUT + [2] * HELD_OUT
+    assert found["labels"].tolist() == [0, 1, 2] * HELD_OUT
 
 
 def test_evaluation_counts_what_the_network_gets_right():

@@ -193,7 +193,7 @@ def test_noise_has_the_wanted_deviation_and_shape(name, kurtosis):
 
 @pytest.mark.parametrize("gamma", [0.1, 0.5])
 def test_gamma_is_the_deviation_of_the_noise(gamma):
-    """Seen by a head that remembers what it is given: 5 images of 4 features, 300 times."""
+    """Seen by a head that remembers what it is given: 5 images of 16 features, 300 times."""
     client = started({"name": "embedding_noise", "distribution": "laplace", "gamma": gamma})
     batch, added = a_batch(client), []
     client.forward(batch)
@@ -202,7 +202,7 @@ def test_gamma_is_the_deviation_of_the_noise(gamma):
         client.methods[1].before_step(client, batch)
         client.methods[1].loss(client, batch)
     noise = torch.stack(added).detach()
-    assert noise.shape == (300, 5, 4)
+    assert noise.shape == (300, 5, 16)
     assert within(float(noise.var()) / gamma**2, 1, math.sqrt(5 / noise.numel()))
 
 
@@ -212,7 +212,7 @@ def test_the_second_term_against_numpy_and_it_moves_the_head_only():
     client.forward(batch)
     term = method.loss(client, batch)
     draws = torch.Generator().manual_seed(batch.aside["embedding_noise"])
-    noisy = batch.features.detach().numpy() + 0.3 * torch.randn(5, 4, generator=draws).double().numpy()
+    noisy = batch.features.detach().numpy() + 0.3 * torch.randn(5, 16, generator=draws).double().numpy()
     weight, bias = (parameter.detach().numpy() for parameter in client.model.head.parameters())
     scores = noisy @ weight.T + bias
     logs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
