@@ -11,12 +11,13 @@ MEASURED_AT_ONCE = 128
 
 
 @contextmanager
-def frozen(model: nn.Module):
+def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
     """Inside, layers of batch normalisation use the batch's statistics, and running ones do not change.
 
-    Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics.
+    Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics. but:
+    kinds of layers that go on as they are.
     """
-    layers = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
+    layers = [m for m in model.modules() if getattr(m, "track_running_stats", False) and not isinstance(m, but)]
     for layer in layers:
         layer.track_running_stats = False
     try:
