@@ -21,7 +21,10 @@ ONE_OF = {
     "buffers": ("averaged", "local"),
     "precision": ("fp32", "bf16", "fp64"),
 }
-EACH_OF = {"flow": ("flip", "rotation"), "evaluation": ("cross_site", "examples", "features", "server")}
+EACH_OF = {
+    "flow": ("flip", "rotation"),
+    "evaluation": ("cross_site", "examples", "features", "own_statistics", "server"),
+}
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
 RANGES = {
     "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
@@ -55,7 +58,9 @@ class Recipe:
         seed: of every draw.
         evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
-            each site's first test image) and "server" (what the methods keep at the server in the end).
+            each site's first test image), "own_statistics" (the last global model at each site with statistics of
+            batch normalisation that are measured on the site's own training images, seen as at test time; the same as
+            the test without batch normalisation) and "server" (what the methods keep at the server in the end).
 
     Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full

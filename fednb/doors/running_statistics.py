@@ -1,5 +1,6 @@
 """The running statistics of a network's layers: left as they are by a pass, or measured anew."""
 
+from collections.abc import Collection
 from contextlib import contextmanager
 
 import torch
@@ -28,16 +29,17 @@ def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
 
 
 @torch.no_grad()
-def measured(client: Client) -> None:
-    """Running statistics that never leave a client become those of its training images, seen as at test time.
+def measured(client: Client, names: Collection[str]) -> None:
+    """Running statistics of these names become those of the client's training images, seen as at test time.
 
-    Of batch normalisation: the mean over batches of nearly equal size, through the network as it is. Nothing else in it
-    changes, and nothing at all where no such statistics are kept.
+    names: entries of its network, such as ``client.keeps``; those that are no statistics of batch normalisation are
+    passed over. Taken is the mean over batches of nearly equal size, through the network as it is. Nothing else in it
+    changes, and nothing at all where none is named.
     """
     layers = [
         layer
         for name, layer in client.model.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in client.keeps
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in names
     ]
     if not layers:
         return
