@@ -238,7 +238,7 @@ def _refuse_mixed_labels(methods: dict[str, type]) -> None:
         if mixing and method.hard_labels:
             raise RecipeError(
                 f"{name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
-                f"labels: {method.hard_labels}. Leave one of them out."
+                f"labels; {name} needs single ones: {method.hard_labels}. Leave one of them out."
             )
 
 

@@ -244,9 +244,7 @@ def test_where_nothing_is_mixed_the_movement_is_the_plain_one(reader, mixing, sh
 
 @pytest.mark.parametrize("mixing", MIXING)
 def test_fraug_beside_mixed_labels_is_refused_before_anything_is_loaded(mixing):
-    message = (
-        f"fraug cannot be combined with {mixing}, which trains on mixtures .*: its generator makes features of one"
-    )
+    message = f"fraug cannot be combined with {mixing}, which trains on mixtures .*; fraug needs single ones: its"
     for augmentations in ((mixing, "fraug"), ("fraug", mixing)):
         with pytest.raises(RecipeError, match=message):
             Recipe(augmentations=augmentations)
