@@ -21,7 +21,10 @@ ONE_OF = {
     "buffers": ("averaged", "local"),
     "precision": ("fp32", "bf16", "fp64"),
 }
-EACH_OF = {"flow": ("flip", "rotation"), "evaluation": ("cross_site", "examples", "features", "server")}
+EACH_OF = {
+    "flow": ("flip", "rotation"),
+    "evaluation": ("cross_site", "examples", "features", "own_statistics", "server"),
+}
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
 RANGES = {
     "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
@@ -55,14 +58,16 @@ class Recipe:
         seed: of every draw.
         evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
-            each site's first test image) and "server" (what the methods keep at the server in the end).
+            each site's first test image), "own_statistics" (the last global model at each site with statistics of
+            batch normalisation that are measured on the site's own training images, seen as at test time; the same as
+            the test without batch normalisation) and "server" (what the methods keep at the server in the end).
 
     Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full
     form, and a record whose full form disagrees with today's defaults is refused.
 
-    Raises RecipeError for unknown names, options or values, naming the nearest valid one, and for a method that has no
-    meaning for the federation's task.
+    Raises RecipeError for unknown names, options or values, naming the nearest valid one, for a method that has no
+    meaning for the federation's task, and for one that needs a single label an image beside one that mixes them.
     """
 
     federation: str | dict = "shifted_digits"
@@ -124,8 +129,11 @@ class Recipe:
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
         federation = self.full["federation"]["name"]
-        for room, method in (("algorithms", self.algorithm_name), *(("augment", name) for name in augmentations)):
-            find(room, method).tasks.require(method, task(federation), federation)
+        methods = {self.algorithm_name: find("algorithms", self.algorithm_name)}
+        methods |= {name: find("augment", name) for name in augmentations}
+        for name, method in methods.items():
+            method.tasks.require(name, task(federation), federation)
+        _refuse_mixed_labels(methods)
 
     @classmethod
     def from_dict(cls, settings: dict) -> Recipe:
@@ -222,6 +230,16 @@ def _phrase(given: str | dict) -> str:
     if not chosen:
         return name
     return f"{name}({', '.join(f'{option}={value}' for option, value in chosen.items())})"
+
+
+def _refuse_mixed_labels(methods: dict[str, type]) -> None:
+    mixing = [name for name, method in methods.items() if method.mixes_labels]
+    for name, method in methods.items():
+        if mixing and method.hard_labels:
+            raise RecipeError(
+                f"{name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
+                f"labels; {name} needs single ones: {method.hard_labels}. Leave one of them out."
+            )
 
 
 def _require_known(setting: str, value, allowed: tuple[str, ...]) -> None:

@@ -129,6 +129,7 @@ class Row:
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
     its loss has all terms. learns_slowly: the variants that need nine rounds for what others learn in six.
+    mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method that does.
     """
 
     room: str
@@ -143,6 +144,8 @@ class Row:
     tasks: tuple[str, ...] = ("classification", "segmentation")
     plain: bool = False
     begins_in_round: int = 1
+    mixes_labels: bool = False
+    hard_labels: bool = False
     learns_slowly: tuple[dict, ...] = ()
 
     def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
@@ -268,20 +271,23 @@ ROWS = [
             {"variant": "released", "generator_distance": "mse", "rtnet_distance": "mse"},
         ),
         tasks=("classification",),
+        hard_labels=True,
     ),
     Row(
         "augment",
         "manifold_mixup",
         neutral={"augmentations": ({"name": "manifold_mixup", "alpha": 0},)},
         variants=({"alpha": 0.2}, {"alpha": 0.2, "stages": [1, 3]}),
+        mixes_labels=True,
     ),
     Row("augment", "mixstyle", neutral={"augmentations": ({"name": "mixstyle", "probability": 0},)}),
-    Row("augment", "mixup", neutral={"augmentations": ({"name": "mixup", "alpha": 0},)}),
+    Row("augment", "mixup", neutral={"augmentations": ({"name": "mixup", "alpha": 0},)}, mixes_labels=True),
     Row(
         "augment",
         "moex",
         neutral={"augmentations": ({"name": "moex", "probability": 0},)},
         variants=({"probability": 0.25}, {"probability": 0.5, "share": 0.5}),
+        mixes_labels=True,
     ),
     Row(
         "augment",

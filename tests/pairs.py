@@ -8,10 +8,11 @@ that override the same. Of all (algorithm, augmentation, precision), the cover h
 2. every algorithm and every augmentation in both precisions.
 
 It has about as many pairs as there are cases times doors of the other room, so it grows with the number of methods
-and not with their product.
+and not with their product. Pairs that are refused are left out.
 """
 
 import os
+from functools import cache
 from hashlib import sha256
 from itertools import product
 
@@ -33,14 +34,23 @@ def of(room: str) -> list[str]:
     return [name for name, case in CASE.items() if row_of(case).room == room]
 
 
+@cache
 def doors(name: str) -> set[str]:
     """The doors that a case's method overrides."""
     row = row_of(CASE[name])
     return {door for door in DOORS if overrides(make(row.room, row.name), door)}
 
 
+def refused(one: str, other: str) -> bool:
+    """Whether no run has both: each of them owns the criterion, or one needs labels that the other mixes."""
+    rows = row_of(CASE[one]), row_of(CASE[other])
+    needed = any(needing.hard_labels and mixing.mixes_labels for needing, mixing in (rows, rows[::-1]))
+    return needed or "criterion" in doors(one) & doors(other)
+
+
 def every() -> list[Pair]:
-    return list(product(of("algorithms"), of("augment"), PRECISIONS))
+    found = product(of("algorithms"), of("augment"), PRECISIONS)
+    return [pair for pair in found if not refused(*pair[:2])]
 
 
 def cover(found: list[Pair]) -> list[Pair]:

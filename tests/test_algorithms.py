@@ -396,6 +396,23 @@ def test_fedavgm_by_hand():
         assert float(s.model["b"]) == average
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_fedavgm_is_torchs_sgd_on_the_mean_change(nesterov):
+    """Of rate 1, from the first step on; the gradient is the weights less the clients' mean."""
+    method = FedAvgM(beta=0.9, nesterov=nesterov)
+    means = torch.randn(6, 4, generator=randomness.generator("fedavgm"), dtype=torch.float64)
+    parameter = nn.Parameter(torch.zeros(4, dtype=torch.float64))
+    optimiser = torch.optim.SGD([parameter], lr=1, momentum=0.9, nesterov=nesterov)
+    s = server(model={"w": torch.zeros(4, dtype=torch.float64)})
+    for average in means:
+        parameter.grad = parameter.detach() - average
+        optimiser.step()
+        s.model = method.aggregate_model(s, {"w": average, "b": average})
+        torch.testing.assert_close(s.model["w"], parameter.detach(), rtol=1e-13, atol=1e-13)
+        assert torch.equal(s.model["b"], average)
+    assert torch.equal(FedAvgM(beta=0.0, nesterov=nesterov).aggregate_model(s, {"w": means[0]})["w"], means[0])
+
+
 def test_fednova_by_hand():
     """gradient_weight: 3 steps with rho = 0.5. Gradient 1 moves steps 1 to 3: 1 + 0.5 + 0.25 = 1.75;
     gradient 2: 1 + 0.5 = 1.5; gradient 3: 1. Sum 4.25. Without momentum 3.

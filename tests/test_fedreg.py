@@ -152,6 +152,34 @@ def test_at_the_global_weights_nothing_is_to_be_taken_back():
         assert max(float(g.abs().max()) for g in slopes) < 1e-12
 
 
+def test_after_steps_have_moved_the_running_statistics_the_global_weights_are_still_left_alone(monkeypatch):
+    """At v = w' all gradients on pseudo images are 0 to rounding, whatever the client's own statistics are by then."""
+    client, method = prepared(iterations=2, gamma=1.0)
+    method.begin(client)
+    statistics = dict(client.model.named_buffers())
+    came = {name: value.clone() for name, value in statistics.items()}
+    start = {name: value.detach().clone() for name, value in client.model.named_parameters()}
+    client.model(client.site.train.images.double())  # of another brightness than that of training
+    local = {name: value.clone() for name, value in statistics.items()}
+    assert not same(local, came)
+
+    found = []
+
+    def spy(client, images, labels, parameters):
+        found.append((labels, _slopes(client, images, labels, parameters)))
+        return found[-1][1]
+
+    monkeypatch.setattr("fednb.augment.fedreg._slopes", spy)
+    for client.steps in range(3):
+        method.after_step(client, None)
+    pseudo = [slopes for labels, slopes in found if labels.is_floating_point()]
+    assert len(pseudo) == 3
+    assert max(float(g.abs().max()) for slopes in pseudo for g in slopes) < 1e-12
+    assert same(dict(client.model.named_parameters()), start)
+    assert same(statistics, local)
+    assert client.model.training and all(module.training for module in client.model.modules())
+
+
 def test_making_images_moves_no_running_statistics_and_draws_nothing():
     client, method = prepared(iterations=2)
     before = {name: value.clone() for name, value in client.model.state_dict().items()}

@@ -9,9 +9,11 @@ from methods import CASES, HELD_OUT, ROW, ROWS, SIZES, federation, label, reload
 
 from fednb.catalogue import names
 from fednb.doors import Method, overrides
+from fednb.errors import RecipeError
 from fednb.federation import Federation
 
 ROW_IDS = [row.name for row in ROWS]
+STEP = {"before_step", "criterion", "loss", "gradients", "step", "after_step"}  # the doors that see a training batch
 each_case = pytest.mark.parametrize("case", CASES, ids=label)
 
 
@@ -132,6 +134,47 @@ def test_every_augmentation_works_with_every_algorithm(algorithm, augment, preci
     assert [*killed.rounds, resumed.run.advance()] == trained.rounds
     assert same(resumed.run.state(), trained.run.state())
     assert not set(trained.run.server.model) & next(iter(trained.run.clients.values())).keeps
+
+
+def mixed(case: dict, rounds: int, monkeypatch, forgetful: bool = False):
+    """The run of a case, and in how many passes labels were mixed; forgetful: then there are other targets in the batch
+    when the criterion is done with its own."""
+    owner = next(m for m in train(case, rounds=0).run.server.owner.values() if overrides(m, "criterion"))
+    criterion, seen = type(owner).criterion, []
+
+    def spy(self, client, batch):
+        batch.targets = batch.aside.setdefault("known", batch.targets)
+        loss = criterion(self, client, batch)
+        seen.append(batch.label_shares is not None)
+        if forgetful and seen[-1]:
+            batch.targets = batch.targets.roll(1)
+        return loss
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(owner), "criterion", spy)
+        return train(case, rounds=rounds), sum(seen)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "criterion" in pairs.doors(label(case))], ids=label)
+def test_the_row_says_whether_labels_are_mixed(case, monkeypatch):
+    assert (mixed(case, 2, monkeypatch)[1] > 0) == row_of(case).mixes_labels
+
+
+@pytest.mark.parametrize("mixing", [row.cases()[-1] for row in ROWS if row.mixes_labels], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if pairs.doors(label(case)) & STEP], ids=label)
+def test_beside_mixed_labels_nobody_reads_a_single_one(case, mixing, monkeypatch):
+    """With other targets in the batch than those that were mixed it is the same run, or the pair is refused."""
+    augmentations = (*mixing["augmentations"], *case.get("augmentations", ()))
+    both = case | {"augmentations": augmentations, "rounds": 2}
+    if pairs.refused(label(case), label(mixing)):
+        with pytest.raises(RecipeError, match="cannot be combined|expected each of them once"):
+            train(both, rounds=0)
+        return
+    run, passes = mixed(both, 2, monkeypatch)
+    other, _ = mixed(both, 2, monkeypatch, forgetful=True)
+    assert passes > 0
+    assert other.rounds == run.rounds
+    assert same(other.run.state(), run.run.state())
 
 
 def test_the_pairs_have_every_case_beside_every_door_in_both_precisions():

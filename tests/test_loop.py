@@ -7,6 +7,7 @@ import pytest
 import torch
 from methods import HELD_OUT, ONE, SIZES, TINY, Trained, federation, reloaded, same, train
 
+from fednb import models
 from fednb.augment.fedrdn import FedRDN
 from fednb.doors import Method, byte_counts, entries, owners, part
 from fednb.engine.client import Client
@@ -224,6 +225,74 @@ def test_cross_site_inputs_are_prepared_by_the_target(monkeypatch):
     settings = {"rounds": 1, "augmentations": ("fedrdn",), "evaluation": ("cross_site",)}
     FederatedRun(Recipe(**TINY | settings), federation()).train_round()
     assert prepared == {(name, True) for name in SIZES}
+
+
+def test_own_statistics_are_those_of_a_sites_training_images():
+    """Of every layer: mean and sample variance of what reaches it from the whole training set, in training mode, of a
+    copy of the network; then the images that the copy gets right with them, in evaluation mode."""
+    settings = {"local_epochs": 4, "precision": "fp64", "evaluation": ("own_statistics",)}
+    trained = train(settings)
+    found = trained.rounds[-1]["own_statistics"]
+    assert all("own_statistics" not in values for values in trained.rounds[:-1])
+    for number, site in enumerate(federation().sites):
+        model = models.build(trained.run.recipe.model, (3, 8, 8), 3).double()
+        model.load_state_dict(trained.run.server.model)
+        layers, seen = [m for m in model.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)], []
+        for layer in layers:
+            layer.register_forward_pre_hook(lambda layer, given, seen=seen: seen.append(given[0]))
+        with torch.no_grad():
+            model.train()(site.train.images.double() / 255)
+            assert len(seen) == len(layers) == 5
+            for layer, features in zip(layers, seen[:], strict=True):
+                over = [0, *range(2, features.ndim)]
+                layer.running_mean.copy_(features.mean(over))
+                layer.running_var.copy_(features.var(over, correction=1))
+            right = (model.eval()(site.test.images.double() / 255).argmax(1) == site.test.targets).sum()
+        assert found[number] == int(right)
+        _, reply = next(trained.run.exchange("measure", 3, [(site.name, trained.run.server.send(site.name))]))
+        assert reply.keys() == {"test"} and int(reply["test"].sum()) == int(right)
+        entries_here = trained.run.model.state_dict()
+        for name, value in model.state_dict().items():
+            if "tracked" not in name:
+                torch.testing.assert_close(entries_here[name], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedbn"])
+def test_own_statistics_do_not_depend_on_those_that_came(algorithm):
+    """With means that are off by 3 most of what was learned is lost at the test, and nothing of it here."""
+    run = train({"algorithm": algorithm, "rounds": 6, "local_epochs": 4, "momentum": 0.0, "flow": ()}).run
+    before, tested = run.own_statistics(), run.evaluate()
+    assert sum(before["own_statistics"]) > 6  # of 18; one class for all gives 6
+    for kept in (run.server.model, *(client.memories.get("kept", {}) for client in run.clients.values())):
+        for name in kept:
+            if name.endswith("running_mean"):
+                kept[name] = kept[name] + 3
+    assert run.own_statistics() == before
+    assert run.evaluate() != tested
+
+
+def test_own_statistics_change_nothing_else_and_are_the_test_without_batch_normalisation(monkeypatch):
+    settings = {"local_epochs": 4, "evaluation": ("own_statistics",)}
+    asked, plain = train(settings), train({"local_epochs": 4})
+    assert asked.rounds[-1].pop("own_statistics") != []
+    assert asked.rounds == plain.rounds
+    assert same(asked.run.state(), plain.run.state())
+    again = train(settings, rounds=2).run
+    resumed = train(settings, rounds=0).run
+    resumed.load_state(reloaded(again.state()))
+    assert resumed.advance() == again.advance()
+
+    class Unnormalised(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Linear(192, 3)
+
+        def features(self, images):
+            return images.flatten(1)
+
+    monkeypatch.setattr("fednb.models.build", lambda *arguments, **options: Unnormalised())
+    last = train(settings).rounds[-1]
+    assert last["own_statistics"] == last["test"]
 
 
 def test_features_are_of_all_test_images():

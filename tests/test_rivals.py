@@ -159,6 +159,97 @@ def test_options_outside_their_range_are_refused(name, options, told):
         started({"name": name, **options})
 
 
+# What other methods add beside mixed labels
+
+ORDER = [1, 2, 0, 4, 3]
+MIXED = {
+    "mixup": lambda share, order: Mixture(share, torch.tensor(order)),
+    "manifold_mixup": lambda share, order: (2, Mixture(share, torch.tensor(order))),
+    "moex": lambda share, order: Mixture(share, torch.tensor(order)),
+}
+READERS = {
+    "fedproto": {"algorithm": {"name": "fedproto", "mu": 0.7, "share_model": True}},
+    "embedding_noise": {"augmentations": ("embedding_noise",)},
+}
+PROTOTYPES = {
+    "prototypes": torch.randn(3, 4, generator=generator("prototypes"), dtype=torch.float64),
+    "images": torch.tensor([4.0, 3.0, 0.0], dtype=torch.float64),  # nobody has seen class 2
+}
+
+
+def beside(reader: str, mixing: str | None, share: float, order: list[int]):
+    """Client, method and batch of a reader whose batch is mixed so, after the objective, and that."""
+    settings = READERS[reader]
+    augmentations = (*((mixing,) if mixing else ()), *settings.get("augmentations", ()))
+    client = started(*augmentations, **{name: value for name, value in settings.items() if name != "augmentations"})
+    client.inbox = lambda method: PROTOTYPES if method.name == "fedproto" else {}
+    method = next(method for method in client.methods if method.name == reader)
+    batch = a_batch(client)
+    if mixing:
+        batch.aside[mixing] = MIXED[mixing](share, order)
+    return client, method, batch, client.objective(batch)
+
+
+def shares_of(batch, share: float) -> np.ndarray:
+    """The share of each class in each label, entry by entry."""
+    shares, targets = np.zeros((5, 3)), batch.targets.tolist()
+    for image in range(5):
+        shares[image, targets[image]] += share
+        shares[image, targets[ORDER[image]]] += 1 - share
+    return shares
+
+
+@pytest.mark.parametrize("mixing", MIXING)
+def test_fedproto_draws_mixed_features_to_mixed_prototypes(mixing):
+    """The slope is that of the sum over the known classes of share times squared distance."""
+    client, method, batch, _ = beside("fedproto", mixing, 0.3, ORDER)
+    term = method.loss(client, batch)
+    (slope,) = torch.autograd.grad(term, batch.features)
+    features, prototypes = batch.features.detach().numpy(), PROTOTYPES["prototypes"].numpy()
+    shares, away = shares_of(batch, 0.3), np.zeros((5, 4))
+    for image in range(5):
+        for known in (0, 1):
+            away[image] += shares[image, known] * (features[image] - prototypes[known])
+    np.testing.assert_allclose(slope, 0.7 * 2 * away / (5 * 4), rtol=1e-11, atol=1e-14)
+    assert term.item() == pytest.approx(0.7 * (away**2).sum() / (5 * 4), rel=1e-11)
+
+
+@pytest.mark.parametrize("mixing", MIXING)
+def test_noise_on_mixed_features_has_their_mixed_labels(mixing):
+    client, method, batch, _ = beside("embedding_noise", mixing, 0.3, ORDER)
+    term = method.loss(client, batch)
+    (slope,) = torch.autograd.grad(term, client.model.head.weight)
+    noise = 0.1 * torch.randn(5, 4, generator=torch.Generator().manual_seed(batch.aside["embedding_noise"]))
+    noised = batch.features.detach().numpy() + noise.numpy()
+    logits = noised @ client.model.head.weight.detach().numpy().T + client.model.head.bias.detach().numpy()
+    probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    shares = shares_of(batch, 0.3)
+    assert term.item() == pytest.approx(-(shares * np.log(probabilities)).sum() / 5, rel=1e-7)
+    np.testing.assert_allclose(slope, (probabilities - shares).T @ noised / 5, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("mixing", MIXING)
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(("share", "order"), [(1.0, ORDER), (0.3, [0, 1, 2, 3, 4])], ids=["all of it", "with itself"])
+def test_where_nothing_is_mixed_the_movement_is_the_plain_one(reader, mixing, share, order):
+    """MoEx with all of the label still exchanges moments: there only an image's own moments leave it as it is."""
+    if mixing == "moex" and share == 1:
+        order = [0, 1, 2, 3, 4]
+    moved = []
+    for client, _, _, loss in (beside(reader, mixing, share, order), beside(reader, None, share, order)):
+        loss.backward()
+        moved.append([loss.item()] + [parameter.grad for parameter in client.model.parameters()])
+    torch.testing.assert_close(*moved, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("mixing", MIXING)
+def test_fraug_beside_mixed_labels_is_refused_before_anything_is_loaded(mixing):
+    message = f"fraug cannot be combined with {mixing}, which trains on mixtures .*; fraug needs single ones: its"
+    for augmentations in ((mixing, "fraug"), ("fraug", mixing)):
+        with pytest.raises(RecipeError, match=message):
+            Recipe(augmentations=augmentations)
+
+
 # Mixup
 
 

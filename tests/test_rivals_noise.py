@@ -17,6 +17,7 @@ from fednb.engine.loop import FederatedRun
 from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe
+from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 ADVPROP = {"name": "advprop", "epsilon": 0.1, "step_size": 0.05, "steps": 3}
 
@@ -151,6 +152,25 @@ def test_the_loss_is_the_sum_of_two_networks_that_share_all_but_batch_normalisat
     torch.testing.assert_close(main, dict(plain.state_dict()), rtol=1e-12, atol=1e-12)
     auxiliary = auxiliary_as_main(client.model)
     torch.testing.assert_close(auxiliary, dict(other.state_dict()), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedsam"])
+def test_a_step_counts_a_batch_once_in_the_statistics_of_fedfa(algorithm):
+    """The clean images' of the first pass, by momentum 0.9: 0.9 (0, 1) + 0.1 (mean, std) of the features before it."""
+    client = started(ADVPROP, {"name": "fedfa", "probability": 1.0, "momentum": 0.9}, algorithm=algorithm)
+    for method in client.methods:
+        method.begin(client)
+    client.optimiser = torch.optim.SGD(client.model.parameters(), lr=0.05)
+    first, seen = next(layer for layer in client.model.modules() if isinstance(layer, FeatureAugmentation)), []
+    first.register_forward_hook(lambda layer, given, made: seen.append((layer.training, given[0].detach().clone())))
+    norm = client.model.stage1[1]
+    client.owner["step"].step(client, a_batch(client))
+    passes = [features for training, features in seen if training]
+    assert len(passes) == (2 if algorithm == "fedavg" else 4)
+    features = passes[0].numpy()
+    np.testing.assert_allclose(first.mean, 0.1 * features.mean((2, 3)).mean(0), rtol=1e-12)
+    np.testing.assert_allclose(first.std, 0.9 + 0.1 * features.std((2, 3)).mean(0), rtol=1e-12)
+    assert int(norm.num_batches_tracked) == int(norm.auxiliary.num_batches_tracked) == 1
 
 
 def test_every_parameter_gets_a_gradient_in_every_step():

@@ -268,13 +268,14 @@ def test_a_combination_that_makes_no_sense_is_refused_before_anything_trains(sto
 
 @pytest.mark.usefixtures("toy")
 def test_a_record_says_where_it_comes_from(store):
-    record = train_one(SMALL.with_(evaluation=["features", "cross_site"]), store)
+    record = train_one(SMALL.with_(evaluation=["features", "cross_site", "own_statistics"]), store)
     assert record.fingerprint == training.federation_of(SMALL).fingerprint
     assert record.clients == ["clinic", "harbour", "tower"] and record.images["train"] == [12, 7, 5]
     assert record.origin.keys() == {"code", "torch", "device", "threads", "parameters", "seconds"}
     assert record.origin["device"] == "cpu" and record.origin["torch"] == torch.__version__
     assert [values["round"] for values in record.rounds] == [1, 2]
-    assert "cross_site" in record.rounds[1] and "cross_site" not in record.rounds[0]
+    for name in ("cross_site", "own_statistics"):
+        assert name in record.rounds[1] and name not in record.rounds[0]
     assert record.artefact("features")["labels"].shape == (18,)
 
 

@@ -53,7 +53,7 @@ def wired(message: dict) -> dict:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @each_case
 def test_in_separate_worlds_the_metrics_are_equal(case, precision):
-    asked = case | {"precision": precision, "rounds": 2, "evaluation": ["cross_site"]}
+    asked = case | {"precision": precision, "rounds": 2, "evaluation": ["cross_site", "own_statistics"]}
     here, there = equal_worlds(asked, federation())
     assert same(there.features(), here.features())
 
@@ -72,7 +72,8 @@ def test_separate_worlds_are_equal_with_unseen_and_absent_clients(settings):
 
 
 def test_separate_worlds_are_equal_with_masks():
-    equal_worlds(PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"], "unseen": ["tower"]}, pixel_federation())
+    settings = {"algorithm": "fedbn", "augmentations": ["fedfa"], "unseen": ["tower"], "evaluation": ["own_statistics"]}
+    equal_worlds(PIXELS | settings, pixel_federation())
 
 
 def equal_worlds(settings: dict, data: Federation) -> tuple[FederatedRun, Worlds]:

@@ -18,10 +18,14 @@ class FedAvgM(Method):
 
         w \leftarrow w - v  \tag{2}
 
-    Sends nothing of its own; the server keeps v, as large as the parameters.
+    with Nesterov's momentum :math:`w \leftarrow w - (\Delta w + \beta v)` in the place of Eq. 2. Sends nothing of its
+    own; the server keeps v, as large as the parameters.
 
     Args:
         beta: in [0, 1). 0 is FedAvg. 0.9 in FedRDN, Sec. 4.1, for classification (0.01 on ProstateMRI).
+        nesterov: False is plain momentum, Eq. 2, as in FedFA's released code; FedRDN, Sec. 4.1, speaks of "the momentum
+            update" and prints no more. True in the experiments of Hsu et al., in FL-bench and in Flower's baseline of
+            that paper; Flower's own strategy is plain.
 
     Reference: Hsu et al., *Measuring the effects of non-identical data distribution for federated visual
     classification*, 2019, Sec. 4.3 (FedAvgM).
@@ -39,6 +43,7 @@ class FedAvgM(Method):
     tasks = EVERY_TASK
 
     beta: float = 0.9
+    nesterov: bool = False
 
     def __post_init__(self):
         if not 0 <= self.beta < 1:
@@ -49,5 +54,6 @@ class FedAvgM(Method):
         for name in server.parameters:
             kept = self.beta * velocity[name] if name in velocity else 0
             velocity[name] = kept + (server.model[name] - mean[name])  # Eq. 1
-            moved[name] = mean[name] - kept  # Eq. 2, since w - (beta v + w - mean) = mean - beta v
+            ahead = self.beta * velocity[name] if self.nesterov else kept
+            moved[name] = mean[name] - ahead  # Eq. 2, since w - (beta v + w - mean) = mean - beta v
         return moved

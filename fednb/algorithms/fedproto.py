@@ -32,6 +32,10 @@ class FedProto(Method):
     adds nothing to Eq. 7 and is not predicted. In round 1 there are none. Each client sends classes x (d + 1)
     numbers, the server as many and keeps them.
 
+    Where another method mixes images and their labels, with shares s_ij of class j, a feature is drawn to the mixed
+    prototype, the sum over j of s_ij C^(j), as far as its classes are known. Its gradient is that of the sum over j of
+    s_ij times the distance of Eq. 7: they differ by the prototypes' distances from each other.
+
     Args:
         mu: at least 0. 1 in FedRDN, Sec. 4.1, and in FedProto.
         share_model: False is the paper: prototypes are all that is exchanged, each client keeps its whole
@@ -76,8 +80,10 @@ class FedProto(Method):
         if self.mu == 0 or not shared:
             return None
         features = batch.features.to(shared["prototypes"].dtype)
-        known = shared["images"][batch.targets, None] > 0
-        goal = torch.where(known, shared["prototypes"][batch.targets], features.detach())
+        hard = batch.label_shares is None
+        shares = client.task.shares(batch.targets, client.classes) if hard else batch.label_shares
+        known = shares.to(features.dtype) * (shared["images"] > 0)
+        goal = known @ shared["prototypes"] + (1 - known.sum(1, keepdim=True)) * features.detach()
         return self.mu * F.mse_loss(features, goal)  # Eq. 7
 
     @torch.no_grad()

@@ -60,6 +60,13 @@ def partners(client: Client, batch: Batch, purpose: str) -> Tensor:
     return order.to(client.device, non_blocking=True)
 
 
+def loss(client: Client, batch: Batch, mixture: Mixture) -> Tensor:
+    """The loss of ``batch.logits``, which are of mixtures; tells other methods the shares of their labels."""
+    shares = client.task.shares(batch.targets, client.classes).to(batch.images.dtype)
+    batch.label_shares = mixture.of(shares)
+    return mixture.loss(client.task, client.logits(batch), batch.targets)
+
+
 def forward_mixed(client: Client, batch: Batch, mixture: Mixture) -> None:
     """``client.forward`` with the mixed images; ``batch.images`` themselves stay as they are."""
     mixed = replace(batch, images=mixture.of(batch.images))

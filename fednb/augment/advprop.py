@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fednb.augment import _draws
-from fednb.doors import EVERY_TASK, Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen
 from fednb.errors import RecipeError
 
 
@@ -28,7 +28,8 @@ class AdvProp(Method):
 
     At test time the main layers are used. Auxiliary entries, ``<layer>.auxiliary.<entry>``, are sent and averaged as
     the layer's own. In a network without batch normalisation nothing is added to it, and the same loss is plain
-    adversarial training.
+    adversarial training. Other layers that keep running statistics, such as FedFA's, are not doubled: they see both
+    kinds of images, and their statistics are those of the clean ones, which the network is tested on.
 
     The images are attacked last, as every other method of the run has left them, and epsilon is in their units: after
     a normalisation, in normalised ones. Where all pixels of a batch are in [0, 1], those of x^a are, too.
@@ -87,7 +88,8 @@ class AdvProp(Method):
             return clean
         with auxiliary_layers(client.model):
             adversarial = replace(batch, images=self.attack(client, batch))
-            return clean + super().criterion(client, adversarial)  # Eq. 3
+            with frozen(client.model, but=nn.modules.batchnorm._BatchNorm):
+                return clean + super().criterion(client, adversarial)  # Eq. 3
 
     def attack(self, client: Client, batch: Batch) -> Tensor:
         """Adversarial images, through the layers that are in use; leaves gradients and running statistics alone."""

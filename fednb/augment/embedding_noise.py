@@ -21,8 +21,8 @@ class EmbeddingNoise(Method):
         \ell = \mathrm{CE}(h(u), y) + \mathrm{CE}(h(u + \Delta u), y), \qquad
         \mathbb E[\Delta u] = 0, \quad \mathrm{std}(\Delta u) = \gamma
 
-    with one draw for each image and feature. The second term moves the head only: u is taken there as it is. Sends
-    and keeps nothing.
+    with one draw for each image and feature. The second term moves the head only: u is taken there as it is. Where
+    another method mixes images and labels, u and y are mixed in both terms. Sends and keeps nothing.
 
     Args:
         distribution: "gaussian", "laplace" or "uniform".
@@ -66,7 +66,8 @@ class EmbeddingNoise(Method):
         noise = self.gamma * UNIT[self.distribution](batch.features.shape, _draws.generator(batch.aside[self.name]))
         with client.autocast():
             logits = client.model.head(batch.features.detach() + noise.to(batch.features.device, non_blocking=True))
-        return client.task.loss(client.logits(replace(batch, logits=logits)), batch.targets)
+        labels = batch.targets if batch.label_shares is None else batch.label_shares
+        return client.task.loss(client.logits(replace(batch, logits=logits)), labels)
 
 
 def gaussian(shape: torch.Size, generator: torch.Generator) -> Tensor:

@@ -23,7 +23,8 @@ class FedMix(Method):
     and the loss is their sum. Each client sends averages of ``mean_batch`` training images and of their one-hot
     labels, once, as float32; the server shares them all, and each client keeps them. In segmentation the labels are
     those of every pixel: an average counts at a pixel by the share of its images in which that pixel is known. FedFA
-    prints rows of that for ProstateMRI, FedRDN (Sec. 4.1) calls it infeasible.
+    prints rows of that for ProstateMRI, FedRDN (Sec. 4.1) calls it infeasible. The features that other methods see are
+    those of (1 - lambda) x: of one image each, which has its own label.
 
     Args:
         ratio: lambda in [0, 1). 0 is plain training. FedRDN takes "the best configuration from the original

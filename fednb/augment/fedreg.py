@@ -1,5 +1,6 @@
 """FedReg: local training may not raise the loss on images that show what the global model knows."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -53,8 +54,8 @@ class FedReg(Method):
     1. The last code ascends, the first descended. Its clamp to the values of the batch had no effect; ours has.
     2. A step is plain gradient descent. Ours: the recipe's optimiser, with what other methods add to the gradient.
     3. Pseudo images of augmented images. Ours: of images as at test time.
-    4. The gradients g and h are those in training mode. Ours: in evaluation mode, as the labels, so that neither
-       random layers nor running statistics take part, and g is 0 at w'.
+    4. The gradients g and h are those in training mode. Ours: in evaluation mode, with the running statistics that
+       came with w', as the labels, so that neither random layers nor local statistics take part, and g is 0 at w'.
     5. A second projection hides the labels from the server ("mask"): left out.
     """
 
@@ -79,6 +80,7 @@ class FedReg(Method):
         parameters = list(client.model.parameters())
         scratch = client.scratch(self)
         scratch.update(parameters=parameters, start=[p.detach().clone() for p in parameters])
+        scratch["buffers"] = [buffer.clone() for buffer in client.model.buffers()]
         if self.weight:
             order = torch.randperm(len(client.site.train), generator=client.generator("fedreg"))
             client.model.eval()
@@ -121,19 +123,34 @@ class FedReg(Method):
         return images.detach()
 
     def _take_back(self, client: Client, parameters: list[Tensor], start: list[Tensor]) -> None:
-        made = client.scratch(self)["made"]
+        scratch = client.scratch(self)
+        made = scratch["made"]
         moved = torch._foreach_sub(parameters, start)
         local = [p.clone() for p in parameters]
         torch._foreach_lerp_(parameters, start, 0.5)
-        client.model.eval()
-        found = [_slopes(client, images, labels, parameters) for images, labels in made[client.steps % len(made)]]
-        client.model.train()
+        with _evaluated(client, scratch["buffers"]):
+            found = [_slopes(client, images, labels, parameters) for images, labels in made[client.steps % len(made)]]
         torch._foreach_copy_(parameters, local)
         for slopes in found:  # a, then b
             factor = (_dot(moved, slopes) / _dot(slopes, slopes).clamp(min=1e-30)).clamp(min=0)
             back = torch._foreach_mul(slopes, factor)
             torch._foreach_sub_(moved, back)
             torch._foreach_sub_(parameters, back, alpha=self.weight)
+
+
+@contextmanager
+def _evaluated(client: Client, buffers: list[Tensor]):
+    """Inside, the network is in evaluation mode with these buffers, such as running statistics."""
+    local = [(buffer, buffer.clone()) for buffer in client.model.buffers()]
+    for (buffer, _), value in zip(local, buffers, strict=True):
+        buffer.copy_(value)
+    client.model.eval()
+    try:
+        yield
+    finally:
+        client.model.train()
+        for buffer, value in local:
+            buffer.copy_(value)
 
 
 def _logits(client: Client, images: Tensor) -> Tensor:

@@ -118,6 +118,7 @@ class FRAug(Method):
     """
 
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
+    hard_labels = "its generator makes features of one class, and its prototypes are means over one class each"
 
     variant: str = "paper"
     generator: bool = True

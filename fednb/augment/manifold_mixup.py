@@ -47,6 +47,7 @@ class ManifoldMixup(Method):
 
     printed = "manifold mixup"
     tasks = EVERY_TASK
+    mixes_labels = True
 
     alpha: float = 2.0
     stages: tuple[int, ...] = (0, 1, 2)
@@ -79,7 +80,7 @@ class ManifoldMixup(Method):
             (layer,) = (m for m in client.model.modules() if isinstance(m, Mix) and m.stage == stage)
             with layer.having(mixture):
                 client.forward(batch)
-        return mixture.loss(client.task, client.logits(batch), batch.targets)
+        return _mixing.loss(client, batch, mixture)
 
 
 class Mix(_mixing.MixtureLayer):

@@ -41,6 +41,7 @@ class Mixup(Method):
 
     printed = "mixup"
     tasks = EVERY_TASK
+    mixes_labels = True
 
     alpha: float = 1.0
 
@@ -57,4 +58,4 @@ class Mixup(Method):
             return super().criterion(client, batch)
         mixture = batch.aside[self.name]
         _mixing.forward_mixed(client, batch, mixture)
-        return mixture.loss(client.task, client.logits(batch), batch.targets)
+        return _mixing.loss(client, batch, mixture)

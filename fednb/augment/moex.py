@@ -45,6 +45,7 @@ class MoEx(Method):
     """
 
     tasks = EVERY_TASK
+    mixes_labels = True
 
     probability: float = 1.0
     share: float = 0.9
@@ -69,7 +70,7 @@ class MoEx(Method):
         (layer,) = (m for m in client.model.modules() if isinstance(m, Exchange))
         with layer.having(mixture):
             client.forward(batch)
-        return mixture.loss(client.task, client.logits(batch), batch.targets)
+        return _mixing.loss(client, batch, mixture)
 
 
 class Exchange(_mixing.MixtureLayer):

@@ -33,6 +33,8 @@ class Batch:
     training: False at test time.
     features, logits: ``[n, d]`` and ``[n, classes]``, of segmentation ``[n, d, height, width]`` and
         ``[n, classes, height, width]``, set by ``client.forward``.
+    label_shares: where images are mixed, the share of each class in the mixed labels, float ``[n, classes, ...]``, set
+        together with ``features`` and ``logits``, which are of the mixtures; None where ``targets`` are their labels.
     aside: what a method's ``inputs`` leaves for its other doors.
     """
 
@@ -41,6 +43,7 @@ class Batch:
     training: bool
     features: Tensor | None = None
     logits: Tensor | None = None
+    label_shares: Tensor | None = None
     aside: dict = field(default_factory=dict)
 
 
@@ -51,10 +54,15 @@ class Method:
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
     is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
     is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
+    mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
+    hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
+    labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
     """
 
     printed: ClassVar[str] = ""
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
+    mixes_labels: ClassVar[bool] = False
+    hard_labels: ClassVar[str] = ""
 
     @property
     def name(self) -> str:

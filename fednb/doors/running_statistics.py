@@ -1,5 +1,6 @@
 """The running statistics of a network's layers: left as they are by a pass, or measured anew."""
 
+from collections.abc import Collection
 from contextlib import contextmanager
 
 import torch
@@ -11,12 +12,13 @@ MEASURED_AT_ONCE = 128
 
 
 @contextmanager
-def frozen(model: nn.Module):
+def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
     """Inside, layers of batch normalisation use the batch's statistics, and running ones do not change.
 
-    Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics.
+    Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics. but:
+    kinds of layers that go on as they are.
     """
-    layers = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
+    layers = [m for m in model.modules() if getattr(m, "track_running_stats", False) and not isinstance(m, but)]
     for layer in layers:
         layer.track_running_stats = False
     try:
@@ -27,16 +29,17 @@ def frozen(model: nn.Module):
 
 
 @torch.no_grad()
-def measured(client: Client) -> None:
-    """Running statistics that never leave a client become those of its training images, seen as at test time.
+def measured(client: Client, names: Collection[str]) -> None:
+    """Running statistics of these names become those of the client's training images, seen as at test time.
 
-    Of batch normalisation: the mean over batches of nearly equal size, through the network as it is. Nothing else in it
-    changes, and nothing at all where no such statistics are kept.
+    names: entries of its network, such as ``client.keeps``; those that are no statistics of batch normalisation are
+    passed over. Taken is the mean over batches of nearly equal size, through the network as it is. Nothing else in it
+    changes, and nothing at all where none is named.
     """
     layers = [
         layer
         for name, layer in client.model.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in client.keeps
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in names
     ]
     if not layers:
         return

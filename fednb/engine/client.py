@@ -40,7 +40,8 @@ class Client(doors.Client):
     What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
 
     Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
-    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``represent``, ``show`` where a recipe asks.
+    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show`` where a
+    recipe asks.
     """
 
     def __init__(self, site: Site, task: Task, classes: int, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -135,6 +136,12 @@ class Client(doors.Client):
         with self.adapted():
             return {"test": evaluate.scores(self, self.site.test)}
 
+    def measure(self, message: Message, round: int) -> Message:
+        """As ``test``, of the test images, with running statistics of this site's own training images."""
+        with self.at_test(message, round):
+            measured(self, self.model.state_dict())
+            return {"test": evaluate.scores(self, self.site.test)}
+
     def represent(self, message: Message, round: int) -> Message:
         """The features of the test images, float32 ``[n, d]``, and their targets, with the network that came."""
         with self.at_test(message, round):
@@ -161,7 +168,7 @@ class Client(doors.Client):
         """Inside, the network that came is as it is tested at this client, who may be unseen."""
         self.receive(message, round)
         if self.unseen:
-            measured(self)
+            measured(self, self.keeps)
             for method in self.methods:
                 method.unseen(self)
         with self.adapted():

@@ -80,11 +80,13 @@ class FederatedRun:
 
         Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and
         ``test`` (the sum of the images' scores, one number per client, in the order of the sites: of a classification
-        the images classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` in
-        the last round where it is asked for.
+        the images classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` and
+        ``own_statistics`` in the last round where they are asked for.
         """
         trained = self.train_round()
-        return trained | self.evaluate()
+        last = self.rounds == self.recipe.rounds
+        asked = self.own_statistics() if last and "own_statistics" in self.recipe.evaluation else {}
+        return trained | self.evaluate() | asked
 
     def train_round(self) -> dict:
         """All of a round but the evaluation."""
@@ -116,6 +118,11 @@ class FederatedRun:
         replies = [reply for _, reply in self.exchange("test", self.rounds, self._to_all())]
         self.scores = torch.cat([reply["test"] for reply in replies]).cpu()
         return {split: [evaluate.total(reply[split]) for reply in replies] for split in ("validation", "test")}
+
+    def own_statistics(self) -> dict[str, list[int | float]]:
+        """The new global model on every client's test images, with running statistics of its own training images."""
+        replies = self.exchange("measure", self.rounds, self._to_all())
+        return {"own_statistics": [evaluate.total(reply["test"]) for _, reply in replies]}
 
     def _on_every_site(self, local: Message) -> list[int | float]:
         """A local model, before aggregation, on every site's test images; inputs are prepared by the target, which

@@ -21,8 +21,9 @@ class Record:
     images: for each split, the number of images of each client.
     prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
-    ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; ``cross_site`` (source -> one number
-    per target) where asked for.
+    ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
+    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``, with running statistics of
+    each client's own training images).
     fingerprint: of the federation. notes: what its reader must know (from the federation).
     origin: version of the code, torch, device, threads, seconds of training and evaluation.
     """
