@@ -52,7 +52,7 @@ class Study:
     Args:
         recipes: what to run; doubles are run once.
         paper: the paper that they reproduce. Rows from another federation than the paper's are stand-ins, and
-            where the paper's images are missing and nothing is recorded, its ``stand_in`` profile runs instead.
+            where the paper's images are missing and nothing on them is recorded, its ``stand_in`` profile runs instead.
         store: where records are; ``default_store()`` unless given.
     """
 
@@ -81,9 +81,8 @@ class Study:
                 f"training, for example {results.missing[0]}. Unset {NO_TRAINING}, or record them first."
             )
         lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
-        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
-        if self.paper and theirs and all(lacking.values()) and not results.records:
-            return self.as_stand_in().run(data, device, jobs)._with_note(next(iter(lacking.values())))
+        if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
+            return stands_in.run(data, device, jobs)._with_note(next(filter(None, lacking.values())))
         trainable = [recipe for recipe, lack in lacking.items() if not lack]
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
         failed |= {r: error for r, error in _train(trainable, self.store, jobs, device, data).items() if error}
@@ -98,12 +97,19 @@ class Study:
         found = self.store.found(self.recipes)
         return Results(found, self.paper, tuple(dict.fromkeys(self.store.notes)))
 
+    def needs_stand_in(self, lacking: set[Recipe]) -> Study | None:
+        """The study that runs where all recipes on the paper's federation are ``lacking``, else None."""
+        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
+        return self.as_stand_in() if self.paper and theirs and lacking.issuperset(theirs) else None
+
     def as_stand_in(self) -> Study:
         """The same study on embedded images, with a network that fits them and no unseen site; what else it varies, it
-        varies."""
-        kept = set(_varied(self.recipes)) - {"federation", "model"}
+        varies. Recipes on another federation than the paper's stay."""
+        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
+        kept = set(_varied(theirs)) - {"federation", "model"}
         settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept} | {"unseen": ()}
-        return Study([recipe.with_(**settings) for recipe in self.recipes], self.paper, self.store)
+        recipes = [recipe.with_(**settings) if recipe in theirs else recipe for recipe in self.recipes]
+        return Study(recipes, self.paper, self.store)
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,12 @@ class Results:
     def stand_in(self) -> bool:
         """Whether any of the recipes uses other data than the paper."""
         return any(is_stand_in(recipe, self.paper) for recipe in self.found)
+
+    def apart(self, recipes: list[Recipe]) -> tuple[Results, Results]:
+        """All but these recipes, and these alone: runs beside the paper's, which stand in for none of them."""
+        alone = {recipe: record for recipe, record in self.found.items() if recipe in recipes}
+        others = {recipe: record for recipe, record in self.found.items() if recipe not in recipes}
+        return Results(others, self.paper, self.notes), Results(alone)
 
     def record(self, **settings) -> Record:
         """The one record whose recipe has these settings, for example ``augmentation="fedrdn", seed=0``."""

@@ -18,6 +18,7 @@ from fednb.engine.loop import FederatedRun
 from fednb.engine.server import Server
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
+from fednb.models.resnet18 import ResNet18
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -172,11 +173,11 @@ def at(round, rounds):
 def test_lambda_syn_by_hand():
     """exp(g (r - 300)) at r = 0, 150 and 299, and at the same parts of a run of 30 rounds."""
     slow, fast = FRAug(growth=0.002), FRAug(growth=0.01)
-    assert fast._lambda_syn(at(1, 300)) == pytest.approx(math.exp(-3)) == pytest.approx(0.0498, abs=5e-5)
-    assert fast._lambda_syn(at(151, 300)) == fast._lambda_syn(at(16, 30)) == pytest.approx(0.2231, abs=5e-5)
-    assert fast._lambda_syn(at(300, 300)) == pytest.approx(math.exp(-0.01))
-    assert slow._lambda_syn(at(1, 300)) == pytest.approx(0.5488, abs=5e-5)
-    assert FRAug(growth=0.0)._lambda_syn(at(1, 30)) == 1
+    assert fast.lambda_syn(1, 300) == pytest.approx(math.exp(-3)) == pytest.approx(0.0498, abs=5e-5)
+    assert fast.lambda_syn(151, 300) == fast.lambda_syn(16, 30) == pytest.approx(0.2231, abs=5e-5)
+    assert fast.lambda_syn(300, 300) == pytest.approx(math.exp(-0.01))
+    assert slow.lambda_syn(1, 300) == pytest.approx(0.5488, abs=5e-5)
+    assert FRAug(growth=0.0).lambda_syn(1, 30) == 1
 
 
 def test_lambda_c_by_hand():
@@ -369,7 +370,63 @@ def test_rtnets_loss_is_eq_6(variant, distance, monkeypatch):
 
     value, scales = loss(found["before", "rtnet"][0])
     assert found["rtnet"] == pytest.approx(value, rel=1e-9)
-    check_descent(found, "rtnet", lambda values: loss(values, scales)[0], rate=0.025)
+    rate = 0.025 / 3 if variant == "paper" else 0.025  # per class of Eq. 6's sums
+    check_descent(found, "rtnet", lambda values: loss(values, scales)[0], rate)
+
+
+@pytest.mark.parametrize(
+    ("options", "over"), [({}, 3), ({"rtnet_rate": 0.075}, 1), ({"ema": False}, 1), ({"generator": False}, 3)], ids=str
+)
+def test_rtnets_first_step_is_the_released_rate_on_a_mean_over_classes(options, over):
+    """0.025 times the gradient of Eq. 6 divided by its three classes (``over`` 3). With 3 x 0.025, and without
+    prototypes, where no class is summed over, it is that of Eq. 6 itself. beta is 0: entropies alone.
+    """
+    client, method = begun(beta=0.0, **options)
+    batch, learner = one_batch(client, method), client.scratch(method)["rtnet"]
+    client.owner["step"].step(client, batch)
+    for momentum in learner.momenta.values():
+        momentum.zero_()
+    before = {name: p.detach().clone() for name, p in learner.network.named_parameters()}
+    method.after_step(client, batch)
+    moved = {name: p.detach() - before[name] for name, p in learner.network.named_parameters()}
+
+    client.model.eval()
+    leaves = {name: p.requires_grad_() for name, p in before.items()}
+    bases, total = (client.model.features(batch.images).detach(), client.memory(method)["prototypes"]), 0
+    for base, (z, y), count in zip(bases, batch.aside["fraug"]["draws"], (1, 3), strict=False):
+        v = client.scratch(method)["generator"].network(z, y).detach() if method.generator else z
+        x = v
+        for linear, norm in (("0", "1"), ("3", "4")):
+            x = x @ leaves[f"{linear}.weight"].T + leaves[f"{linear}.bias"]
+            x = (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
+            x = x * leaves[f"{norm}.weight"] + leaves[f"{norm}.bias"]
+            x = x.relu() if linear == "0" else x
+        p = client.model.head(base + math.exp(-2) * x).softmax(1)
+        total = total + count / over * (p * p.log()).sum(1).mean()
+    gradients = torch.autograd.grad(total, list(leaves.values()))
+    for (name, step), gradient in zip(moved.items(), gradients, strict=True):
+        torch.testing.assert_close(step, -0.025 * gradient, rtol=1e-9, atol=1e-15, msg=name)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rtnets_running_statistics_see_the_printed_or_the_released_order(variant, monkeypatch):
+    """r <- 0.9 r + 0.1 mean for each pass: as printed the batch's and then the prototypes', as released the other
+    way round, so that the pass that weighs 0.1 and not 0.09 is another.
+    """
+    client, method = begun(variant=variant)
+    start = numbers(client.scratch(method)["rtnet"].values)
+    batch, _, found = stepped(client, method, monkeypatch)
+    g = found["after", "generator"][0]
+    draws = batch.aside["fraug"]["draws"] if variant == "paper" else found["draws"][:0:-1]
+    assert len(draws) == 2
+    wanted = start["1.running_mean"]
+    for noise, labels in draws:
+        x = two_layers(g, noise.numpy(), labels.numpy(), positive=True)
+        if variant == "released":
+            x = np.concatenate([x, np.eye(3)[labels]], 1)
+        wanted = 0.9 * wanted + 0.1 * (x @ start["0.weight"].T + start["0.bias"]).mean(0)
+    after = client.scratch(method)["rtnet"].values["1.running_mean"].numpy()
+    np.testing.assert_allclose(after, wanted, rtol=1e-12)
 
 
 def check_descent(found, name, loss, rate):
@@ -394,7 +451,7 @@ def test_the_synthetic_loss_moves_the_head_only(variant):
     batch = one_batch(client, method)
     whole = client.objective(batch)
     real = nn.functional.cross_entropy(batch.logits, batch.targets)
-    share = 1 if variant == "paper" else 1 - min(0.5, method._lambda_syn(client))
+    share = 1 if variant == "paper" else 1 - min(0.5, method.lambda_syn(2, 3))
     (whole - share * real).backward()
     for name, parameter in client.model.named_parameters():
         largest = 0 if parameter.grad is None else float(parameter.grad.abs().max())
@@ -551,7 +608,15 @@ def test_which_normalisation_stays_at_the_client():
     layers = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
     everything = {f"{place}.{name}" for place in ("bn1", "downsample.1") for name in layers}
     assert FRAug().keeps(Resnet()) == everything
-    assert FRAug(variant="released").keeps(Resnet()) == {"bn1.running_mean", "bn1.running_var"}
+    assert FRAug(variant="released").keeps(Resnet()) == {name for name in everything if name.startswith("bn1.")}
+
+
+def test_of_a_resnet_18_as_released_the_down_sampling_alone_is_averaged():
+    """Of its 20 layers of batch normalisation 3 are down-sampling's; each has 5 entries."""
+    network = ResNet18((3, 32, 32), 3)
+    printed, released = FRAug().keeps(network), FRAug(variant="released").keeps(network)
+    assert len(printed) == 20 * 5 and len(released) == 17 * 5 and released < printed
+    assert {name.rpartition(".")[0][-12:] for name in printed - released} == {"downsample.1"}
 
 
 @pytest.mark.parametrize(("classes", "g", "m"), [(7, 399_872, 266_240), (10, 401_408, 267_008), (65, 429_568, 281_088)])
@@ -641,8 +706,7 @@ def test_with_all_parts_off_nothing_is_left_but_local_normalisation(variant):
     trained = train({"augmentations": [{"name": "fraug", "variant": variant, **OFF}]})
     assert "fraug" not in trained.rounds[-1]["up"]
     assert all(not client.memories.get("fraug") for client in trained.run.clients.values())
-    if variant == "paper":
-        assert same(trained.weights, train({"algorithm": "fedbn"}).weights)
+    assert same(trained.weights, train({"algorithm": "fedbn"}).weights)
 
 
 # Bad input

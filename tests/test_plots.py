@@ -170,6 +170,15 @@ def test_samples_shows_a_row_of_pictures_for_each_site():
     assert (shown == federation.sites[0].train.images[1].permute(1, 2, 0).numpy()).all()
 
 
+def test_over_rounds_a_label_looks_the_same_in_every_panel():
+    figure = plots.over_rounds({"accuracy": {"a": [1, 2], "b": [3, 4]}, "loss": {"b": [5, 6]}}, log=("loss",))
+    accuracy, loss = figure.axes
+    assert [panel.get_ylabel() for panel in figure.axes] == ["accuracy", "loss"]
+    assert [line.get_xydata().tolist() for line in loss.lines] == [[[1, 5], [2, 6]]]
+    assert accuracy.lines[1].get_color() == loss.lines[0].get_color() != accuracy.lines[0].get_color()
+    assert (accuracy.get_yscale(), loss.get_yscale()) == ("linear", "log")
+
+
 def test_lines_and_heatmaps_show_what_they_are_given():
     figure = plots.lines({"measured": ([1, 2], [3, 4]), "bound": ([1, 2], [5, 6])}, "t", "error", log=True)
     (axes,) = figure.axes

@@ -82,6 +82,18 @@ def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
     assert [r.full["model"]["name"] for r in Study(widths, "fedrdn", store).as_stand_in().recipes] == ["digits_cnn"]
 
 
+def test_recipes_beside_the_papers_neither_stand_in_nor_change_what_does(store):
+    """They run as they are, and what they alone vary (here the rounds) is not varied by the stand-in."""
+    beside = SMALL.with_(rounds=3)
+    store.write(beside, record(beside))
+    notebook = Study([OFFICE, OFFICE.with_(seed=1), beside], paper="fedrdn", store=store)
+    theirs, alone = notebook.run().apart([beside])
+    rounds = Study([OFFICE], "fedrdn", store).as_stand_in().recipes[0].rounds
+    assert [recipe.rounds for recipe in theirs.found] == [rounds, rounds] and theirs.frame["stand_in"].all()
+    assert list(alone.found) == [beside] and not alone.frame["stand_in"].any()
+    assert "office" in theirs.notes[-1].lower()
+
+
 def test_a_stand_in_that_cannot_be_loaded_is_an_error_not_a_circle(store, monkeypatch):
     monkeypatch.setattr(study, "lacks", lambda recipe, data: "Nothing is there.")
     with pytest.raises(RunError, match="Nothing is there"):

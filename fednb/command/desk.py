@@ -10,7 +10,7 @@ from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
 from fednb.runs.store import Record, Store
-from fednb.study import Study, default_store, expected_seconds, is_stand_in, lacks
+from fednb.study import Study, default_store, expected_seconds, lacks
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Desk:
     def needs(self, book: Notebook, given: dict | None = None) -> Needs:
         """What the notebook's study looks for, with the parameters of this command unless others are given.
 
-        Where the paper's images are missing and none of its runs is recorded, a report shows the stand-in.
+        Where the paper's images are missing and no run on them is recorded, a report shows the stand-in.
         """
         try:
             recipes = list(dict.fromkeys(notebooks.plan(book, **(self.given[book.name] if given is None else given))))
@@ -85,10 +85,10 @@ class Desk:
             return Needs(error=str(error))
         needs = self._look(recipes)
         paper = book.about.get("paper")
-        theirs = paper in papers.names() and any(not is_stand_in(recipe, paper) for recipe in recipes)
-        if theirs and len(needs.lacking) == len(recipes) and not self.record:
-            needs = self._look(Study(recipes, paper).as_stand_in().recipes)
-            needs.stand_in = True
+        if paper in papers.names() and not self.record:
+            if stands_in := Study(recipes, paper).needs_stand_in(set(needs.lacking)):
+                needs = self._look(stands_in.recipes)
+                needs.stand_in = True
         return needs
 
     def _look(self, recipes: list) -> Needs:

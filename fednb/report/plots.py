@@ -160,6 +160,26 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False):
     return figure
 
 
+def over_rounds(panels: dict, title: str = "", log: tuple = ()):
+    """One panel for each ``{what is drawn: {label: its values, one a round}}``; a label looks the same in all.
+
+    log: the panels with a logarithmic axis.
+    """
+    figure, every = _figure(len(panels), width=4 * len(panels))
+    labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
+    for axes, (name, curves) in zip(every, panels.items(), strict=True):
+        for label, values in curves.items():
+            number = labels.index(label)
+            look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
+            axes.plot(range(1, len(values) + 1), values, label=label, **look)
+        _decorate(axes, "round", name, "", stand_in=False)
+        axes.set_yscale("log" if name in log else "linear")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
 def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
 
