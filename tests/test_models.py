@@ -24,7 +24,12 @@ def test_every_network_has_a_row():
         # FedBN's and FedRDN's released network; FedFA, Table 10 (49.5 MB); FRAug, Table 4 (18.15 M).
         ("alexnet", (3, 256, 256), 57_063_498, 18_695),
         ({"name": "alexnet", "width": 1024}, (3, 256, 256), 12_974_154, 6_407),
-        ({"name": "alexnet", "normalisation": False}, (3, 64, 64), 61_100_840 - 990 * 4097, 0),  # DisTrans: torchvision's
+        (
+            {"name": "alexnet", "normalisation": False},
+            (3, 64, 64),
+            61_100_840 - 990 * 4097,
+            0,
+        ),  # DisTrans: torchvision's
         ("digits_cnn", (3, 32, 32), 18_151_370, None),
     ],
 )

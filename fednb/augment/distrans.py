@@ -15,6 +15,7 @@ from fednb.standalone.heterogeneity import class_fractions, distributional_heter
 
 VARIANTS = ("paper", "released")
 AGGREGATIONS = ("default", "mean", "network", "none")
+STATISTICS = ("default", "channel", "shared")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class DisTrans(Method):
         channels: 2, or 1 for the first blend alone (Table 3). With 1, alpha 0 and projection 0 it is plain training.
         projection: width of a dense layer between backbone and head, for each channel; 0 leaves it out. The released
             AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
+        statistics: running statistics of batch normalisation, of each "channel", or "shared" by both, or "default": of
+            each channel in variant "paper", shared in "released". Without such layers there is nothing to choose.
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
             heterogeneity DH (``fednb.standalone.heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
@@ -59,11 +62,14 @@ class DisTrans(Method):
     As printed (``variant="paper"``):
 
     1. Two passes a batch. Running statistics of batch normalisation see the model's pass only; the paper is silent.
-    2. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
-    3. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
+    2. It is silent, too, on whose they are. In training the backbone normalises each channel by that channel's batch;
+       with statistics of its own a channel is seen at test time as in training. Shared ones lie between the two
+       channels, which differ by design, and fit neither.
+    3. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
+    4. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
        last put out for client i: one step a round. Its four convolutions are ours (``_offset_network.Aggregator``);
        it starts as the identity, and its rate is divided by the number of pixels, as in a mean over them.
-    4. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
+    5. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
        the start are not printed.
 
     As released (``variant="released"``):
@@ -76,7 +82,8 @@ class DisTrans(Method):
     4. Which aggregation is used is chosen by script: the network for i.i.d. clients (alpha 0.3, batches of 64), none
        otherwise, where offsets stay at their clients (alpha 0.2, batches of 32). Ours: by DH, and always sent.
     5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
-    6. AlexNet and ResNet-18 of torchvision with ImageNet weights. Ours: the recipe's network.
+    6. AlexNet, which has no batch normalisation, and ResNet-18, which has, of torchvision with ImageNet weights; both
+       channels share all layers, running statistics too. Ours: the recipe's network.
     """
 
     tasks = classification_only(
@@ -87,18 +94,16 @@ class DisTrans(Method):
     alpha: float = 0.3
     channels: int = 2
     projection: int = 0
+    statistics: str = "default"
     aggregation: str = "default"
     threshold: float = 0.5
     offset_rate: float = 1e-3
     network_rate: float = 1e-2
 
     def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'distrans has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
-        if self.aggregation not in AGGREGATIONS:
-            raise RecipeError(
-                f'distrans has no aggregation "{self.aggregation}"; {nearest(self.aggregation, AGGREGATIONS)}'
-            )
+        for name, known in (("variant", VARIANTS), ("aggregation", AGGREGATIONS), ("statistics", STATISTICS)):
+            if (value := getattr(self, name)) not in known:
+                raise RecipeError(f'distrans has no {name} "{value}"; {nearest(value, known)}')
         if self.channels not in (1, 2):
             raise RecipeError(f"distrans has channels {self.channels}; expected 1 or 2.")
         for name in ("alpha", "threshold"):
@@ -111,7 +116,8 @@ class DisTrans(Method):
     def build(self, model: nn.Module) -> nn.Module:
         if self.channels == 1 and self.projection == 0 and self.alpha == 0:
             return model
-        return InputChannels(model, self.channels, self.projection)
+        own_statistics = self.statistics == "channel" or (self.statistics, self.variant) == ("default", "paper")
+        return InputChannels(model, self.channels, self.projection, own_statistics)
 
     def prepare_offer(self, client: Client) -> Message:
         later = client.methods[client.methods.index(self) + 1 :]
