@@ -6,19 +6,23 @@ import numpy as np
 import pytest
 import torch
 from methods import SIZES, TINY, federation, reloaded, same, train
+from small_runs import use_toy
 from torch import nn
 
 from fednb import models
+from fednb.analyses.offsets import moved
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._stages import append
 from fednb.augment._two_channels import InputChannels, OwnStatistics, along_offset, blend
 from fednb.augment.distrans import DisTrans
 from fednb.doors import part
 from fednb.engine.loop import FederatedRun
-from fednb.errors import RecipeError
+from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
 
 PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}
 
@@ -478,6 +482,46 @@ def test_before_it_replies_a_client_tests_with_the_offset_that_it_has_learned():
 
 
 # The offsets at the server
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Records of the toy federation with what the server holds, by options of distrans."""
+    use_toy(monkeypatch)
+    store = Store(tmp_path)
+
+    def record(**options):
+        recipe = Recipe(**TINY | {"rounds": 2, "evaluation": ["server"]} | with_options(**options))
+        return train_one(recipe, store)
+
+    return record
+
+
+def test_how_far_offsets_moved_follows_from_a_record(recorded):
+    """Of a run's record alone: the same as from its offsets before round 1 and after round 2."""
+    options = {"offset_rate": 10.0, "network_rate": 5.0}
+    found = moved(recorded(**options))
+    run = FederatedRun(Recipe(**TINY | with_options(**options)), federation())
+    run.prepare()
+    first = torch.stack(list(at_server(run).values())).double()
+    run.train_round()
+    run.train_round()
+    last, given = (torch.stack(list(at_server(run, kind).values())).double() for kind in ("offset", "seen"))
+    assert 1e-3 < found["moved"] == pytest.approx(math.sqrt((last - first).square().mean()), rel=1e-5)
+    assert found["spread"] == pytest.approx(math.sqrt(first.var((1, 2, 3), correction=0).mean()), rel=1e-5)
+    assert 1e-4 < found["network"] == pytest.approx(float((last - given).norm() / given.norm()), rel=1e-3)
+
+
+def test_offsets_that_do_not_learn_have_not_moved(recorded):
+    found = moved(recorded(offset_rate=0.0, aggregation="none"))
+    assert found["moved"] == 0 and math.isnan(found["network"])
+    assert found["spread"] == pytest.approx(math.sqrt(1 / 12), abs=0.02)
+
+
+@pytest.mark.parametrize("options", [{"variant": "released", "aggregation": "none"}, {"alpha": 0.0}])
+def test_a_record_without_drawn_offsets_is_refused(recorded, options):
+    with pytest.raises(RunError, match='no run of distrans with offsets and variant "paper"'):
+        moved(recorded(**options))
 
 
 def test_first_offsets_are_uniform_and_each_clients_own():

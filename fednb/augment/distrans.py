@@ -1,5 +1,6 @@
 """DisTrans: each client learns an offset for its images, and the network sees them with it and against it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -142,7 +143,9 @@ class DisTrans(Method):
         fractions = class_fractions(counts).to(counts)
         memory["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
         memory.update(_by_client("fractions", clients, fractions))
-        offsets = self._drawn(server, clients, offers[clients[0]]["shape"].tolist()).to(counts)  # line 1
+        draws = [server.generator(f"{self.name} {client}") for client in clients]
+        shape = offers[clients[0]]["shape"].tolist()
+        offsets = torch.stack([first_offset(shape, each, self.variant) for each in draws]).to(counts)  # line 1
         if self._way(server) == "network":
             offsets = self._start_network(server, clients, fractions, offsets)
         memory.update(_by_client("offset", clients, offsets))
@@ -209,13 +212,6 @@ class DisTrans(Method):
             return self.aggregation
         return "network" if server.memory(self)["heterogeneity"] < self.threshold else "none"
 
-    def _drawn(self, server: Server, clients: list[str], shape: list[int]) -> Tensor:
-        drawn = torch.stack([torch.rand(shape, generator=server.generator(f"distrans {client}")) for client in clients])
-        if self.variant == "paper":
-            return drawn
-        mean, std = (IMAGENET_MEAN, IMAGENET_STD) if shape[0] == 3 else ([0.5], [0.5])
-        return (drawn - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
-
     def _network(self, server: Server, classes: int, offsets: Tensor) -> nn.Module:
         """The aggregation network as it is at the start."""
         kind = Aggregator if self.variant == "paper" else Hypernetwork
@@ -246,6 +242,15 @@ class DisTrans(Method):
         aggregated = network(fractions, offsets)
         memory.update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
         return aggregated
+
+
+def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "paper") -> Tensor:
+    """A client's offset as it is drawn, uniform in [0, 1): float32 of this shape; as released it is normalised."""
+    drawn = torch.rand(shape, generator=draws)
+    if variant == "paper":
+        return drawn
+    mean, std = (IMAGENET_MEAN, IMAGENET_STD) if shape[0] == 3 else ([0.5], [0.5])
+    return (drawn - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
 
 
 def _by_client(kind: str, clients, rows: Tensor) -> Message:
