@@ -6,19 +6,23 @@ import numpy as np
 import pytest
 import torch
 from methods import HELD_OUT, SIZES, TINY, federation, reloaded, same, train
+from small_runs import use_toy
 from torch import nn
 
 from fednb import models
+from fednb.analyses.offsets import moved
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._stages import append
-from fednb.augment._two_channels import InputChannels, along_offset, blend
+from fednb.augment._two_channels import InputChannels, OwnStatistics, along_offset, blend
 from fednb.augment.distrans import DisTrans
 from fednb.doors import part
 from fednb.engine.loop import FederatedRun
-from fednb.errors import RecipeError
+from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
-from fednb.randomness import generator
+from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
 
 PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}
 
@@ -140,6 +144,153 @@ def test_one_channel_without_projection_is_the_network_itself():
 def test_a_network_that_labels_pixels_is_refused():
     with pytest.raises(RecipeError, match="distrans was given UNet, whose head is Conv2d"):
         DisTrans().build(models.build({"name": "unet", "channels": 1}, (3, 16, 16), 2))
+
+
+# Running statistics of each channel
+
+FIRST = "backbone.stage1.1"
+
+
+def first_activations(state: dict, images: torch.Tensor) -> torch.Tensor:
+    """What the first batch normalisation is given, [2, pixels, channels]: the convolution of each blend."""
+    halves = images.chunk(2, 1)
+    weight, bias = state["backbone.stage1.0.weight"], state["backbone.stage1.0.bias"]
+    convolved = [nn.functional.conv2d(half, weight, bias, padding=2) for half in halves]
+    return torch.stack([found.movedim(1, 3).flatten(0, 2) for found in convolved])
+
+
+def two_channels(own_statistics: bool = True) -> InputChannels:
+    with seeded("two channels"):
+        return InputChannels(backbone(), 2, 0, own_statistics).double()
+
+
+def test_running_statistics_are_those_of_each_channels_own_activations():
+    network = two_channels()
+    mean, variance = torch.zeros(2, 2).double(), torch.ones(2, 2).double()
+    for step in range(3):
+        images = torch.rand(4, 6, 8, 8, generator=generator(step), dtype=torch.float64)
+        images[:, 3:] += 2
+        found = first_activations(network.state_dict(), images)
+        mean = 0.9 * mean + 0.1 * found.sum(1) / 256
+        variance = 0.9 * variance + 0.1 * (found - found.mean(1, keepdim=True)).square().sum(1) / 255
+        network(images)
+    state = network.state_dict()
+    torch.testing.assert_close(state[f"{FIRST}.running_mean"], mean)
+    torch.testing.assert_close(state[f"{FIRST}.running_var"], variance)
+    assert state[f"{FIRST}.num_batches_tracked"].tolist() == [3, 3]
+    assert not torch.allclose(*mean, rtol=0.1)
+
+
+def statistic(name: str) -> bool:
+    return name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked")
+
+
+def bare(network: nn.Module, channel: int | None = None) -> dict:
+    """The backbone's entries under its own names; of statistics this channel's."""
+    found = {n.removeprefix("backbone."): t for n, t in network.state_dict().items() if n.startswith("backbone.")}
+    return found if channel is None else {n: t[channel] if statistic(n) else t for n, t in found.items()}
+
+
+def test_at_test_time_each_channel_is_normalised_by_its_own():
+    """As two plain networks would be, with the same weights and one row of the statistics each."""
+    network, images, features = two_channels().eval(), torch.rand(5, 6, 8, 8).double(), []
+    for name, value in bare(network).items():
+        if statistic(name):  # means below zero, so that what is left after ReLU is not
+            value.copy_(torch.rand(value.shape, generator=generator(name)) - float(name.endswith("running_mean")))
+    for channel, image in enumerate(images.chunk(2, 1)):
+        plain = backbone().double().eval()
+        plain.load_state_dict(bare(network, channel), strict=False)
+        features.append(plain.features(image))
+    torch.testing.assert_close(network.features(images), torch.cat(features, 1))
+    assert features[0].any() and not torch.allclose(network.features(images), network.features(images.roll(3, 1)))
+
+
+def test_shared_statistics_are_a_plain_networks_run_on_one_channel_after_the_other():
+    network, plain, images = two_channels(own_statistics=False), backbone().double(), torch.rand(4, 6, 8, 8).double()
+    plain.load_state_dict(bare(network), strict=False)
+    features = [plain.features(image) for image in images.chunk(2, 1)]
+    assert torch.equal(network.features(images), torch.cat(features, 1))
+    assert same(bare(network), {n: t for n, t in plain.state_dict().items() if not n.startswith("head")})
+    assert not any(isinstance(layer, OwnStatistics) for layer in network.modules())
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_whose_statistics_are_used_changes_no_trained_weight(variant):
+    """In training each channel is normalised by its batch. Weights, losses and offsets are equal bit for bit; what is
+    sent differs by the second channel's statistics.
+    """
+    kinds = {
+        kind: made(variant=variant, aggregation="none", statistics=kind) for kind in ("default", "channel", "shared")
+    }
+    rounds = {kind: [run.train_round() for _ in range(2)] for kind, run in kinds.items()}
+    models = {kind: run.server.model for kind, run in kinds.items()}
+    assert rounds["channel"][-1]["loss"] == rounds["shared"][-1]["loss"]
+    assert same(at_server(kinds["channel"]), at_server(kinds["shared"]))
+    for name, value in models["shared"].items():
+        assert models["channel"][name].shape == ((2, *value.shape) if statistic(name) else value.shape)
+        assert statistic(name) or torch.equal(models["channel"][name], value)
+    assert same(models["default"], models["channel" if variant == "paper" else "shared"])
+    buffers = sum(value.nbytes for name, value in models["shared"].items() if statistic(name))
+    sent = {kind: rounds[kind][-1]["up"]["model"] for kind in kinds}
+    assert buffers > 0 and sent["channel"] - sent["shared"] == 3 * buffers
+
+
+def test_the_server_averages_the_statistics_of_both_channels(monkeypatch):
+    run, replies = made(), {}
+    receive = type(run.server).receive
+
+    def spy(server, client, reply):
+        replies[client] = reply[f"model/{FIRST}.running_mean"].clone()
+        receive(server, client, reply)
+
+    monkeypatch.setattr(type(run.server), "receive", spy)
+    run.train_round()
+    mean = sum(SIZES[name] / 24 * value for name, value in replies.items())
+    torch.testing.assert_close(run.server.model[f"{FIRST}.running_mean"], mean)
+    assert mean.shape == (2, 2) and not torch.allclose(*mean, rtol=0.1)
+
+
+@pytest.mark.parametrize("settings", [{"algorithm": "fedbn"}, {"buffers": "local"}], ids=["fedbn", "local"])
+def test_kept_statistics_are_kept_of_both_channels(settings):
+    run = made(settings)
+    run.train_round()
+    kept = [client.memories["kept"][f"{FIRST}.running_mean"] for client in run.clients.values()]
+    assert not any(map(statistic, run.server.model))
+    for own in kept:
+        assert own.shape == (2, 2) and not torch.allclose(*own, rtol=0.1)
+    assert not torch.equal(kept[0], kept[1])
+
+
+def test_an_unseen_client_measures_those_of_both_channels():
+    """Of its five training images in one batch, blended with its offset, through the weights that came."""
+    run = made({"algorithm": "fedbn", "unseen": ("tower",)}, aggregation="mean")
+    run.train_round()
+    client = run.clients["tower"]
+    with client.at_test(run.server.send("tower"), 1):
+        batch = client.batch(client.site.train, torch.arange(5), training=False)
+        found = first_activations(client.model.state_dict(), batch.images)
+        torch.testing.assert_close(client.model.state_dict()[f"{FIRST}.running_mean"], found.mean(1))
+
+
+def test_advprops_layers_have_statistics_of_each_channel_too():
+    run = made()
+    recipe = run.recipe.with_(augmentations=[{"name": "advprop", "epsilon": 0.5, "steps": 1}, "distrans"])
+    run = FederatedRun(recipe, federation())
+    run.train_round()
+    main, auxiliary = (run.server.model[f"{FIRST}{part}.running_mean"] for part in ("", ".auxiliary"))
+    rows = [*main, *auxiliary]
+    assert not any(torch.allclose(rows[a], rows[b], rtol=1e-3) for a in range(4) for b in range(a))
+    assert run.server.model[f"{FIRST}.auxiliary.num_batches_tracked"].tolist() == [2, 2]
+
+
+def test_without_batch_normalisation_there_is_nothing_to_choose():
+    given = {"name": "alexnet", "width": 4, "normalisation": False}
+    networks = [DisTrans(statistics=s).build(models.build(given, (3, 64, 64), 3)) for s in ("channel", "shared")]
+    states = [network.state_dict() for network in networks]
+    assert {n: t.shape for n, t in states[0].items()} == {n: t.shape for n, t in states[1].items()}
+
+
+# What a second channel costs
 
 
 class Headed(nn.Module):
@@ -294,15 +445,17 @@ def test_where_the_model_stands_still_the_offset_alone_lowers_the_loss(monkeypat
     assert losses["released"][1:] == pytest.approx(falling[:-1], abs=1e-5)
 
 
-@pytest.mark.parametrize("variant", ["paper", "released"])
-def test_running_statistics_see_the_models_pass_only(variant):
-    """One update for each of two channels, in a round of three, two and one steps: 6, 4 and 2, in the mean weighted
-    by 12, 7 and 5 of 24 images 4.58, rounded to 5.
+@pytest.mark.parametrize(
+    ("options", "updates"),
+    [({}, [2, 2]), ({"statistics": "shared"}, 5), ({"variant": "released", "aggregation": "none"}, 5)],
+)
+def test_running_statistics_see_the_models_pass_only(options, updates):
+    """A round of three, two and one steps, in the mean weighted by 12, 7 and 5 of 24 images: 2.29 for each channel's
+    own, rounded to 2; of shared ones each step is two updates, 4.58, rounded to 5.
     """
-    run = made(variant=variant, aggregation="none")
-    counted = [name for name in run.server.model if name.endswith("stage1.1.num_batches_tracked")]
+    run = made(**options)
     run.train_round()
-    assert [int(run.server.model[name]) for name in counted] == [5]
+    assert run.server.model["backbone.stage1.1.num_batches_tracked"].tolist() == updates
 
 
 def test_test_images_are_blended_with_the_clients_own_offset():
@@ -329,6 +482,46 @@ def test_before_it_replies_a_client_tests_with_the_offset_that_it_has_learned():
 
 
 # The offsets at the server
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Records of the toy federation with what the server holds, by options of distrans."""
+    use_toy(monkeypatch)
+    store = Store(tmp_path)
+
+    def record(**options):
+        recipe = Recipe(**TINY | {"rounds": 2, "evaluation": ["server"]} | with_options(**options))
+        return train_one(recipe, store)
+
+    return record
+
+
+def test_how_far_offsets_moved_follows_from_a_record(recorded):
+    """Of a run's record alone: the same as from its offsets before round 1 and after round 2."""
+    options = {"offset_rate": 10.0, "network_rate": 5.0}
+    found = moved(recorded(**options))
+    run = FederatedRun(Recipe(**TINY | with_options(**options)), federation())
+    run.prepare()
+    first = torch.stack(list(at_server(run).values())).double()
+    run.train_round()
+    run.train_round()
+    last, given = (torch.stack(list(at_server(run, kind).values())).double() for kind in ("offset", "seen"))
+    assert 1e-3 < found["moved"] == pytest.approx(math.sqrt((last - first).square().mean()), rel=1e-5)
+    assert found["spread"] == pytest.approx(math.sqrt(first.var((1, 2, 3), correction=0).mean()), rel=1e-5)
+    assert 1e-4 < found["network"] == pytest.approx(float((last - given).norm() / given.norm()), rel=1e-3)
+
+
+def test_offsets_that_do_not_learn_have_not_moved(recorded):
+    found = moved(recorded(offset_rate=0.0, aggregation="none"))
+    assert found["moved"] == 0 and math.isnan(found["network"])
+    assert found["spread"] == pytest.approx(math.sqrt(1 / 12), abs=0.02)
+
+
+@pytest.mark.parametrize("options", [{"variant": "released", "aggregation": "none"}, {"alpha": 0.0}])
+def test_a_record_without_drawn_offsets_is_refused(recorded, options):
+    with pytest.raises(RunError, match='no run of distrans with offsets and variant "paper"'):
+        moved(recorded(**options))
 
 
 def test_first_offsets_are_uniform_and_each_clients_own():
@@ -583,6 +776,7 @@ def test_it_must_come_last(later):
     [
         {"variant": "papr"},
         {"aggregation": "average"},
+        {"statistics": "channels"},
         {"channels": 3},
         {"alpha": -0.1},
         {"alpha": 1.5},

@@ -2,18 +2,20 @@
 
 import pytest
 import torch
+import torchvision
 from models import ROWS
 from torch import nn
 
 from fednb import catalogue, models
 from fednb.augment._stages import append
 from fednb.errors import RecipeError
+from fednb.randomness import seeded
 
 each = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
 def test_every_network_has_a_row():
-    assert [row.name for row in ROWS] == list(catalogue.names("models"))
+    assert list(dict.fromkeys(row.name for row in ROWS)) == list(catalogue.names("models"))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,12 @@ def test_every_network_has_a_row():
         # FedBN's and FedRDN's released network; FedFA, Table 10 (49.5 MB); FRAug, Table 4 (18.15 M).
         ("alexnet", (3, 256, 256), 57_063_498, 18_695),
         ({"name": "alexnet", "width": 1024}, (3, 256, 256), 12_974_154, 6_407),
+        (
+            {"name": "alexnet", "normalisation": False},
+            (3, 64, 64),
+            61_100_840 - 990 * 4097,
+            0,
+        ),  # DisTrans: torchvision's
         ("digits_cnn", (3, 32, 32), 18_151_370, None),
     ],
 )
@@ -40,6 +48,20 @@ def test_alexnet_has_the_output_sizes_of_fedfas_table():
             images = getattr(model, stage)(images)
             sides.append((images.shape[1], images.shape[-1]))
     assert sides == [(64, 31), (192, 15), (384, 15), (256, 15), (256, 7)]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_alexnet_without_normalisation_is_torchvisions(training):
+    """The same logits from the same weights, and in training with the same draws of dropout."""
+    ours = models.build({"name": "alexnet", "normalisation": False}, (3, 64, 64), 5)
+    theirs = torchvision.models.alexnet(num_classes=5)
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), ours.state_dict().values(), strict=True)))
+    images, found = torch.rand(2, 3, 64, 64), []
+    for model in (ours, theirs):
+        with seeded("draws"):
+            found.append(model.train(training)(images))
+    assert torch.equal(*found)
+    assert torch.equal(found[0], ours(images)) != training
 
 
 @each

@@ -499,6 +499,9 @@ def test_the_sweeps_make_recipes():
         assert [Recipe(augmentations=[{"name": "fedfa", name: value}]) for value in sweep]
     for alpha in papers.settings("distrans")["fig4"]["alpha"]:
         assert Recipe(augmentations=[{"name": "distrans", "alpha": alpha}])
+    rates = papers.settings("distrans")["offset_rate"]["sweep"]
+    assert [Recipe(augmentations=[{"name": "distrans", "offset_rate": rate}]) for rate in rates]
+    assert rates[:2] == [0.0, papers.settings("distrans")["printed"]["distrans_offset_rate"]["value"]]
     for options in papers.settings("fraug")["fraug"].values():
         assert Recipe(augmentations=[options])
 

@@ -1,5 +1,7 @@
 """DisTrans' double-input-channel network around any backbone, and the two images that enter it."""
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 
@@ -27,21 +29,22 @@ def along_offset(slope: Tensor, alpha: float, channels: int) -> Tensor:
 class InputChannels(nn.Module):
     """One backbone for all input channels, a dense layer of its own after it, one head over both outputs.
 
-    The backbone's head is taken out. It runs once for each channel: twice as many updates of running statistics and
-    draws of dropout. The head is Kaiming-uniform with zero bias, the dense layer torch's default (released code; the
-    paper prints neither).
+    The backbone's head is taken out. It runs once for each channel, with draws of dropout for each. The head is
+    Kaiming-uniform with zero bias, the dense layer torch's default (released code; the paper prints neither).
 
     Args:
         backbone: a network of ``fednb.models`` whose head is one linear layer.
         channels: input channels, each an image of the backbone's size, one after the other on the channel axis.
         projection: width of the dense layer after the backbone; 0 leaves it out.
+        own_statistics: whether the backbone's batch normalisation keeps running statistics for each of two channels,
+            or one pair that both update in turn.
 
     Raises RecipeError for another head.
 
     Reference: DisTrans, Sec. 4.1 and Figure 1.
     """
 
-    def __init__(self, backbone: nn.Module, channels: int, projection: int):
+    def __init__(self, backbone: nn.Module, channels: int, projection: int, own_statistics: bool = False):
         super().__init__()
         if not isinstance(backbone.head, nn.Linear):
             raise RecipeError(
@@ -56,14 +59,55 @@ class InputChannels(nn.Module):
         self.head = nn.Linear(channels * (projection or features), classes)
         nn.init.kaiming_uniform_(self.head.weight)
         nn.init.zeros_(self.head.bias)
+        self.normalisations = split_statistics(backbone, channels) if own_statistics and channels > 1 else []
         self.stages = tuple(f"backbone.{stage}" for stage in backbone.stages)
         self.stage_channels = backbone.stage_channels
 
     def features(self, images: Tensor) -> Tensor:
         """[n, channels * c, h, w] -> [n, channels * d], what the head sees."""
-        inputs = images.chunk(self.channels, 1)
-        return torch.cat([self.dense(self.backbone.features(image)) for image in inputs], 1)
+        found = []
+        for channel, image in enumerate(images.chunk(self.channels, 1)):
+            for layer in self.normalisations:
+                layer.channel = channel
+            found.append(self.dense(self.backbone.features(image)))
+        return torch.cat(found, 1)
 
     def forward(self, images: Tensor) -> Tensor:
         """[n, channels * c, h, w] -> logits [n, classes]."""
         return self.head(self.features(images))
+
+
+class OwnStatistics:
+    """What a layer of batch normalisation gets: running statistics ``[channels, n]``, and which row is in use.
+
+    Weight and bias are those of all channels.
+    """
+
+    channel = 0
+
+    def forward(self, features: Tensor) -> Tensor:
+        everyone = dict(self._buffers)
+        self._buffers.update({name: rows[self.channel] for name, rows in everyone.items()})  # views: updates stay
+        try:
+            return super().forward(features)
+        finally:
+            self._buffers.update(everyone)
+
+
+@cache
+def of_each_channel(kind: type[nn.Module]) -> type[nn.Module]:
+    """The subclass of a kind of batch normalisation that keeps running statistics for each channel."""
+    return type(f"OwnStatistics{kind.__name__}", (OwnStatistics, kind), {})
+
+
+def split_statistics(model: nn.Module, channels: int) -> list[nn.Module]:
+    """Every layer of batch normalisation keeps running statistics for each channel; returns these layers.
+
+    The layers stay, and so do the names of their entries: ``[n]`` becomes ``[channels, n]``.
+    """
+    layers = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
+    for layer in layers:
+        layer.__class__ = of_each_channel(type(layer))
+        for name, value in layer.named_buffers(recurse=False):
+            setattr(layer, name, torch.stack([value] * channels))
+    return layers

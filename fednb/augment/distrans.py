@@ -1,5 +1,6 @@
 """DisTrans: each client learns an offset for its images, and the network sees them with it and against it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +16,7 @@ from fednb.standalone.heterogeneity import class_fractions, distributional_heter
 
 VARIANTS = ("paper", "released")
 AGGREGATIONS = ("default", "mean", "network", "none")
+STATISTICS = ("default", "channel", "shared")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class DisTrans(Method):
         channels: 2, or 1 for the first blend alone (Table 3). With 1, alpha 0 and projection 0 it is plain training.
         projection: width of a dense layer between backbone and head, for each channel; 0 leaves it out. The released
             AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
+        statistics: running statistics of batch normalisation, of each "channel", or "shared" by both, or "default": of
+            each channel in variant "paper", shared in "released". Without such layers there is nothing to choose.
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
             heterogeneity DH (``fednb.standalone.heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
@@ -59,11 +63,14 @@ class DisTrans(Method):
     As printed (``variant="paper"``):
 
     1. Two passes a batch. Running statistics of batch normalisation see the model's pass only; the paper is silent.
-    2. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
-    3. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
+    2. It is silent, too, on whose they are. In training the backbone normalises each channel by that channel's batch;
+       with statistics of its own a channel is seen at test time as in training. Shared ones lie between the two
+       channels, which differ by design, and fit neither.
+    3. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
+    4. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
        last put out for client i: one step a round. Its four convolutions are ours (``_offset_network.Aggregator``);
        it starts as the identity, and its rate is divided by the number of pixels, as in a mean over them.
-    4. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
+    5. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
        the start are not printed.
 
     As released (``variant="released"``):
@@ -76,7 +83,8 @@ class DisTrans(Method):
     4. Which aggregation is used is chosen by script: the network for i.i.d. clients (alpha 0.3, batches of 64), none
        otherwise, where offsets stay at their clients (alpha 0.2, batches of 32). Ours: by DH, and always sent.
     5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
-    6. AlexNet and ResNet-18 of torchvision with ImageNet weights. Ours: the recipe's network.
+    6. AlexNet, which has no batch normalisation, and ResNet-18, which has, of torchvision with ImageNet weights; both
+       channels share all layers, running statistics too. Ours: the recipe's network.
     """
 
     tasks = classification_only(
@@ -87,18 +95,16 @@ class DisTrans(Method):
     alpha: float = 0.3
     channels: int = 2
     projection: int = 0
+    statistics: str = "default"
     aggregation: str = "default"
     threshold: float = 0.5
     offset_rate: float = 1e-3
     network_rate: float = 1e-2
 
     def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'distrans has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
-        if self.aggregation not in AGGREGATIONS:
-            raise RecipeError(
-                f'distrans has no aggregation "{self.aggregation}"; {nearest(self.aggregation, AGGREGATIONS)}'
-            )
+        for name, known in (("variant", VARIANTS), ("aggregation", AGGREGATIONS), ("statistics", STATISTICS)):
+            if (value := getattr(self, name)) not in known:
+                raise RecipeError(f'distrans has no {name} "{value}"; {nearest(value, known)}')
         if self.channels not in (1, 2):
             raise RecipeError(f"distrans has channels {self.channels}; expected 1 or 2.")
         for name in ("alpha", "threshold"):
@@ -111,7 +117,8 @@ class DisTrans(Method):
     def build(self, model: nn.Module) -> nn.Module:
         if self.channels == 1 and self.projection == 0 and self.alpha == 0:
             return model
-        return InputChannels(model, self.channels, self.projection)
+        own_statistics = self.statistics == "channel" or (self.statistics, self.variant) == ("default", "paper")
+        return InputChannels(model, self.channels, self.projection, own_statistics)
 
     def prepare_offer(self, client: Client) -> Message:
         later = client.methods[client.methods.index(self) + 1 :]
@@ -136,7 +143,9 @@ class DisTrans(Method):
         fractions = class_fractions(counts).to(counts)
         memory["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
         memory.update(_by_client("fractions", clients, fractions))
-        offsets = self._drawn(server, clients, offers[clients[0]]["shape"].tolist()).to(counts)  # line 1
+        draws = [server.generator(f"{self.name} {client}") for client in clients]
+        shape = offers[clients[0]]["shape"].tolist()
+        offsets = torch.stack([first_offset(shape, each, self.variant) for each in draws]).to(counts)  # line 1
         if self._way(server) == "network":
             offsets = self._start_network(server, clients, fractions, offsets)
         memory.update(_by_client("offset", clients, offsets))
@@ -203,13 +212,6 @@ class DisTrans(Method):
             return self.aggregation
         return "network" if server.memory(self)["heterogeneity"] < self.threshold else "none"
 
-    def _drawn(self, server: Server, clients: list[str], shape: list[int]) -> Tensor:
-        drawn = torch.stack([torch.rand(shape, generator=server.generator(f"distrans {client}")) for client in clients])
-        if self.variant == "paper":
-            return drawn
-        mean, std = (IMAGENET_MEAN, IMAGENET_STD) if shape[0] == 3 else ([0.5], [0.5])
-        return (drawn - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
-
     def _network(self, server: Server, classes: int, offsets: Tensor) -> nn.Module:
         """The aggregation network as it is at the start."""
         kind = Aggregator if self.variant == "paper" else Hypernetwork
@@ -240,6 +242,15 @@ class DisTrans(Method):
         aggregated = network(fractions, offsets)
         memory.update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
         return aggregated
+
+
+def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "paper") -> Tensor:
+    """A client's offset as it is drawn, uniform in [0, 1): float32 of this shape; as released it is normalised."""
+    drawn = torch.rand(shape, generator=draws)
+    if variant == "paper":
+        return drawn
+    mean, std = (IMAGENET_MEAN, IMAGENET_STD) if shape[0] == 3 else ([0.5], [0.5])
+    return (drawn - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
 
 
 def _by_client(kind: str, clients, rows: Tensor) -> Message:

@@ -1,4 +1,6 @@
-"""AlexNet with batch normalisation, the network of the Office-Caltech-10 and DomainNet experiments."""
+"""AlexNet: with batch normalisation, as the Office-Caltech-10 and DomainNet experiments have it, or without."""
+
+from functools import partial
 
 from torch import nn
 
@@ -7,21 +9,31 @@ from fednb.models._bf16_layers import AveragePool, Convolution, Linear, StridedC
 from fednb.models._staged import Staged
 
 
-def _convolution(channels_in: int, channels_out: int, *, pool: bool = False, **geometry) -> nn.Sequential:
-    layer = StridedConvolution if "stride" in geometry else Convolution
-    layers = [layer(channels_in, channels_out, **geometry), nn.BatchNorm2d(channels_out)]
+def _convolution(
+    before: int, after: int, *, normalisation: bool = True, pool: bool = False, **geometry
+) -> nn.Sequential:
+    layers = [(StridedConvolution if "stride" in geometry else Convolution)(before, after, **geometry)]
+    layers += [nn.BatchNorm2d(after)] if normalisation else []
     # The largest of some values, or 0, is the same in both orders; this one has fewer values for the ReLU.
     return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2)] if pool else []), nn.ReLU())
 
 
+def _connected(before: int, after: int, normalisation: bool) -> list[nn.Module]:
+    layer = Linear(before, after)
+    return [layer, nn.BatchNorm1d(after), nn.ReLU()] if normalisation else [nn.Dropout(), layer, nn.ReLU()]
+
+
 class AlexNet(Staged):
-    """Five convolutional stages and three fully connected layers, each with batch normalisation, no dropout.
+    """Five convolutional stages and three fully connected layers.
 
     Args:
         image_shape: (channels, height, width); height and width at least 63.
         classes: number of classes.
         width: hidden width of the classifier. 4096 in FedBN's and FedRDN's released code (57,063,498
             parameters with 10 classes); 1024 in FedFA, Table 10 (12,974,154 parameters).
+        normalisation: True has batch normalisation after all layers but the last, and no dropout. False has none, and
+            dropout of 0.5 before the first two fully connected layers: torchvision's AlexNet, which DisTrans' released
+            code takes (57,044,810 parameters with 10 classes), from random weights.
 
     Reference: FedFA, Table 10; FedRDN, Sec. 4.1 names AlexNet only, its width is that of the released code.
     """
@@ -29,7 +41,7 @@ class AlexNet(Staged):
     stages = ("stage1", "stage2", "stage3", "stage4", "stage5")
     stage_channels = (64, 192, 384, 256, 256)
 
-    def __init__(self, image_shape: tuple[int, int, int], classes: int, width: int = 4096):
+    def __init__(self, image_shape: tuple[int, int, int], classes: int, width: int = 4096, normalisation: bool = True):
         super().__init__()
         channels, height, size = image_shape
         if min(height, size) < 63:
@@ -37,19 +49,12 @@ class AlexNet(Staged):
                 f"alexnet was given images of {height} x {size}; its pools need at least 63 x 63. "
                 "Load larger images (size=...) or take digits_cnn."
             )
-        self.stage1 = _convolution(channels, 64, pool=True, kernel_size=11, stride=4, padding=2)
-        self.stage2 = _convolution(64, 192, pool=True, kernel_size=5, padding=2)
-        self.stage3 = _convolution(192, 384, kernel_size=3, padding=1)
-        self.stage4 = _convolution(384, 256, kernel_size=3, padding=1)
-        self.stage5 = _convolution(256, 256, pool=True, kernel_size=3, padding=1)
-        self.hidden = nn.Sequential(
-            AveragePool(6),
-            nn.Flatten(),
-            Linear(256 * 6 * 6, width),
-            nn.BatchNorm1d(width),
-            nn.ReLU(),
-            Linear(width, width),
-            nn.BatchNorm1d(width),
-            nn.ReLU(),
-        )
+        convolution = partial(_convolution, normalisation=normalisation)
+        self.stage1 = convolution(channels, 64, pool=True, kernel_size=11, stride=4, padding=2)
+        self.stage2 = convolution(64, 192, pool=True, kernel_size=5, padding=2)
+        self.stage3 = convolution(192, 384, kernel_size=3, padding=1)
+        self.stage4 = convolution(384, 256, kernel_size=3, padding=1)
+        self.stage5 = convolution(256, 256, pool=True, kernel_size=3, padding=1)
+        hidden = [*_connected(256 * 6 * 6, width, normalisation), *_connected(width, width, normalisation)]
+        self.hidden = nn.Sequential(AveragePool(6), nn.Flatten(), *hidden)
         self.head = nn.Linear(width, classes)

@@ -1,0 +1,41 @@
+"""How far DisTrans' offsets have moved, from what the server holds at the end of a recorded run."""
+
+import numpy
+
+from fednb.augment.distrans import first_offset
+from fednb.doors import part
+from fednb.errors import RunError
+from fednb.randomness import generator
+from fednb.runs.store import Record
+
+
+def moved(record: Record) -> dict[str, float]:
+    """Root mean squares over all clients and pixels, in units of the images (0 to 1).
+
+    ``moved``: of the offsets' change since they were drawn; ``spread``: of the drawn values around their mean, an
+    offset at a time; ``network``: of what the aggregation network's last call changed of the offsets that it was given,
+    as a share of the latter; NaN where there is none.
+
+    Raises RunError unless the record is one of DisTrans with offsets, variant "paper" (the released network replaces
+    what was drawn), and StoreError where the recipe has no evaluation "server".
+    """
+    held = record.artefact("server")
+    offsets = part(held, "distrans/offset")
+    variants = [given["variant"] for given in record.recipe["augmentations"] if given["name"] == "distrans"]
+    if variants != ["paper"] or not offsets:
+        raise RunError(f'{record.path} is no run of distrans with offsets and variant "paper"; give one that is.')
+    seed = record.recipe["seed"]
+    draws = {client: generator(seed, 0, "server", f"distrans {client}") for client in offsets}
+    first = numpy.stack([first_offset(now.shape, draws[client]).numpy() for client, now in offsets.items()])
+    last = numpy.stack(list(offsets.values()))
+    given = part(held, "distrans/seen")
+    entered = numpy.stack([given[client] for client in offsets]) if given else numpy.full_like(last, numpy.nan)
+    return {
+        "moved": _size(last - first),
+        "spread": _size(first - first.mean((1, 2, 3), keepdims=True)),
+        "network": _size(last - entered) / _size(entered),
+    }
+
+
+def _size(values) -> float:
+    return float(numpy.sqrt(numpy.square(values, dtype=numpy.float64).mean()))
