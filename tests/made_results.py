@@ -23,6 +23,7 @@ def run(label, tests, validations=None, seed=0, images=IMAGES, federation="offic
         "seed": seed,
         "key": f"{label} {seed} {other}",
         "stand_in": False,
+        "stale": False,
         **other,
     }
     rows = []

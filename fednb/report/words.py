@@ -11,8 +11,8 @@ RULES_IN_WORDS = {
     "best_validation": "round of the best average validation {measure}",
     "best_test": "round of the best average test {measure} (it looks at the test images)",
 }
-ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "round", "client"}
-ALWAYS |= {"split", "correct", "images", "accuracy", "source", "rule", "column"}
+ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale", "round"}
+ALWAYS |= {"client", "split", "correct", "images", "accuracy", "source", "rule", "column"}
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
 

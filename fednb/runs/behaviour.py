@@ -29,19 +29,16 @@ def used(recipe: Recipe) -> dict[str, str]:
 
 
 def changed(record) -> list[str]:
-    """What a record used and what behaves otherwise today, by room and name; none of it: the record speaks for today's
-    code."""
+    """What a record used and what behaves otherwise today, by room and name; where there is nothing, it speaks for
+    today's code."""
     if record.behaviours:
         return [name for name, then in record.behaviours.items() if known()["now"].get(name, "") != then]
     before = known()["before"]
-    return [name for name in _names(record.recipe) if before.get(name) == "*" or _made(record) in before.get(name, ())]
+    codes = {name: before.get(name, []) for name in _names(record.recipe)}
+    return [name for name, older in codes.items() if older == "*" or record.origin["code"] in older]
 
 
 def _names(settings: dict) -> list[str]:
     """The files of a full recipe's federation, model, algorithm and augmentations."""
     single = [f"{room}/{settings[setting]['name']}" for setting, room in ROOMS.items()]
     return [*single, *(f"augment/{augmentation['name']}" for augmentation in settings["augmentations"])]
-
-
-def _made(record) -> str:
-    return record.origin["code"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from fednb.errors import StoreError
 from fednb.federation import SPLITS, Federation
 from fednb.recipe import Recipe
+from fednb.runs.behaviour import used
 from fednb.runs.provenance import maker, origin
 from fednb.runs.store import Record, Store
 
@@ -61,6 +62,7 @@ def train_one(
             fingerprint=federation.fingerprint,
             notes=list(federation.notes),
             origin=origin(run.model, seconds),
+            behaviours=used(recipe),
         )
         artefacts = {}
         for name, made in (("features", run.features), ("examples", run.examples)):
