@@ -90,6 +90,11 @@ def _run(verbs) -> None:
         action="store_true",
         help="write to results/, figures/ and the committed notebooks; needs a clean work tree",
     )
+    verb.add_argument(
+        "--stale",
+        action="store_true",
+        help="train again what is recorded by older code; with --record the new run replaces the old one",
+    )
 
 
 def _status(verbs) -> None:

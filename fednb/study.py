@@ -11,6 +11,7 @@ from pathlib import Path
 from fednb import papers
 from fednb.errors import FednbError, RunError
 from fednb.recipe import Recipe
+from fednb.runs.behaviour import changed
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of
 from fednb.runs.workers import train
@@ -142,6 +143,12 @@ class Results:
         others = {recipe: record for recipe, record in self.found.items() if recipe not in recipes}
         return Results(others, self.paper, self.notes), Results(alone)
 
+    @cached_property
+    def stale(self) -> dict[Recipe, list[str]]:
+        """The recipes whose record is by older code, each with what behaves otherwise today: ``["augment/fedfa"]``."""
+        named = {recipe: changed(record) for recipe, record in self.found.items() if record}
+        return {recipe: names for recipe, names in named.items() if names}
+
     def record(self, **settings) -> Record:
         """The one record whose recipe has these settings, for example ``augmentation="fedrdn", seed=0``."""
         chosen = [
@@ -157,8 +164,8 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (label), algorithm, augmentation, federation, seed, key, stand_in, every other varied setting, round
-        (from 1), client, split ("validation" or "test"), correct (the images' scores added
+        run (label), algorithm, augmentation, federation, seed, key, stand_in, stale (recorded by older code), every
+        other varied setting, round (from 1), client, split ("validation" or "test"), correct (the images' scores added
         up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
         """
         import pandas
@@ -171,6 +178,7 @@ class Results:
             head = _describe(recipe) | {
                 "key": recipe.key,
                 "stand_in": is_stand_in(recipe, self.paper),
+                "stale": recipe in self.stale,
                 **{name: _plain(value(recipe)) for name, value in varied.items()},
             }
             for values in record.rounds:

@@ -4,10 +4,9 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
+import loaders
 import pytest
 import torch
-from PIL import Image
 
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
@@ -34,14 +33,7 @@ def real_data() -> Path:
 @pytest.fixture(scope="session")
 def picture():
     """``picture(path, number, mode="RGB", size=8)`` writes an image of noise, a different one per number."""
-
-    def write(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shape = (size, size) if mode == "L" else (size, size, 3)
-        Image.fromarray(np.random.RandomState(number).randint(0, 256, shape, np.uint8)).save(path)
-        return path
-
-    return write
+    return loaders.picture
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from fednb import cli
 from fednb.command import worktree
+from fednb.runs import behaviour
 
 STUDY = """from fednb import Recipe, Study
 base = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=ROUNDS)
@@ -225,3 +226,87 @@ def test_changed_or_deleted_record_is_refused(committed):
     assert worktree.dirty(committed) == [" M results/a/b.json"]
     record.unlink()
     assert worktree.dirty(committed) == [" D results/a/b.json"]
+
+
+@pytest.fixture
+def older(committed, monkeypatch):
+    """A committed record that is stale: FedAvg has been recorded as behaving otherwise since."""
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "record")
+    (path,) = (committed / "results").rglob("*.json")
+    known = json.loads(behaviour.FILE.read_text())
+    known["now"]["algorithms/fedavg"] = "another"
+    monkeypatch.setattr(behaviour, "known", lambda: known)
+    monkeypatch.setattr("fednb.study.__file__", str(committed / "fednb" / "study.py"))  # its results/ are read
+    return path
+
+
+def test_status_names_what_is_recorded_by_older_code(older, capsys):
+    assert cli.main(["status"]) == 0
+    out = capsys.readouterr().out
+    assert "1 recorded    0 missing; 1 of 1 recorded are by older code: algorithms/fedavg\n" in out
+    assert "\nby older code: 1 runs; `fednb run --stale` trains 1 of them again, about " in out
+    assert cli.main(["status", "--only", "figure"]) == 0
+    assert "older" not in capsys.readouterr().out
+
+
+def test_a_stale_record_stays_until_it_is_asked_for_again(older, committed, capsys):
+    before = older.read_bytes()
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 recorded before, 0 trained" in out and "older code: 1 of the recorded runs" in out
+    assert older.read_bytes() == before
+    assert cli.main(["run", "--record", "--stale", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 runs to train" in out and "0 recorded before, 1 trained" in out and "older code" not in out
+    made = json.loads(older.read_text())
+    assert made["behaviours"]["algorithms/fedavg"] == "another"
+    assert made["rounds"] == json.loads(before)["rounds"] and made["origin"]["seconds"] >= 0
+    assert (
+        cli.main(["run", "--record", "--stale", "--jobs", "1"]) == 0
+    )  # the replaced record is recording's own product
+    assert "1 recorded before, 0 trained" in capsys.readouterr().out
+
+
+def test_a_report_trains_again_beside_the_record(older, committed, capsys):
+    before = older.read_bytes()
+    assert cli.main(["run", "--stale", "--jobs", "1", "--only", "study"]) == 0
+    assert older.read_bytes() == before
+    (again,) = (committed / "report/runs").rglob("*.json")
+    assert json.loads(again.read_text())["behaviours"]["algorithms/fedavg"] == "another"
+    capsys.readouterr()
+    assert cli.main(["status"]) == 0
+    assert "older" not in capsys.readouterr().out
+
+
+def test_a_run_that_fails_leaves_the_stale_record(older, monkeypatch, capsys):
+    before = older.read_bytes()
+    monkeypatch.setattr("fednb.engine.loop.FederatedRun.advance", lambda run: 1 / 0)
+    cli.main(["run", "--record", "--stale", "--jobs", "1"])
+    assert "0 trained, 1 failed" in capsys.readouterr().out
+    assert older.read_bytes() == before
+
+
+def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(older, committed):
+    features = older.with_suffix(".features.npz")
+    features.write_bytes(b"old")
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "features")
+    stale, entries = older.read_text(), json.loads(older.read_text())
+    features.write_bytes(b"new")  # written just before its record, when recording was interrupted
+    assert worktree.dirty(committed) == []
+    name = older.relative_to(committed).as_posix()
+    fresh = entries | {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}}
+    older.write_text(json.dumps(fresh))
+    assert worktree.dirty(committed) == []
+    for other in (stale + " ", json.dumps(fresh | {"key": "0"}), "{", "[]"):
+        older.write_text(other)
+        assert worktree.dirty(committed) == [f" M {name}"]
+    older.unlink()
+    assert worktree.dirty(committed) == [f" D {name}"]
+    older.write_text(json.dumps(fresh))
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "made again")
+    features.write_bytes(b"by hand")
+    assert worktree.dirty(committed) == [f" M {features.relative_to(committed).as_posix()}"]

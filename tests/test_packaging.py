@@ -11,7 +11,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 ASKED = [Requirement(line) for line in sum(EXTRAS.values(), PROJECT["dependencies"])]
 PINS = dict(
@@ -61,3 +62,11 @@ def test_first_commands_of_readme_are_targets():
     words = re.findall(r"^make (\w+)", block[1], re.MULTILINE)
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert words == ["run", "test"] and set(words) <= set(targets)
+
+
+def test_files_that_the_package_reads_are_installed_with_it():
+    house = ROOT / "fednb"
+    listed = {
+        path for pattern in PYPROJECT["tool"]["setuptools"]["package-data"]["fednb"] for path in house.glob(pattern)
+    }
+    assert {path for path in house.rglob("*.*") if path.is_file() and path.suffix not in (".py", ".pyc")} == listed

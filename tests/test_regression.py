@@ -1,40 +1,156 @@
-"""A tiny recorded run of every method: its numbers change only in a commit that says why.
+"""Tiny recorded runs of every method, network and data set: a behaviour changes only in a commit that says why.
 
-To record them again, from the root of the repository: ``python tests/test_regression.py``
+To record them again, from the root of the repository: ``python tests/test_regression.py``. It writes
+``recorded_runs.json`` and the hashes in ``fednb/runs/behaviours.json``. Whatever still agrees keeps its recorded text:
+the last digit of another machine makes no record stale.
 """
 
+import hashlib
 import json
+import math
+import tempfile
+from functools import partial
 from pathlib import Path
 
+import loaders
+import methods
+import models
 import pytest
-from methods import CASES, label, trained
+import torch
+
+from fednb import catalogue, data
+from fednb.engine.loop import FederatedRun
+from fednb.federation import Federation, Site, Split
+from fednb.recipe import Recipe
+from fednb.runs import behaviour
 
 RECORDED = Path(__file__).with_name("recorded_runs.json")
 
 
-def numbers(case: dict) -> list[dict]:
-    """What is compared of each round: losses to five digits, images classified correctly, bytes by name."""
-    return [
-        {
-            "loss": {client: round(loss, 5) for client, loss in values["loss"].items()},
-            **{name: values[name] for name in ("validation", "test", "up", "down")},
-        }
-        for values in trained(case, "fp64").rounds
-    ]
+def of_method(row: methods.Row) -> dict:
+    """For each variant and round: losses to five digits, images classified correctly, bytes by name."""
+    return {
+        methods.label(case): [numbers(values) for values in methods.trained(case, "fp64").rounds]
+        for case in row.cases()
+    }
 
 
-def test_every_case_is_recorded():
-    assert list(json.loads(RECORDED.read_text())) == [label(case) for case in CASES]
+def of_model(row: models.Row) -> dict:
+    """A round of FedAvg on random images of the row's shape, and how large the logits of its network are in the end."""
+    task = {"federation": "shifted_strokes"} if row.pixels else {}
+    recipe = Recipe(model=row.given, rounds=1, batch_size=4, learning_rate=0.01, precision="fp64", **task)
+    sites = [Site(name, *(noise(row, 10 * number + part) for part in range(3))) for number, name in enumerate("ab")]
+    run = FederatedRun(
+        recipe, Federation("noise", sites, "xyz", task="segmentation" if row.pixels else "classification")
+    )
+    trained = numbers(run.advance())
+    with torch.no_grad():
+        logits = run.model.eval()(sites[0].test.images.double() / 255)
+    return {phrase(row.name, row.options): [trained | {"logits": round(float(logits.abs().mean()), 5)}]}
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
-def test_a_run_gives_the_recorded_numbers(case):
-    recorded = json.loads(RECORDED.read_text())[label(case)]
-    for found, expected in zip(numbers(case), recorded, strict=True):
-        assert found.pop("loss") == pytest.approx(expected.pop("loss"), rel=1e-4)
-        assert found == expected
+def noise(row: models.Row, seed: int) -> Split:
+    draw = torch.Generator().manual_seed(seed)
+    images = torch.randint(0, 256, (6, *row.shape), generator=draw, dtype=torch.uint8)
+    masks = torch.randint(0, 3, (6, *row.shape[1:]), generator=draw, dtype=torch.uint8)
+    return Split(images, masks if row.pixels else torch.arange(6) % 3)
+
+
+def of_loader(row: loaders.Row) -> dict:
+    """For each variant: how many training, validation and test images each site has, and the fingerprint of all."""
+    with tempfile.TemporaryDirectory() as root:
+        if row.make:
+            row.make(Path(root))
+        return {phrase(row.name, options): loaded(data.load(row.name, root, **options)) for options in row.variants}
+
+
+def loaded(federation: Federation) -> dict:
+    sites = {name: [int(count) for count in counts] for name, counts in federation.counts().T.to_dict("list").items()}
+    return {"sites": sites, "fingerprint": federation.fingerprint}
+
+
+def numbers(values: dict) -> dict:
+    """What is compared of a round."""
+    losses = {client: round(loss, 5) for client, loss in values["loss"].items()}
+    return {"loss": losses, **{name: values[name] for name in ("validation", "test", "up", "down")}}
+
+
+def phrase(name: str, options: dict) -> str:
+    return f"{name}({', '.join(f'{option}={value}' for option, value in options.items())})" if options else name
+
+
+RUNS = {
+    **{f"{row.room}/{row.name}": partial(of_method, row) for row in methods.ROWS},
+    **{f"models/{row.name}": partial(of_model, row) for row in models.ROWS},
+    **{f"data/{row.name}": partial(of_loader, row) for row in loaders.ROWS},
+}
+
+
+def agree(found, recorded) -> bool:
+    """Equal, fractions up to what another machine's arithmetic changes."""
+    if isinstance(found, dict) and isinstance(recorded, dict):
+        return found.keys() == recorded.keys() and all(agree(found[name], recorded[name]) for name in found)
+    if isinstance(found, list) and isinstance(recorded, list):
+        return len(found) == len(recorded) and all(map(agree, found, recorded))
+    if isinstance(found, float) and isinstance(recorded, float):
+        return math.isclose(found, recorded, rel_tol=1e-4)
+    return found == recorded
+
+
+def digest(entry: dict) -> str:
+    """12 hex digits of an entry's canonical text."""
+    return hashlib.sha256(json.dumps(entry, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:12]
+
+
+def recorded() -> dict:
+    return json.loads(RECORDED.read_text())
+
+
+def test_every_file_has_a_behaviour():
+    rooms = ("algorithms", "augment", "models", "data")
+    assert set(RUNS) == {f"{room}/{name}" for room in rooms for name in catalogue.names(room)}
+    assert list(recorded()) == list(RUNS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_gives_the_recorded_numbers(name):
+    found, expected = RUNS[name](), recorded()[name]
+    assert list(found) == list(expected)
+    for label in found:
+        assert agree(found[label], expected[label]), f"{label} gives {found[label]}, recorded are {expected[label]}"
+
+
+def test_the_package_knows_the_hash_of_each():
+    """A record keeps them; see fednb/runs/behaviour.py."""
+    assert behaviour.known()["now"] == {name: digest(entry) for name, entry in recorded().items()}
+    assert behaviour.FILE.read_text() == as_text(behaviour.known())
+
+
+def test_what_still_agrees_keeps_its_text_and_its_hash():
+    before = {"a": {"a": [{"loss": {"x": 0.12345}, "test": [2]}]}}
+    last_digit, other = json.loads(json.dumps(before)), json.loads(json.dumps(before))
+    last_digit["a"]["a"][0]["loss"]["x"] = 0.12346
+    other["a"]["a"][0]["test"] = [3]
+    assert kept(last_digit, before) == before and kept(other, before) == other
+
+
+def kept(found: dict, before: dict) -> dict:
+    """What was found, in the text of before where that agrees."""
+    return {name: before[name] if agree(entry, before.get(name)) else entry for name, entry in found.items()}
+
+
+def as_text(sections: dict) -> str:
+    """JSON with a line for each entry of a section."""
+    texts = []
+    for name, section in sections.items():
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in section.items())
+        texts.append(f"{json.dumps(name)}: {{\n{lines}\n}}" if section else f"{json.dumps(name)}: {{}}")
+    return "{\n" + ",\n".join(texts) + "\n}\n"
 
 
 if __name__ == "__main__":
-    lines = [f"{json.dumps(label(case))}: {json.dumps(numbers(case))}" for case in CASES]
-    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    torch.set_num_threads(1)
+    runs = kept({name: run() for name, run in RUNS.items()}, recorded())
+    RECORDED.write_text(as_text(runs))
+    now = {name: digest(entry) for name, entry in runs.items()}
+    behaviour.FILE.write_text(as_text({"now": now, "before": behaviour.known()["before"]}))

@@ -143,7 +143,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         store.write(recipe, record(recipe, right=number))
     frame = Study(recipes, store=store).recorded().frame
     assert list(frame.columns) == [
-        *("run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in"),
+        *("run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale"),
         *("round", "client", "split", "correct", "images", "accuracy"),
     ]
     assert len(frame) == 4 * 2 * 2 * 2
@@ -157,6 +157,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         "seed": 1,
         "key": recipes[3].key,
         "stand_in": False,
+        "stale": False,
         "round": 2,
         "client": "b",
         "split": "test",

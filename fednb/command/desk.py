@@ -18,12 +18,14 @@ class Needs:
     """The runs that one notebook asks for.
 
     found    recipe -> record, or None where the run is missing
-    lacking  recipe -> what is missing of its data, in one sentence; these cannot be trained here
+    stale    recipe -> what its record used and what behaves otherwise today
+    lacking  missing or stale recipe -> what is missing of its data, in one sentence; these cannot be trained here
     error    why the notebook cannot be planned, or None
     stand_in whether embedded data take the place of the paper's
     """
 
     found: dict = field(default_factory=dict)
+    stale: dict = field(default_factory=dict)
     lacking: dict = field(default_factory=dict)
     error: str | None = None
     stand_in: bool = False
@@ -31,6 +33,10 @@ class Needs:
     @property
     def trainable(self) -> list:
         return [recipe for recipe, record in self.found.items() if not record and recipe not in self.lacking]
+
+    @property
+    def renewable(self) -> list:
+        return [recipe for recipe in self.stale if recipe not in self.lacking]
 
     @property
     def records(self) -> list[Record]:
@@ -42,6 +48,7 @@ class Desk:
     """The chosen notebooks with the parameters that they get; `store` finds and keeps runs.
 
     A report keeps its runs in report/runs and reads the recorded ones; recording writes to results/.
+    again: whether runs by older code are trained again.
     """
 
     root: Path
@@ -52,6 +59,7 @@ class Desk:
     profile: str
     device: str
     record: bool
+    again: bool
 
     @classmethod
     def open(cls, options) -> "Desk":
@@ -72,7 +80,8 @@ class Desk:
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
         store = Store(root / "results", checkpoints=root / "report" / "checkpoints") if record else default_store()
         device = getattr(options, "device", "cpu")
-        return cls(root, report, books, given, store, options.profile, device, record)
+        again = getattr(options, "stale", False)
+        return cls(root, report, books, given, store, options.profile, device, record, again)
 
     def needs(self, book: Notebook, given: dict | None = None) -> Needs:
         """What the notebook's study looks for, with the parameters of this command unless others are given.
@@ -85,21 +94,23 @@ class Desk:
             return Needs(error=str(error))
         needs = self._look(recipes)
         paper = book.about.get("paper")
-        if paper in papers.names() and not self.record:
+        if paper in papers.names() and not needs.records and not self.record:
             if stands_in := Study(recipes, paper).needs_stand_in(set(needs.lacking)):
                 needs = self._look(stands_in.recipes)
                 needs.stand_in = True
         return needs
 
     def _look(self, recipes: list) -> Needs:
-        found = self.store.found(recipes)
-        lacking = {recipe: _lacks(recipe) for recipe, record in found.items() if not record}
-        return Needs(found, {recipe: sentence for recipe, sentence in lacking.items() if sentence})
+        results = Study(recipes, store=self.store).recorded()
+        lacking = {recipe: _lacks(recipe) for recipe in (*results.missing, *results.stale)}
+        return Needs(results.found, results.stale, {recipe: lack for recipe, lack in lacking.items() if lack})
 
     def seconds(self, book: Notebook, needs: Needs, records: list[Record]) -> dict:
-        """Expected seconds of each run to train: as recorded runs like it took, else as the notebook says."""
+        """Expected seconds of each run to train or to train again: as recorded runs like it took, else as the notebook
+        says."""
         stated = 60.0 * book.about.get("minutes", {}).get(self.profile, len(needs.found)) / max(1, len(needs.found))
-        return {recipe: expected_seconds(recipe, records, self.device) or stated for recipe in needs.trainable}
+        recipes = (*needs.trainable, *needs.renewable)
+        return {recipe: expected_seconds(recipe, records, self.device) or stated for recipe in recipes}
 
 
 def _given(book: Notebook, options) -> dict:

@@ -18,7 +18,7 @@ def executed(report: Path, book: Notebook) -> Path:
 def digest(book: Notebook, given: dict, records: tuple[Path, ...]) -> str:
     """Changes with all that an executed notebook shows: its source and parameters, our code, the records."""
     here = Path(__file__).parent.parent
-    sources = sorted(path for path in here.rglob("*") if path.suffix in (".py", ".csv", ".toml"))
+    sources = sorted(path for path in here.rglob("*") if path.suffix in (".py", ".csv", ".toml", ".json"))
     parts = [
         json.dumps(given, sort_keys=True),
         *(path.read_text(encoding="utf-8") for path in (book.path, *sources)),

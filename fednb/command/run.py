@@ -31,16 +31,17 @@ def main(options) -> int:
         total = duration(sum(seconds.values()) / min(jobs, len(wanted)))
         print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
     if absent:
-        stale = []
+        due = []
     else:  # a new run can change what any notebook shows
-        stale = [book for book in desk.books if wanted or desk.record or not _fresh(desk, book)]
-    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in stale}
+        due = [book for book in desk.books if wanted or desk.record or not _fresh(desk, book)]
+    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
+    desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
     with Display(work) as display:
         failed = _train(desk, wanted, jobs, options.device, display)
-        broken = _execute(desk, stale, jobs, display)
-    lines = _summary(desk, needs, len(wanted), failed, broken, stale, absent)
+        broken = _execute(desk, due, jobs, display)
+    lines = _summary(desk, needs, len(wanted), failed, broken, due, absent)
     if desk.record:
-        for book in stale:
+        for book in due:
             if book.name not in broken:
                 folder.commit_outputs(desk.root, desk.report, book)
     elif not absent:
@@ -56,7 +57,7 @@ def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict
     wanted, seconds = {}, {}
     for book, each in needs:
         seconds |= desk.seconds(book, each, records)
-        for recipe in each.trainable:
+        for recipe in (*each.trainable, *(each.renewable if desk.again else ())):
             wanted.setdefault(recipe, {})[book.name] = None
     return {recipe: list(names) for recipe, names in wanted.items()}, seconds
 
@@ -107,17 +108,22 @@ def _fresh(desk: Desk, book: Notebook) -> bool:
     return folder.fresh(desk.report, book, desk.given[book.name], desk.store.folders)
 
 
-def _summary(desk, needs, trained: int, failed: dict, broken: dict, stale: list, absent: list) -> list[str]:
+def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, absent: list) -> list[str]:
     recipes = {recipe for _, each in needs for recipe in each.found}
+    older = {recipe for _, each in needs for recipe in each.stale}
     left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items()}
+    if not desk.again:
+        left_out = {recipe: reason for recipe, reason in left_out.items() if recipe not in older}
     lines = [
         f"runs: {len(recipes) - trained - len(left_out)} recorded before, {trained - len(failed)} trained, "
         f"{len(failed)} failed, {len(left_out)} left out for want of data",
-        f"notebooks: {len(stale) - len(broken)} executed, {len(broken)} failed, "
-        f"{len(desk.books) - len(stale)} {'not executed' if absent else 'up to date before'}",
+        f"notebooks: {len(due) - len(broken)} executed, {len(broken)} failed, "
+        f"{len(desk.books) - len(due)} {'not executed' if absent else 'up to date before'}",
     ]
     if absent:
         lines.append(f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]"; the runs are kept')
+    if older and not desk.again:
+        lines.append(f"older code: {len(older)} of the recorded runs; see `fednb status`, `fednb run --stale`")
     lines += [f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in]
     lines += [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
     lines += [f"note: {note}" for note in dict.fromkeys(desk.store.notes)]

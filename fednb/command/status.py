@@ -1,4 +1,4 @@
-"""`fednb status`: for each notebook runs recorded and missing, and the time that the missing ones will take."""
+"""`fednb status`: for each notebook runs recorded, missing and by older code, and the time to train them."""
 
 from fednb.command.desk import Desk
 from fednb.command.progress import duration
@@ -8,15 +8,25 @@ def main(options) -> int:
     desk = Desk.open(options)
     needs = {book: desk.needs(book) for book in desk.books}
     records = [record for each in needs.values() for record in each.records]
+    older = {}
     width = max(len(book.name) for book in desk.books)
     for book, each in needs.items():
         missing = len(each.found) - len(each.records)
         line = f"{book.name:<{width}}  {len(each.records):4} recorded {missing:4} missing"
+        seconds = desk.seconds(book, each, records)
         if each.trainable:
-            line += f", about {duration(sum(desk.seconds(book, each, records).values()))} to train one by one"
+            line += f", about {duration(sum(seconds[recipe] for recipe in each.trainable))} to train one by one"
+        if each.stale:
+            names = ", ".join(sorted({name for names in each.stale.values() for name in names}))
+            line += f"; {len(each.stale)} of {len(each.records)} recorded are by older code: {names}"
+        older |= {recipe: seconds.get(recipe) for recipe in each.stale}
         if each.stand_in:
             line += " (stand-in data)"
         if each.lacking:
             line += f"; data missing: {next(iter(each.lacking.values()))}"
         print(f"{book.name:<{width}}  cannot be planned: {each.error}" if each.error else line)
+    if older:
+        again = [each for each in older.values() if each]
+        time = f"about {duration(sum(again))} one by one" if again else "no data at hand"
+        print(f"by older code: {len(older)} runs; `fednb run --stale` trains {len(again)} of them again, {time}")
     return 1 if any(each.error for each in needs.values()) else 0

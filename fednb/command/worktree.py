@@ -5,13 +5,17 @@ import os
 import subprocess
 from pathlib import Path
 
+from fednb.runs.behaviour import changed
+from fednb.runs.store import Record
+
 
 def dirty(root: Path) -> list[str]:
     """What stands in the way of recording: the changes in the work tree that are not recording's own product.
 
-    Its own products are new files in results/, anything in figures/, README.md, and notebooks whose source is
-    as committed (only outputs differ): so an interrupted recording goes on. A changed or deleted record is
-    not one of them. One line for each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
+    Its own products are new files in results/, records in the place of stale ones with their files, anything in
+    figures/, README.md, and notebooks whose source is as committed (only outputs differ): so an interrupted recording
+    goes on. Any other changed record, and a deleted one, is not one of them. One line for each change. A copy without
+    git is taken at its word where FEDNB_COMMIT is set.
     """
     if not (root / ".git").exists():
         named = os.environ.get("FEDNB_COMMIT")
@@ -36,11 +40,30 @@ def _own(root: Path, code: str, path: str) -> bool:
     if path == "README.md" or path.startswith("figures/"):
         return True
     if path.startswith("results/"):
-        return code == "??"
+        return code == "??" or (code.strip() == "M" and _renewed(root, path))
     if path.startswith("notebooks/") and path.endswith(".ipynb") and code.strip() == "M":
         committed = _git(root, "show", f"HEAD:{path}")
         return _source(committed) == _source((root / path).read_text(encoding="utf-8"))
     return False
+
+
+def _renewed(root: Path, path: str) -> bool:
+    """Whether a changed file in results/ is a new record of a run whose committed one is stale, or lies beside such."""
+    record = f"{path.rsplit('.', 2)[0]}.json" if path.endswith(".npz") else path
+    committed = _record(_git(root, "show", f"HEAD:{record}") or "")
+    if not committed or not changed(committed):
+        return False
+    if path != record:
+        return True
+    now = _record((root / path).read_text(encoding="utf-8"))
+    return bool(now) and now.key == committed.key and not changed(now)
+
+
+def _record(text: str) -> Record | None:
+    try:
+        return Record(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
 
 
 def _source(text: str) -> list[tuple[str, str, list[str]]]:

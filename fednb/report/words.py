@@ -12,8 +12,8 @@ RULES_IN_WORDS = {
     "best_test": "round of the best average test {measure} (it looks at the test images)",
     "mean_of_last": "mean of the last rounds (ten, or a tenth of fewer than 100)",
 }
-ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "round", "client"}
-ALWAYS |= {"split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column", "stale"}
+ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale", "round"}
+ALWAYS |= {"client", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
 

@@ -6,11 +6,13 @@ import json
 import os
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from fednb.errors import StoreError
-from fednb.files import PART, write_atomically
+from fednb.files import PART, write_atomically, write_together
 from fednb.recipe import Recipe
+from fednb.runs.behaviour import changed
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Record:
     each client's own training images).
     fingerprint: of the federation. notes: what its reader must know (from the federation).
     origin: version of the code, torch, device, threads, seconds of training and evaluation.
+    behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``); empty in older records.
     """
 
     recipe: dict
@@ -37,6 +40,7 @@ class Record:
     fingerprint: str
     notes: list[str]
     origin: dict
+    behaviours: dict[str, str] = field(default_factory=dict)
     path: Path | None = field(default=None, compare=False)
 
     def scores(self) -> dict[int, list]:
@@ -78,6 +82,9 @@ class Record:
 class Store:
     """Finds records in several folders and writes new ones to the first.
 
+    A record is *stale* when something that it used behaves otherwise today. It is found like any other, after those
+    that are not; only where ``renew`` is set it counts as missing, and its files are replaced by those of a new run.
+
     Args:
         folder: where new records are written.
         also: folders that are only read, for example the recorded runs of the project.
@@ -90,6 +97,7 @@ class Store:
         self.folder = Path(folder)
         self.folders = (self.folder, *(Path(path) for path in also))
         self.checkpoints = Path(checkpoints) if checkpoints else self.folder.parent / "checkpoints"
+        self.renew = False
         self.notes: list[str] = []
 
     def find(self, recipe: Recipe) -> Record | None:
@@ -98,13 +106,16 @@ class Store:
         A damaged file is set aside with the suffix ``.damaged`` and named in ``notes``. StoreError when the
         record was made while an option that the recipe leaves at its default had another default.
         """
+        stale = None
         for folder in self.folders:
             path = folder / recipe.filename
             record = self._read(path) if path.exists() else None
-            if record:
+            if record and not (self.renew and changed(record)):
                 _require_same(record, recipe, path)
-                return record
-        return None
+                if not changed(record):
+                    return record
+                stale = stale or record
+        return stale
 
     def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
         """The record of each recipe, or None; one that ``find`` refuses counts as missing and is named in ``notes``."""
@@ -118,16 +129,18 @@ class Store:
         return records
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
-        """Writes a record once, atomically; the first writer of a recipe wins.
+        """Writes a record once, atomically; the first writer of a recipe wins, unless it is stale and ``renew`` is set.
 
         Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
         """
         path = self.folder / recipe.filename
-        if path.exists():
+        if path.exists() and not (self.renew and self._is_stale(path)):
             return path
-        for name, arrays in (artefacts or {}).items():
-            write_atomically(path.with_suffix(f".{name}.npz"), lambda file, arrays=arrays: _save_arrays(file, arrays))
-        write_atomically(path, lambda file: file.write(to_text(record).encode()))
+        files = {
+            path.with_suffix(f".{name}.npz"): partial(_save_arrays, arrays=arrays)
+            for name, arrays in (artefacts or {}).items()
+        }
+        write_together({**files, path: lambda file: file.write(to_text(record).encode())})
         return path
 
     @contextmanager
@@ -167,6 +180,10 @@ class Store:
         for path in (self._checkpoint(recipe), self.folder / recipe.filename):
             for leftover in path.parent.glob(f".{path.stem}.*{PART}"):
                 leftover.unlink(missing_ok=True)
+
+    def _is_stale(self, path: Path) -> bool:
+        record = self._read(path)
+        return record is None or bool(changed(record))
 
     def _checkpoint(self, recipe: Recipe) -> Path:
         return self.checkpoints / f"{recipe.key}.pt"

@@ -10,6 +10,7 @@ from fednb.errors import StoreError
 from fednb.federation import SPLITS, Federation
 from fednb.recipe import Recipe
 from fednb.runs import scores
+from fednb.runs.behaviour import used
 from fednb.runs.provenance import maker, origin
 from fednb.runs.store import Record, Store
 
@@ -66,6 +67,7 @@ def train_one(
             fingerprint=federation.fingerprint,
             notes=list(federation.notes),
             origin=origin(run.model, seconds),
+            behaviours=used(recipe),
         )
         artefacts = {"scores": scores.packed(kept)}
         for name, made in (("features", run.features), ("examples", run.examples)):

@@ -1,0 +1,44 @@
+"""How methods, networks and loaders behave, and which records were made while one behaved otherwise.
+
+A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``; ``behaviours.json`` beside this file
+holds its hash, by room and name, and is written together with them by ``python tests/test_regression.py``:
+
+- ``now``: ``"augment/fedfa"`` -> 12 hex digits. A record keeps those that it used.
+- ``before``: of records made before they kept any, ``"augment/fedfa"`` -> the versions of the code under which it
+  behaved otherwise, or ``"*"`` for all. Written by hand; it goes when the last of these records is made again.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from fednb.recipe import ROOMS, Recipe
+
+FILE = Path(__file__).with_name("behaviours.json")
+
+
+@cache
+def known() -> dict[str, dict]:
+    """What ``behaviours.json`` holds, read once."""
+    return json.loads(FILE.read_text())
+
+
+def used(recipe: Recipe) -> dict[str, str]:
+    """The behaviours that a recipe uses; empty text for a file without a recorded one, such as a user's own method."""
+    return {name: known()["now"].get(name, "") for name in _names(recipe.full)}
+
+
+def changed(record) -> list[str]:
+    """What a record used and what behaves otherwise today, by room and name; where there is nothing, it speaks for
+    today's code."""
+    if record.behaviours:
+        return [name for name, then in record.behaviours.items() if known()["now"].get(name, "") != then]
+    before = known()["before"]
+    codes = {name: before.get(name, []) for name in _names(record.recipe)}
+    return [name for name, older in codes.items() if older == "*" or record.origin["code"] in older]
+
+
+def _names(settings: dict) -> list[str]:
+    """The files of a full recipe's federation, model, algorithm and augmentations."""
+    single = [f"{room}/{settings[setting]['name']}" for setting, room in ROOMS.items()]
+    return [*single, *(f"augment/{augmentation['name']}" for augmentation in settings["augmentations"])]

@@ -1,0 +1,135 @@
+"""One row for every data set: how to make its files in small, and the options that its behaviour is recorded under.
+
+A new file in ``fednb/data`` needs one row here.
+"""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from fednb.data import ch_mnist, cifar10, office_caltech10, pacs
+from fednb.data.retinal_vessels import SITES as EYES
+
+
+@dataclass(frozen=True)
+class Row:
+    """make: writes the files of the data set into a data folder, in lossless formats; None where it is embedded."""
+
+    name: str
+    make: Callable[[Path], None] | None = None
+    variants: tuple[dict, ...] = ({},)
+
+
+def picture(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
+    """Writes an image of noise, a different one per number."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shape = (size, size) if mode == "L" else (size, size, 3)
+    Image.fromarray(np.random.RandomState(number).randint(0, 256, shape, np.uint8)).save(path)
+    return path
+
+
+def tissue(root: Path) -> None:
+    for number in range(8 * 30):
+        picture(root / "ch_mnist" / ch_mnist.CLASSES[number % 8] / f"{number:03}.tif", number, size=9)
+
+
+def cifar(root: Path) -> None:
+    for part, first, count in (("train", 0, 300), ("test", 300, 100)):
+        for number in range(first, first + count):
+            picture(root / "cifar10" / part / cifar10.CLASSES[number % 10] / f"{number}.png", number, size=32)
+
+
+def digits(root: Path) -> None:
+    """As many images as a hundredth of the complete sources, MNIST with as many more as MNIST-M is made from."""
+    sizes = {"mnist": (1190, 28), "mnist_m": (590, 32, 3), "usps": (73, 16), "svhn": (733, 32, 3)}
+    (root / "digits").mkdir()
+    for seed, (name, (count, side, *channels)) in enumerate(sizes.items()):
+        arrays = {}
+        for part, images in (("train", count), ("test", 40)):
+            shape = (images, side, side, *channels)
+            arrays[f"x_{part}"] = np.random.RandomState(seed).randint(0, 256, shape, np.uint8)
+            arrays[f"y_{part}"] = np.arange(images) % 10
+        if name == "mnist_m":
+            arrays |= {"index_train": np.arange(600, 1190), "index_test": np.arange(40)}
+        np.savez(root / "digits" / f"{name}.npz", **arrays)
+
+
+def folders(root: Path) -> None:
+    """One site that is cut, one that is divided into training and test images."""
+    for number in range(20):
+        picture(root / "own" / "north" / ("cat", "dog")[number % 2] / f"{number}.png", number)
+        picture(root / "own" / "south" / ("test", "train")[number % 5 > 0] / "cat" / f"{number}.png", 20 + number, "L")
+
+
+def office(root: Path) -> None:
+    """All lists in their length; the first test image of each site has the bytes of a training image."""
+    number = 0
+    (root / "splits").mkdir()
+    for domain, sizes in office_caltech10.TABLE11.items():
+        paths = [f"{domain}/{office_caltech10.CLASSES[i % 10]}/{i:04}.png" for i in range(sum(sizes))]
+        tests = sizes[2]
+        for position, path in enumerate(paths):
+            number += 1
+            picture(root / "office_caltech_10" / path, number + tests * (position == 0), size=6)
+        for part, chosen in (("train", paths[tests:]), ("test", paths[:tests])):
+            with open(root / "splits" / f"office_caltech_10_{domain}_{part}.csv", "w", newline="") as handle:
+                rows = [("path", "label"), *((path, path.split("/")[1]) for path in chosen)]
+                csv.writer(handle).writerows(rows)
+
+
+def drawings(root: Path) -> None:
+    for number in range(4 * 7 * 20):
+        domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
+        picture(root / "pacs" / domain / name / f"{number:03}.png", number, size=6)
+
+
+def eyes(root: Path) -> None:
+    """The mask of an image is a quarter of it, by number; the upper rows are outside the field of view."""
+    parts = [f"{part}_{i:02}" for part in ("train", "test") for i in range(5)]
+    stems = dict.fromkeys(EYES, parts) | {
+        "CHASEDB1": [f"Image_{child:02}{eye}" for child in range(1, 11) for eye in "LR"],
+        "STARE": [f"im{number:04}" for number in range(10)],
+    }
+    rows, columns = np.mgrid[:24, :24]
+    for site, name in enumerate(EYES):
+        for number, stem in enumerate(stems[name]):
+            place = root / "retinal_vessels" / name
+            picture(place / "images" / f"{stem}.png", 100 * site + number, size=24)
+            masks = {"masks": (rows // 12 * 2 + columns // 12) == number % 4, "fov": rows >= 5}
+            for kind, mask in masks.items():
+                (place / kind).mkdir(exist_ok=True)
+                Image.fromarray(np.uint8(255) * mask).convert("1").save(place / kind / f"{stem}.png")
+
+
+ROWS = [
+    Row("ch_mnist", tissue, ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1})),
+    Row(
+        "cifar10",
+        cifar,
+        (
+            {"size": 16},
+            {"size": 32, "classes_per_client": 6, "train_images": 200, "test_images": 50},
+            {"size": 32, "partition": "dirichlet", "clients": 4},
+        ),
+    ),
+    Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
+    Row("folders", folders, ({"folder": "own", "size": 8}, {"folder": "own", "size": 6, "seed": 1})),
+    Row(
+        "office_caltech10",
+        office,
+        (
+            {"size": 5},
+            {"size": 6, "drop_duplicates": True},
+            {"size": 6, "split": "fedfa"},
+            {"size": 6, "split": "stratified"},
+        ),
+    ),
+    Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
+    Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
+    Row("shifted_digits", variants=({}, {"size": 40})),
+    Row("shifted_strokes"),
+]
