@@ -46,7 +46,8 @@ class FeatureAugmentation(nn.Module):
     client sends; ``gamma_mean`` and ``gamma_std`` (Eq. 6; "direct": the variances of Eq. 5), which it receives; 1 until
     then.
 
-    A feature that is constant within an image is normalised to zeros (Eq. 8 would divide 0 by 0). All of it is computed
+    A feature that is constant within an image is normalised to zeros, and no gradient flows through that (Eq. 8 would
+    divide 0 by 0; overlapping pools make such features, and in bf16 their gradients do not cancel). All of it is computed
     in float32 at least, and comes out in the features' own type.
 
     Raises ValueError, in training, for features of another shape, for features of one pixel, which have no standard
@@ -92,6 +93,7 @@ class FeatureAugmentation(nn.Module):
         new_mean = mean + self._normal(mean) * spread_mean  # Eq. 9
         new_std = std + self._normal(std) * spread_std
         normalised = (_precise(features) - _plane(mean)) / _plane(std)
+        normalised = normalised.where(_plane(std) > 2 * TINY**0.5, 0)  # constant: 0 / 0, and gradients times 10^6
         return (_plane(new_std) * normalised + _plane(new_mean)).to(features.dtype)  # Eq. 8
 
     def statistics(self, features: Tensor) -> tuple[Tensor, Tensor]:
