@@ -236,7 +236,7 @@ def older(committed, monkeypatch):
     git(committed, "commit", "-qm", "record")
     (path,) = (committed / "results").rglob("*.json")
     known = json.loads(behaviour.FILE.read_text())
-    known["now"]["algorithms/fedavg"] = "another"
+    known["now"]["algorithms/fedavg"] = ["another"]
     monkeypatch.setattr(behaviour, "known", lambda: known)
     monkeypatch.setattr("fednb.study.__file__", str(committed / "fednb" / "study.py"))  # its results/ are read
     return path

@@ -66,12 +66,13 @@ def effects_of(pairs: Sequence[Pair], records: Sequence) -> list[Effect]:
 
 
 def effects(
-    results, pairs: Sequence[tuple[str, str]], by: str | None = None, rule: str = "last", client: str = "average"
+    results, pairs: str | Sequence[tuple[str, str]], by: str | None = None, rule: str = "last", client: str = "average"
 ) -> Table:
     """What one run scores more than another, in points, with its interval and one word for each.
 
-    results: of a study. pairs: labels of runs (``run`` in its frame), better and worse. by: a varied field, such as
-        "local_epochs": pairs are made within each of its values. rule: see ``fednb.report.selection``.
+    results: of a study. pairs: labels of runs (``run`` in its frame), one and the other; or one label, which all others
+        are held against. by: a varied field, such as "local_epochs": pairs are made within each of its values; left out
+        where the frame has no such column. rule: see ``fednb.report.selection``. client: a site instead of the average.
 
     Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or "no
     effect", or why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
@@ -79,12 +80,15 @@ def effects(
     import pandas
 
     chosen = selected(words.frame_of(results), rule)
-    parts = chosen.groupby(by, sort=True) if by else [("", chosen)]
+    by = by if by in chosen else None
+    runs = list(chosen["run"].unique())
+    if isinstance(pairs, str):
+        pairs = [(run, pairs) for run in runs if run != pairs]
+    texts = words.row_names(runs)
     about, compared = [], []
-    for value, part in parts:
-        texts = words.row_names(list(part["run"].unique()))
+    for value, part in chosen.groupby(by, sort=True) if by else [("", chosen)]:
         for labels in pairs:
-            sides = [one_setting(part[part["run"] == label], label) for label in labels]
+            sides = [one_setting(part[part["run"] == label].drop(columns=by or []), label) for label in labels]
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
                 told = f"{words.spaced(by)} {value}: " if by else ""

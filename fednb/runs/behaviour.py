@@ -3,7 +3,9 @@
 A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``; ``behaviours.json`` beside this file
 holds its hash, by room and name, and is written together with them by ``python tests/test_regression.py``:
 
-- ``now``: ``"augment/fedfa"`` -> 12 hex digits. A record keeps those that it used.
+- ``now``: ``"augment/fedfa"`` -> 12 hex digits, the last of a list; before it stand those of fewer tiny runs, all of
+  which still give the same. A record keeps the hashes that it used. The tiny runs are in float64: what changes in bf16
+  alone needs an entry in ``before``, or a tiny run that shows it.
 - ``before``: of records made before they kept any, ``"augment/fedfa"`` -> the versions of the code under which it
   behaved otherwise, or ``"*"`` for all. Written by hand; it goes when the last of these records is made again.
 """
@@ -25,17 +27,22 @@ def known() -> dict[str, dict]:
 
 def used(recipe: Recipe) -> dict[str, str]:
     """The behaviours that a recipe uses; empty text for a file without a recorded one, such as a user's own method."""
-    return {name: known()["now"].get(name, "") for name in _names(recipe.full)}
+    return {name: _equal(name)[-1] for name in _names(recipe.full)}
 
 
 def changed(record) -> list[str]:
     """What a record used and what behaves otherwise today, by room and name; where there is nothing, it speaks for
     today's code."""
     if record.behaviours:
-        return [name for name, then in record.behaviours.items() if known()["now"].get(name, "") != then]
+        return [name for name, then in record.behaviours.items() if then not in _equal(name)]
     before = known()["before"]
     codes = {name: before.get(name, []) for name in _names(record.recipe)}
     return [name for name, older in codes.items() if older == "*" or record.origin["code"] in older]
+
+
+def _equal(name: str) -> list[str]:
+    """The hashes under which a file behaves as it does today."""
+    return known()["now"].get(name, [""])
 
 
 def _names(settings: dict) -> list[str]:

@@ -47,8 +47,8 @@ class FeatureAugmentation(nn.Module):
     then.
 
     A feature that is constant within an image is normalised to zeros, and no gradient flows through that (Eq. 8 would
-    divide 0 by 0; overlapping pools make such features, and in bf16 their gradients do not cancel). All of it is computed
-    in float32 at least, and comes out in the features' own type.
+    divide 0 by 0; overlapping pools make such features, and in bf16 their gradients do not cancel). All of it is
+    computed in float32 at least, and comes out in the features' own type.
 
     Raises ValueError, in training, for features of another shape, for features of one pixel, which have no standard
     deviation, and for a batch of one image with ``correction=1``, which has no sample variance.
