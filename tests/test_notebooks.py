@@ -9,7 +9,7 @@ import sys
 import papermill
 import pytest
 
-from fednb.command import notebooks
+from fednb.command import folder, notebooks
 from fednb.errors import NotebookError
 from fednb.site import pages
 from fednb.site.pages import CHECKED
@@ -146,10 +146,20 @@ def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
     assert not re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
 
 
-@pytest.mark.parametrize("folder", sorted({book.path.parent for book in ALL}), ids=lambda folder: folder.name)
-def test_committed_notebooks_show_their_recorded_runs(folder, tmp_path):
+@each_notebook
+def test_committed_figures_are_those_of_the_notebook(book, tmp_path):
+    folder.write_figures(tmp_path, book, book.content)
+    committed = notebooks.checkout() / "figures"
+    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.png")}
+    names = [f"{book.name}.png", f"{book.name}-[0-9]*.png"]
+    there = {path.relative_to(committed): path.read_bytes() for name in names for path in committed.glob(name)}
+    assert made.keys() == there.keys() and all(made[name] == there[name] for name in made)
+
+
+@pytest.mark.parametrize("place", sorted({book.path.parent for book in ALL}), ids=lambda place: place.name)
+def test_committed_notebooks_show_their_recorded_runs(place, tmp_path):
     """nbval executes them again, from results/ alone: without data, and with training forbidden."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", str(folder)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", str(place)]
     alone = {"FEDNB_DATA": str(tmp_path / "no-data"), "FEDNB_RUNS": str(tmp_path / "runs"), "FEDNB_TRAIN": "0"}
     done = subprocess.run(command, env=os.environ | alone, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -1,6 +1,7 @@
 """Studies: what is planned, found, trained and missing, and the data frame of it."""
 
 import pytest
+from methods import TINY
 from small_runs import SMALL, other_images, record, use_toy
 
 from fednb import papers, study
@@ -172,7 +173,7 @@ def test_varied_settings_and_options_are_columns(store):
     for recipe in recipes:
         store.write(recipe, record(recipe))
     frame = Study(recipes, store=store).recorded().frame
-    assert set(frame["local_epochs"]) == {1, 3} and set(frame["width"]) == {16, 32}
+    assert set(frame["local_epochs"]) == {1, 3} and set(frame["width"]) == {TINY["model"]["width"], 32}
     assert frame.groupby(["local_epochs", "width"])["key"].nunique().tolist() == [1, 1, 1, 1]
     assert "channels" not in frame and "rounds" not in frame
 
