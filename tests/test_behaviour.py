@@ -77,6 +77,8 @@ def test_a_record_that_keeps_no_behaviour_is_judged_by_its_code(now):
     assert changed(made) == []
     now["before"] = {"augment/fedrdn": ["xyz", "abc"], "models/digits_cnn": "*"}
     assert changed(made) == ["models/digits_cnn", "augment/fedrdn"]
+    made.origin["code"] = "abc-dirty"
+    assert changed(made) == ["models/digits_cnn", "augment/fedrdn"]
 
 
 def test_names_in_the_table_of_older_code_exist():

@@ -73,6 +73,14 @@ def test_the_spread_of_seeds_is_pooled_over_the_settings_and_added():
     assert found[1]["average"].high - 60 > reach
 
 
+def test_settings_that_differ_in_more_than_methods_are_pooled_apart():
+    loud, quiet = chosen((9, 0), (1, 0)).assign(local_epochs=5), chosen((5, 5), (5, 5)).assign(local_epochs=1)
+    found = of_settings([loud, quiet])
+    assert found[0]["a"].run == ALMOST((3200, 1)) and found[1]["a"].run == (0, 1)
+    together = of_settings([loud.assign(local_epochs=1), quiet])
+    assert together[0]["a"].run == together[1]["a"].run == ALMOST((1600, 2))
+
+
 def test_equal_seeds_keep_the_interval_of_the_counts():
     once, (three,) = of_settings([chosen((8, 0))])[0], of_settings([chosen((8, 0), (8, 0), (8, 0))])
     assert {name: own[:3] for name, own in three.items()} == {name: ALMOST(own[:3]) for name, own in once.items()}

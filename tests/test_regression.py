@@ -97,9 +97,10 @@ def agree(found, recorded) -> bool:
     return found == recorded
 
 
-def digest(entry: dict) -> str:
-    """12 hex digits of an entry's canonical text."""
-    return hashlib.sha256(json.dumps(entry, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:12]
+def digest(entry: dict, by_hand: int = 0) -> str:
+    """12 hex digits of an entry's canonical text, and of how often its file changed unseen by it."""
+    text = json.dumps(entry, sort_keys=True, separators=(",", ":")) + f" {by_hand}" * bool(by_hand)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def recorded() -> dict:
@@ -122,8 +123,11 @@ def test_a_run_gives_the_recorded_numbers(name):
 
 def test_the_package_knows_the_hash_of_each():
     """A record keeps them; see fednb/runs/behaviour.py."""
-    hashes = {name: equal[-1] for name, equal in behaviour.known()["now"].items()}
-    assert hashes == {name: digest(entry) for name, entry in recorded().items()}
+    hashes, by_hand = (
+        {name: equal[-1] for name, equal in behaviour.known()["now"].items()},
+        behaviour.known()["by_hand"],
+    )
+    assert hashes == {name: digest(entry, by_hand.get(name, 0)) for name, entry in recorded().items()}
     assert behaviour.FILE.read_text() == as_text(behaviour.known())
 
 
@@ -141,12 +145,15 @@ def test_more_tiny_runs_of_a_file_make_nothing_stale():
     assert equal(before, before, ["older", digest(before)]) == ["older", digest(before)]
     assert equal({"x": [2], "x(y=2)": [3]}, before, [digest(before)]) == [digest({"x": [2], "x(y=2)": [3]})]
     assert equal({}, before, [digest(before)]) == [digest({})]
+    assert equal(more, before, [digest(before)], by_hand=1) == [digest(more, 1)]
+    assert equal(more, before, [digest(before, 1)], by_hand=1) == [digest(before, 1), digest(more, 1)]
 
 
-def equal(entry: dict, before: dict, hashes: list[str]) -> list[str]:
+def equal(entry: dict, before: dict, hashes: list[str], by_hand: int = 0) -> list[str]:
     """The hashes under which a file behaves as in this entry: those of before, where it gives all that it gave."""
     same = all(label in entry and entry[label] == run for label, run in before.items())
-    return list(dict.fromkeys([*(hashes if same else []), digest(entry)]))
+    same = same and digest(before, by_hand) in hashes
+    return list(dict.fromkeys([*(hashes if same else []), digest(entry, by_hand)]))
 
 
 def kept(found: dict, before: dict) -> dict:
@@ -165,8 +172,11 @@ def as_text(sections: dict) -> str:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    before, hashes = recorded(), behaviour.known()["now"]
+    before, known = recorded(), behaviour.known()
     runs = kept({name: run() for name, run in RUNS.items()}, before)
     RECORDED.write_text(as_text(runs))
-    now = {name: equal(entry, before.get(name, {}), hashes.get(name, [])) for name, entry in runs.items()}
-    behaviour.FILE.write_text(as_text({"now": now, "before": behaviour.known()["before"]}))
+    now = {
+        name: equal(entry, before.get(name, {}), known["now"].get(name, []), known["by_hand"].get(name, 0))
+        for name, entry in runs.items()
+    }
+    behaviour.FILE.write_text(as_text({"now": now, "by_hand": known["by_hand"], "before": known["before"]}))

@@ -102,7 +102,7 @@ def test_caption_has_setting_rule_seeds_and_origin():
     assert (
         "Selection: last round." in text
         and "Seeds: 0, 2;" in text
-        and "the spread of seeds, pooled over the table" in text
+        and "the spread of seeds, pooled over the setting" in text
     )
     assert "federation office_caltech10 (split fedbn, size 128)" in text and "precision bf16" in text
     assert "code abc, torch 2, device cpu" in text
@@ -282,17 +282,19 @@ def test_one_seed_has_a_number_and_no_verdict():
 def test_seeds_without_scores_of_their_images_have_no_verdict():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE), scores=lambda rows: {})
     first = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
-    assert first["verdict"] == "no scores" and first["seeds"] == 3 and pandas.isna(first["p"])
+    assert first["verdict"] == "not paired" and first["seeds"] == 3 and pandas.isna(first["p"])
     other_images = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     other_images.records[0].fingerprint = "1" * 16
-    assert scoreboard(other_images, "fedrdn", table="table1").frame["verdict"][0] == "no scores"
+    assert scoreboard(other_images, "fedrdn", table="table1").frame["verdict"][0] == "not paired"
 
 
 def test_older_code_has_no_verdict_and_says_so_in_every_table():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE, stale=True))
     assert scoreboard(made, "fedrdn", table="table1").frame["verdict"][0] == "older code"
     assert "FedAvg + FedRDN, older code" in runs_table(made).cells.index
-    assert "FedAvg + FedRDN, older code" in comparison(made, printed())["row"].tolist()
+    rows = comparison(made, printed())
+    assert "FedAvg + FedRDN, older code" in rows["row"].tolist() and rows["ours"].notna().any()
+    assert not rows.loc[rows["row"] == "FedAvg + FedRDN, older code", "outside"].any()
     assert effects(made, [("fedavg+fedrdn", "fedavg")]).frame["direction"][0] == "older code"
 
 
@@ -310,24 +312,47 @@ def test_a_verdict_that_changes_with_the_rule_says_so():
     assert row["other_rules"] == "last: larger; best_test: larger; mean_of_last: larger"
 
 
-def test_claims_of_one_table_are_tested_together():
-    """An effect that is clear alone is none among the others of its table, and stays clear in a table of its own."""
-    shifts = (-2, 0, 2)
-    base = [seeds_of("fedavg", FEDAVG, shifts), seeds_of("fedprox", FEDAVG, shifts[::-1])]
-    base += [seeds_of("scaffold", FEDAVG, shifts), seeds_of("fednova", FEDAVG, shifts[::-1])]
-    little = tuple(count + 5 for count in FEDAVG)
-    alone = results(*base[0], *seeds_of("fedavg+fedrdn", little, (2, -2, 0)))
-    assert alone.frame["seed"].nunique() == 3
-    one = scoreboard(alone, "fedrdn", table="table1").frame.iloc[0]
-    together = [seeds_of(f"{name}+fedrdn", FEDAVG, (2, 0, -2)) for name in ("fedprox", "scaffold", "fednova")]
-    many = results(
-        *[run for runs in (*base, *together) for run in runs], *seeds_of("fedavg+fedrdn", little, (2, -2, 0))
+def four(first, shifts=(-2, 0, 2)):
+    """Four pairs on 100 images: the first better by so many, the others by none, each seed shifted by a little."""
+    pairs = [("fedprox", "fedprox+fedrdn"), ("scaffold", "scaffold+fedrdn"), ("fednova", "fednova+fedrdn")]
+    pairs = [("fedavg", "fedavg+fedrdn"), *pairs]
+    site = {"images": {"here": 100}}
+    return [
+        [run(label, [(50 + better * number + shift,)], seed=seed, **site) for seed, shift in enumerate(order)]
+        for better, (plain, method) in zip((first, 0, 0, 0), pairs, strict=True)
+        for number, (label, order) in enumerate([(plain, shifts), (method, shifts[::-1])])
+    ]
+
+
+def test_effects_of_one_table_are_tested_together():
+    """Clear alone, none among four: p is above 0.05 / 4."""
+    runs = four(7)
+    pairs = [(f"{name}+fedrdn", name) for name in ("fedavg", "fedprox", "scaffold", "fednova")]
+    made = effects(results(*[run for runs_of in runs for run in runs_of]), pairs).frame
+    assert 0.0125 < made["p"][0] < 0.05 and made["direction"].tolist() == ["no effect"] * 4
+    made = effects(results(*[run for runs_of in four(9) for run in runs_of]), pairs).frame
+    assert made["p"][0] < 0.0125 and made["direction"].tolist() == ["above"] + ["no effect"] * 3
+
+
+def test_a_claim_is_not_held_against_itself():
+    """Where one run alone could stand for both sides, nothing was run of one of them."""
+    few = {"name": "fraug", "generator": "False", "ema": "False"}
+    label = f"fedavg+fraug(generator={few['generator']}, ema={few['ema']})"
+    made = results(
+        *(
+            run(label, [(90, 90, 90, 90)], seed=seed, images=DIGITS | {"svhn": 100}, federation="digits")
+            for seed in (0, 1)
+        )
     )
-    four = scoreboard(many, "fedrdn", table="table1").frame
-    assert (one["verdict"] == "no effect") == (one["p"] > 0.05)
-    tried = four.dropna(subset=["p"])
-    smallest = tried["p"].min()
-    assert (tried["verdict"] == "no effect").all() == (smallest > 0.05 / len(tried))
+    assert set(scoreboard(made, "fraug", table="table5").frame["verdict"]) == {"not run"}
+
+
+def test_sides_of_different_settings_are_refused():
+    made = results(*seeds_of("fedavg", BELOW, alpha=1), *seeds_of("fedavg+fedrdn", ABOVE, alpha=2))
+    with pytest.raises(RecipeError, match="fedavg.fedrdn and fedavg were run in different settings"):
+        effects(made, [("fedavg+fedrdn", "fedavg")])
+    with pytest.raises(RecipeError, match="different settings"):
+        scoreboard(made, "fedrdn", table="table1")
 
 
 def test_effects_within_each_value_of_a_field():

@@ -43,6 +43,13 @@ def test_selected_has_test_rows_of_each_runs_own_round():
     assert set(rows["split"]) == {"test"} and set(rows["rule"]) == {"last"}
 
 
+def test_rounds_that_differ_by_rounding_alone_are_tied():
+    """0.1 + 0.2 and 0.3: the earliest of both, as whoever keeps the scores of its images decides."""
+    frame = run("fedavg", [(1, 20), (3, 0)], images=TWO)
+    frame.loc[frame["round"] == 2, "accuracy"] += 1e-12
+    assert best_test(frame) == [1]
+
+
 def test_a_client_without_images_does_not_count():
     frame = made()
     empty = frame.assign(client="c", images=0, correct=0, accuracy=float("nan"))

@@ -19,6 +19,9 @@ from fednb.report.words import (
 )
 
 NOT_RUN, OTHER_SETTING = "not run", "other setting"
+AGAINST = (
+    "Reproduced, smaller, larger: the printed effect against ours, with the spread of our runs and of the printed one."
+)
 
 
 def verdict(printed: float, found: Effect | str) -> str:
@@ -26,12 +29,12 @@ def verdict(printed: float, found: Effect | str) -> str:
 
     printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words.
 
-    - not run: one side has no recorded run on the claim's own federation. A stand-in does not count.
+    - not run: one side has no recorded run of its own on the claim's federation. A stand-in does not count.
     - other setting: both sides were run on it, but not under the printed setting, or their average is over other
       sites than the paper's.
     - older code: a side's methods, network or data behave otherwise today.
     - one seed: a side has no second seed, so nothing is known of the chance of a run.
-    - no scores: a record is older than the scores of its images, so the two are not compared image by image.
+    - not paired: a record has no scores of its images, or the two have other images or no seed in common.
     - no effect: zero is not left out, when all claims of one table are tested together (Holm, 5 %).
     - opposite: zero is left out, on the other side than the printed effect.
     - smaller, larger, reproduced: zero is left out on the printed side, and the printed effect is above, below or
@@ -104,6 +107,8 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         f"Claims of {paper} that compare two runs; effects in points. Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),
         *effect_lines(frame),
+        *([AGAINST] if frame["verdict"].isin(["reproduced", "smaller", "larger"]).any() else []),
+        *(f"{name} is not looked at: some runs have no such images." for name in RULES if name not in by_rule),
         *setting_lines(results),
     )
     return Table(frame, caption, cells)
@@ -137,7 +142,7 @@ def _pair(chosen, results, there, claim: dict) -> Pair | str:
     here = _on_site(on_setting, claim["site"], there["sites"].iloc[0])
     pair = [one_setting(_runs_of(here, side), side) for side in sides]
     if not any(side.empty for side in pair):
-        return Pair(*pair, claim["site"])
+        return NOT_RUN if set(pair[0]["key"]) & set(pair[1]["key"]) else Pair(*pair, claim["site"])
     anywhere = chosen[chosen["federation"] == claim["federation"]]
     return NOT_RUN if any(_runs_of(anywhere, side).empty for side in sides) else OTHER_SETTING
 

@@ -20,6 +20,7 @@ from fednb.report.words import (
     grid,
     measure,
     number,
+    older,
     row_names,
     rule_words,
     setting_lines,
@@ -95,8 +96,8 @@ def comparison(results, printed, rule: str = "last"):
     Columns: row (label), site (or setting), paper, remark and star (what is wrong with the printed number),
     sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval),
     images, seeds (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the
-    spread of runs explains, ours and the printed one; never with one seed). Per cent and points; NaN where there is
-    none.
+    spread of runs explains, ours and the printed one; never with one seed, nor of older code). Per cent and points; NaN
+    where there is none.
     """
     import pandas
 
@@ -135,8 +136,8 @@ def comparison(results, printed, rule: str = "last"):
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "")
     seeds = frame.groupby("row")["seeds"].transform("max")
     if seeds.nunique() > 1:
-        counted = [f"{row}, {n:.0f} seed{'s' * (n > 1)}" for row, n in zip(frame["row"], seeds, strict=True)]
-        frame["row"] = frame["row"].where(seeds.isna(), counted)
+        told = [f"{row}, {n:.0f} seed{'s' * (n > 1)}" for row, n in zip(frame["row"], seeds, strict=True)]
+        frame["row"] = frame["row"].where(seeds.isna(), told)
     frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
     frame["stand_in"] = frame["stand_in"].eq(True)
     comparable = ~frame["stand_in"] & ~_other_sites(frame)
@@ -238,7 +239,8 @@ def _numbers(rows, federation: str, found: dict) -> dict:
     images = rows.groupby("client", sort=False)["images"].first()
     images["average"] = images.sum()
     stand_in = bool(rows["stand_in"].any() or (rows["federation"] != federation).any())
-    numbers = {site: {"ours": own, "images": images[site], "stand_in": stand_in} for site, own in found.items()}
+    about = {"stand_in": stand_in, "older": older(rows)}
+    numbers = {site: {"ours": own, "images": images[site], **about} for site, own in found.items()}
     numbers["average"]["clients"] = tested(rows)
     return numbers
 
@@ -255,7 +257,7 @@ def _beside(theirs: dict, ours: dict) -> dict:
     if not ours:
         return {}
     own: Measured = ours["ours"]
-    difference = own.against(theirs["paper"]) if "paper" in theirs else None
+    difference = own.against(theirs["paper"]) if "paper" in theirs and not ours["older"] else None
     outside = difference is not None and not difference.low <= 0 <= difference.high
     return ours | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
 

@@ -12,7 +12,7 @@ from fednb.report.tables import Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OLDER, ONE_SEED, NO_SCORES = "older code", "one seed", "no scores"
+OLDER, ONE_SEED, NOT_PAIRED = "older code", "one seed", "not paired"
 
 
 class Pair(NamedTuple):
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 class Effect(NamedTuple):
     """An effect in points, and whether it can be told from none.
 
-    untested: why nothing can be said of it, one of ``OLDER``, ``ONE_SEED`` and ``NO_SCORES``, or "". clear: it leaves
+    untested: why nothing can be said of it, one of ``OLDER``, ``ONE_SEED`` and ``NOT_PAIRED``, or "". clear: it leaves
     zero out when the whole table is tested together.
     """
 
@@ -46,16 +46,19 @@ def effects_of(pairs: Sequence[Pair], records: Sequence) -> list[Effect]:
     """The effect of each pair of one table.
 
     From the scores of every image in the seeds that both have (``fednb.report.intervals``): the spread of runs is
-    pooled over the pairs of one table, federation and client, and Holm's steps hold 5 % false effects for all of them.
-    Pairs whose records hold no scores, or were made from different images, get the images' interval from their counts.
+    pooled over the pairs of one setting and client, and Holm's steps hold 5 % false effects for all of the table. Pairs
+    whose records hold no scores, or were made from different images, get the images' interval from their counts.
+    RecipeError where the two sides of a pair were run in different settings.
     """
+    for pair in pairs:
+        _require_one_setting(pair)
     by_key = {record.key: record for record in records}
     cells = [_cell(pair, by_key) for pair in pairs]
     found: list[Measured | None] = [None] * len(pairs)
     tables = {}
     for number, (pair, cell) in enumerate(zip(pairs, cells, strict=True)):
         if cell is not None and not _stale(pair):
-            tables.setdefault((pair.client, pair.better["federation"].iloc[0]), []).append(number)
+            tables.setdefault((pair.client, words.setting_of(pair.better)), []).append(number)
     for numbers in tables.values():
         for number, measured in zip(numbers, intervals.crossed([cells[n] for n in numbers]), strict=True):
             found[number] = measured
@@ -88,7 +91,7 @@ def effects(
     about, compared = [], []
     for value, part in chosen.groupby(by, sort=True) if by else [("", chosen)]:
         for labels in pairs:
-            sides = [one_setting(part[part["run"] == label].drop(columns=by or []), label) for label in labels]
+            sides = [one_setting(part[part["run"] == label], label) for label in labels]
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
                 told = f"{words.spaced(by)} {value}: " if by else ""
@@ -124,9 +127,10 @@ def columns(effect: Effect | None) -> dict:
 
 
 def told_bounds(frame):
-    """The interval of each row of effects, marked where it knows the images alone."""
-    alone = (frame["ours"].notna() & frame["p"].isna()).map({True: " (images only)", False: ""})
-    return words.bounds(frame, words.signed) + alone
+    """The interval of each row of effects, marked where it does not know all."""
+    untested, single = frame["ours"].notna() & frame["p"].isna(), frame["seeds"] == 1
+    told = {(True, True): " (images only)", (True, False): " (counts only)"}
+    return words.bounds(frame, words.signed) + [told.get(each, "") for each in zip(untested, single, strict=True)]
 
 
 def one_setting(rows, label: str):
@@ -135,6 +139,16 @@ def one_setting(rows, label: str):
     if len(labels) > 1:
         raise RecipeError(f"{label} was run in several settings: {'; '.join(labels)}. Keep one.")
     return rows
+
+
+def _require_one_setting(pair: Pair) -> None:
+    better, worse = (rows.assign(stale=False) for rows in pair[:2])
+    if words.setting_of(better) != words.setting_of(worse):
+        labels = " and ".join(rows["run"].iloc[0] for rows in pair[:2])
+        raise RecipeError(
+            f"{labels} were run in different settings: {words.setting_of(better)} and {words.setting_of(worse)}. "
+            "Compare runs that differ in their methods alone."
+        )
 
 
 def _cell(pair: Pair, records: dict) -> Cell | None:
@@ -149,7 +163,7 @@ def _cell(pair: Pair, records: dict) -> Cell | None:
     if not clients or better.keys() != worse.keys():
         return None
     differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in _common(pair)]) for k in clients]
-    return Cell(differences, tuple(frozenset(rows["key"]) for rows in sides))
+    return Cell(differences, tuple(frozenset(rows["key"]) for rows in pair[:2]))
 
 
 def _common(pair: Pair) -> list[int]:
@@ -161,7 +175,7 @@ def _from_counts(pair: Pair) -> Measured:
     sides = [rows[rows["images"] > 0] for rows in pair[:2]]
     if pair.client != "average":
         sides = [rows[rows["client"] == pair.client] for rows in sides]
-    a, b = (intervals.mean_over_clients(list(intervals.counted(rows).values())) for rows in sides)
+    a, b = (intervals.mean_over_clients(list(intervals.wilson_of_clients(rows).values())) for rows in sides)
     value = a.value - b.value
     down = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
     up = ((a.high - a.value) ** 2 + (b.value - b.low) ** 2) ** 0.5
@@ -178,4 +192,4 @@ def _untested(pair: Pair, cell: Cell | None, measured: Measured) -> str:
         return OLDER
     if measured.seeds < 2:
         return ONE_SEED
-    return NO_SCORES if cell is None else ""
+    return NOT_PAIRED if cell is None else ""

@@ -10,7 +10,7 @@ sites and S seeds,
 
 - V(images) = sum_k var_i(mean_s d) / n_k / K^2, from the differences averaged over seeds;
 - V(runs) = var_s(mean over sites and images of d) / S, from those averaged over images, and pooled over the cells of
-  one table, which have few seeds each;
+  one table that are of one setting (same data, network and training: only methods differ), which have few seeds each;
 - V(residual) = sum_k var(d - what images and seeds explain) / (n_k S) / K^2, which is in both;
 
 the variance of the effect is V(images) + V(runs) - V(residual), and not below either of the first two. Student's t
@@ -33,6 +33,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.report.selection import image_scores
+from fednb.report.words import setting_of
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -214,14 +215,14 @@ def of_scores(scores: "ndarray") -> Interval:
     return Interval(value, max(0.0, low), min(100.0, high))
 
 
-def counted(rows) -> dict[str, Interval]:
+def wilson_of_clients(rows) -> dict[str, Interval]:
     """Wilson's interval of each client, from the mean of its right answers over seeds."""
     by_client = rows.groupby("client", sort=False)
     return {client: wilson(own["correct"].mean(), own["images"].mean()) for client, own in by_client}
 
 
 def of_settings(parts: Sequence, records: dict | None = None) -> list[dict[str, Measured]]:
-    """The number of each client and of ``"average"``, for each setting of one table.
+    """The number of each client and of ``"average"``, for each row of one table.
 
     parts: rows of ``fednb.report.selection.selected``, of each setting those that differ in seed and client only.
     Clients without test images are left out. records: by key, where scores are no right and wrong answers: those of the
@@ -229,13 +230,17 @@ def of_settings(parts: Sequence, records: dict | None = None) -> list[dict[str, 
     """
     parts = [part[part["images"] > 0] for part in parts]
     values = [_by_seed(part) for part in parts]
-    clients = dict.fromkeys(client for own in values for client in own)
-    run = {client: pooled([own[client] for own in values if client in own]) for client in clients}
+    pools = {}
+    for part, own in zip(parts, values, strict=True):
+        for client, by_seed in own.items():
+            pools.setdefault((setting_of(part), client), []).append(by_seed)
+    run = {key: pooled(pool) for key, pool in pools.items()}
     found = []
     for part, own in zip(parts, values, strict=True):
-        images = counted(part) | (_scored(part, records) if records else {})
+        images = wilson_of_clients(part) | (_scored(part, records) if records else {})
         images["average"] = mean_over_clients(list(images.values()))
-        found.append({client: with_runs(images[client], len(own[client]), run[client]) for client in images})
+        spread = {client: run[setting_of(part), client] for client in images}
+        found.append({client: with_runs(images[client], len(own[client]), spread[client]) for client in images})
     return found
 
 

@@ -1,6 +1,7 @@
 """Which rounds of a run are reported: four small rules over what was recorded."""
 
 from fednb.errors import DataError, RecipeError, nearest
+from fednb.runs.scores import TIE
 
 WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
 
@@ -80,5 +81,5 @@ def _best(frame, split: str) -> int:
             f"no {split} accuracy is recorded for {', '.join(frame['run'].unique())}; "
             f'expected {split} images at some site. Choose another rule, for example "last".'
         )
-    means = scored.groupby("round")["accuracy"].mean()  # sorted by round; idxmax takes the first maximum
-    return int(means.idxmax())
+    means = scored.groupby("round")["accuracy"].mean()  # sorted by round
+    return int(means.index[means >= means.max() - 100 * TIE][0])

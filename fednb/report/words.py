@@ -63,6 +63,12 @@ def settings(chosen, beside=()):
         yield ", ".join((text, *varying, *(["older code"] if older(rows) else []))), rows
 
 
+def setting_of(rows) -> tuple:
+    """What runs have in common whose spreads are pooled: all but methods and seeds; and whether they are older."""
+    others = [name for name in rows.columns if name not in ALWAYS | METHODS_AND_SEEDS]
+    return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
+
+
 def older(rows) -> bool:
     """Whether some of the runs were made by code that behaves otherwise today."""
     return bool(rows["stale"].any()) if "stale" in rows else False
@@ -86,7 +92,7 @@ def setting_lines(results) -> list[str]:
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
     how = "95 % intervals from the test images"
     how += (
-        " and the spread of seeds, pooled over the table"
+        " and the spread of seeds, pooled over the setting"
         if len(seeds) > 1
         else " alone: one seed says nothing of others"
     )
@@ -103,11 +109,16 @@ def effect_lines(frame) -> list[str]:
     lines = []
     if frame["p"].notna().any():
         lines.append(
-            "Intervals: each image's difference and each seed's, the spread of seeds pooled over the table; verdicts: "
+            "Intervals: each image's difference and each seed's, the spread of seeds pooled over a setting; verdicts: "
             "all of a table tested together (Holm)."
         )
-    if (frame["ours"].notna() & frame["p"].isna()).any():
-        lines.append("Images only: one seed (or records without their images' scores) gives a number and no verdict.")
+    untested = frame["ours"].notna() & frame["p"].isna()
+    if (untested & (frame["seeds"] == 1)).any():
+        lines.append("Images only: one seed gives a number and no verdict.")
+    if (untested & (frame["seeds"] > 1)).any():
+        lines.append(
+            "Counts only: as if the two had seen images of their own, without the spread of seeds; no verdict."
+        )
     return lines
 
 

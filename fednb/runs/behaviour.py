@@ -4,8 +4,9 @@ A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json
 holds its hash, by room and name, and is written together with them by ``python tests/test_regression.py``:
 
 - ``now``: ``"augment/fedfa"`` -> 12 hex digits, the last of a list; before it stand those of fewer tiny runs, all of
-  which still give the same. A record keeps the hashes that it used. The tiny runs are in float64: what changes in bf16
-  alone needs an entry in ``before``, or a tiny run that shows it.
+  which still give the same. A record keeps the hashes that it used.
+- ``by_hand``: how often a file has changed in a way that no tiny run shows, such as in bf16 alone (they are in float64)
+  or on masks. Raised by hand in the commit that changes it; it is part of the hash.
 - ``before``: of records made before they kept any, ``"augment/fedfa"`` -> the versions of the code under which it
   behaved otherwise, or ``"*"`` for all. Written by hand; it goes when the last of these records is made again.
 """
@@ -37,7 +38,8 @@ def changed(record) -> list[str]:
         return [name for name, then in record.behaviours.items() if then not in _equal(name)]
     before = known()["before"]
     codes = {name: before.get(name, []) for name in _names(record.recipe)}
-    return [name for name, older in codes.items() if older == "*" or record.origin["code"] in older]
+    made_by = record.origin["code"].removesuffix("-dirty")
+    return [name for name, older in codes.items() if older == "*" or made_by in older]
 
 
 def _equal(name: str) -> list[str]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LAST = 10
-TIE = 1e-9  # of means: whoever looks for the best round later may add in another order
+TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 
 
 def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]:
