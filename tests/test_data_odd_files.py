@@ -1,6 +1,12 @@
 """Images that are used otherwise than meant, files that unpack to more than they may, and files that are none."""
 
+import bz2
+import gzip
 import os
+import struct
+import subprocess
+import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -8,7 +14,7 @@ from PIL import Image
 
 import fednb.data
 from fednb.data import _images as images
-from fednb.errors import DataError
+from fednb.errors import DataError, RecipeError
 
 
 def noise(number: int, *shape: int) -> np.ndarray:
@@ -147,9 +153,6 @@ class TestUsedAsMeant:
 
 def deep(name: str) -> bytes:
     """The bytes of an image of two pixels with 16 bits a channel; Pillow writes none of these."""
-    import struct
-    import zlib
-
     stem, _, suffix = name.partition(".")
     if suffix in ("ppm", "pgm"):
         return b"P%d 2 1 65535 " % (6 if suffix == "ppm" else 5) + bytes(range(12 if suffix == "ppm" else 4))
@@ -171,3 +174,104 @@ def deep(name: str) -> bytes:
     values = {258: end, 273: end + 6}
     entries = b"".join(struct.pack("<HHII", tag, kind, n, values.get(tag, value)) for tag, kind, n, value in tags)
     return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + b"\x10\0" * 3 + data
+
+
+def limited(program: str, megabytes: int) -> str:
+    """What a program says that may use so much memory beyond what the imports take."""
+    beginning = (
+        "import resource, sys, fednb.data, numpy, PIL.Image, torch, scipy.io\n"
+        "from pathlib import Path\n"
+        "from fednb.data import _images as images\n"
+        "PIL.Image.init()\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+    )
+    end = (
+        "\nused = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024\n"
+        f"assert used < {megabytes}, f'{{used}} MB'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", beginning + program + end], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def repeated(path, opener, content: bytes, times: int, beginning: bytes = b""):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with opener(path, "wb") as file:
+        file.write(beginning)
+        for _ in range(times):
+            file.write(content)
+
+
+def mat(path, megabytes: int):
+    """A MATLAB file with one packed element of zeros."""
+    packer = zlib.compressobj()
+    packed = b"".join(packer.compress(bytes(2**20)) for _ in range(megabytes)) + packer.flush()
+    path.write_bytes(b" " * 124 + b"\0\1IM" + struct.pack("<II", 15, len(packed)) + packed)
+
+
+BOMBS = {
+    "usps": lambda root: [repeated(root / f"usps{t}.bz2", bz2.open, bytes(2**20), 99) for t in ("", ".t")],
+    "usps-line": lambda root: [repeated(root / f"usps{t}.bz2", bz2.open, b"1 " * 2**19, 5) for t in ("", ".t")],
+    "mnist": lambda root: [
+        repeated(root / "MNIST" / "raw" / f"{part}-{kind}-ubyte.gz", gzip.open, bytes(2**20), 99)
+        for part in ("train", "t10k")
+        for kind in ("images-idx3", "labels-idx1")
+    ],
+    "svhn": lambda root: [mat(root / f"{part}_32x32.mat", 99) for part in ("train", "test")],
+    "mnist_m": lambda root: np.savez_compressed(root / "mnist_m.npz", x_train=np.zeros(99 * 2**20, np.uint8)),
+}
+
+
+class TestMoreThanTheyMay:
+    """Small files that unpack to much, in a process of its own."""
+
+    def test_digits_stop_at_the_size_of_the_complete_source(self, tmp_path):
+        for name, write in BOMBS.items():
+            (tmp_path / name).mkdir()
+            write(tmp_path / name)
+        said = limited(
+            "from fednb.data import _digit_files\n"
+            "_digit_files._IMAGES = dict.fromkeys(_digit_files._IMAGES, 1000)\n"
+            f"for name in {list(BOMBS)}:\n"
+            f"    try: fednb.data.load('digits', {str(tmp_path)!r} + '/' + name, domains=[name.partition('-')[0]])\n"
+            "    except fednb.data.DataError as error: print(error)",
+            60,
+        ).splitlines()
+        assert len(said) == len(BOMBS)
+        for name, line in zip(BOMBS, said, strict=True):
+            expected = "cannot be read (" if name == "usps-line" else "more than its complete source has"
+            assert expected in line and str(tmp_path / name) in line
+
+    def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(self, own):
+        Image.new("L", (9000, 9000)).save(own / "own" / "north" / "cat" / "wide.png")
+        program = (
+            "from fednb.data import _digit_files\n"
+            "_digit_files._IMAGES = dict.fromkeys(_digit_files._IMAGES, 1000)\n"
+            f"try: fednb.data.load('folders', {str(own)!r}, folder='own', size=8)\n"
+            "except fednb.data.DataError as error: print(error)\n"
+            f"print(fednb.data.check({str(own)!r}))"
+        )
+        said = limited(program, 60)
+        assert said.count("wide.png has 9000 x 9000 pixels") + said.count("wide.png: ") == 3, said
+
+    def test_large_images_are_resized_one_after_the_other(self, own):
+        """Eight of 19 million pixels, 76 MB each while they are decoded, where there are eight workers."""
+        Image.new("RGB", (4500, 4200)).save(own / "own" / "north" / "cat" / "0.png", compress_level=1)
+        for number in range(1, 8):
+            os.link(own / "own" / "north" / "cat" / "0.png", own / "own" / "north" / "cat" / f"{number}.png")
+        program = (
+            "images._workers = lambda: 8\n"
+            f"print(len(fednb.data.load('folders', {str(own)!r}, folder='own', size=8).site('north').train))"
+        )
+        assert int(limited(program, 200)) == 17
+
+    def test_a_size_beyond_memory(self, own, monkeypatch):
+        with pytest.raises(RecipeError, match="a whole number from 1 to 8192"):
+            fednb.data.load("folders", own, folder="own", size=10**6)
+
+        def none(*arguments):
+            raise MemoryError("Unable to allocate 8 GiB")
+
+        monkeypatch.setattr(np, "empty", none)
+        with pytest.raises(DataError, match=r"folders needs more memory than there is \(Unable to allocate 8 GiB\)"):
+            load(own)

@@ -3,11 +3,9 @@
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
@@ -17,13 +15,12 @@ from fednb.errors import DataError, RecipeError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets has 2.3 million
-ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes for each pixel
+ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes a pixel
 UNUSUAL = {
     "turned": "Stored turned (EXIF), which is heeded in your own folders alone",
     "transparent": "With transparent pixels, which become white",
     "frames": "With later frames or pages, which are not used",
 }
-_turn = Lock()
 
 
 def subfolders(folder: Path) -> list[Path]:
@@ -58,11 +55,10 @@ def decode(path: Path, size: int | None, upright: bool = False) -> tuple[np.ndar
     try:
         with Image.open(path) as image:
             _refuse(path, image)
-            with _turn if image.width * image.height > ONE_AT_A_TIME else nullcontext():
-                image, unusual = _plain(image, upright)
-                if size is not None:
-                    image = image.resize((size, size), Image.Resampling.BILINEAR)
-                return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)), unusual
+            image, unusual = _plain(image, upright)
+            if size is not None:
+                image = image.resize((size, size), Image.Resampling.BILINEAR)
+            return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)), unusual
     except (DataError, MemoryError):
         raise
     except FileNotFoundError:
@@ -109,12 +105,16 @@ def _plain(image: Image.Image, upright: bool) -> tuple[Image.Image, set[str]]:
 
 
 def dimensions(path: Path) -> tuple[int, int]:
-    """Width and height of an image file, without decoding it; DataError if it is none."""
+    """Width and height of an image file, without decoding it; DataError if it is none, or not to be decoded."""
     try:
+        if not path.is_file():  # opening a pipe would wait
+            raise FileNotFoundError("no regular file")
         with Image.open(path) as image:
             _refuse(path, image)
             return image.size
-    except (OSError, Image.DecompressionBombError) as error:
+    except DataError:
+        raise
+    except Exception as error:  # as above
         raise DataError(
             f"{path} cannot be decoded ({error}); expected a whole image file. Fetch it again, or remove it."
         ) from error
@@ -154,8 +154,7 @@ def read(
             pixels[position], found = decode(paths[position], size, upright)
             unusual[position] = [kind in found for kind in UNUSUAL]
 
-        with ThreadPoolExecutor(_workers()) as pool:
-            list(pool.map(put, range(len(paths))))
+        _for_all(paths, put)
         return {"pixels": pixels, "unusual": unusual}
 
     def fits(held: dict[str, np.ndarray]) -> bool:
@@ -198,14 +197,13 @@ def survey(root: Path) -> tuple[list[tuple[Path, str]], list[str]]:
     ones."""
     paths = sorted(path for path in _under(root) if path.name[0] != ".")
 
-    def look(path: Path) -> str | set[str]:
+    def look(position: int) -> str | set[str]:
         try:
-            return decode(path, None)[1] if path.is_file() else "no regular file"
+            return decode(paths[position], None)[1] if paths[position].is_file() else "no regular file"
         except (DataError, MemoryError) as error:
             return str(error.__cause__ or error) or type(error).__name__
 
-    with ThreadPoolExecutor(_workers()) as pool:
-        found = list(pool.map(look, paths))
+    found = _for_all(paths, look)
     damaged = [(path, why) for path, why in zip(paths, found, strict=True) if isinstance(why, str)]
     return damaged, notes(paths, [set() if isinstance(kinds, str) else kinds for kinds in found])
 
@@ -218,6 +216,25 @@ def _under(place: Path) -> set[Path]:
         for name in names
         if Path(name).suffix.lower() in SUFFIXES
     }
+
+
+def _for_all(paths: Sequence[Path], work: Callable[[int], object]) -> list:
+    """``work`` of every position, many at a time; but of large images one after the other."""
+
+    def if_small(position: int) -> tuple:
+        return () if _large(paths[position]) else (work(position),)
+
+    with ThreadPoolExecutor(_workers()) as pool:
+        done = list(pool.map(if_small, range(len(paths))))
+    return [made[0] if made else work(position) for position, made in enumerate(done)]
+
+
+def _large(path: Path) -> bool:
+    try:
+        width, height = dimensions(path)
+    except DataError:  # which whoever decodes it will say
+        return False
+    return width * height > ONE_AT_A_TIME
 
 
 def _workers() -> int:
