@@ -189,7 +189,7 @@ def limited(program: str, megabytes: int) -> str:
         "\nused = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024\n"
         f"assert used < {megabytes}, f'{{used}} MB'\n"
     )
-    done = subprocess.run([sys.executable, "-c", beginning + program + end], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", beginning + program + end], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -275,3 +275,78 @@ class TestMoreThanTheyMay:
         monkeypatch.setattr(np, "empty", none)
         with pytest.raises(DataError, match=r"folders needs more memory than there is \(Unable to allocate 8 GiB\)"):
             load(own)
+
+
+class TestNamedErrors:
+    @pytest.mark.parametrize("shares", ["abc", 3, None, (0.6, "a", 0.2), (0.6, float("nan"), 0.2)])
+    def test_shares_that_are_none(self, own, shares):
+        with pytest.raises(RecipeError, match="expected three positive numbers"):
+            load(own, shares=shares)
+
+    @pytest.mark.parametrize("folder", [3, None, ["own"]])
+    def test_folder_that_is_no_name(self, own, folder):
+        with pytest.raises(RecipeError, match="expected a name in quotes"):
+            fednb.data.load("folders", own, folder=folder)
+        with pytest.raises(RecipeError, match="expected a name in quotes"):
+            fednb.data.available("folders", own, folder=folder)
+
+    @pytest.mark.parametrize("held", ["other", "pixels", "shape", "type", "packed"])
+    def test_a_cache_that_holds_something_else_is_made_again(self, own, held):
+        expected = load(own).fingerprint
+        for file in (own / ".fednb_cache").iterdir():
+            with np.load(file) as arrays:
+                pixels, unusual = arrays["pixels"], arrays["unusual"]
+            arrays = {
+                "other": {"picture": pixels},
+                "pixels": {"pixels": 255 - pixels},
+                "shape": {"pixels": 255 - pixels[:, :, :4], "unusual": unusual},
+                "type": {"pixels": 255.0 - pixels, "unusual": unusual},
+                "packed": {"pixels": 0 * pixels, "unusual": unusual},
+            }[held]
+            (np.savez_compressed if held == "packed" else np.savez)(file, **arrays)
+        assert load(own).fingerprint == expected
+
+    def test_a_cache_of_digits_without_images_is_made_again(self, tmp_path):
+        import loaders
+
+        loaders.digits(tmp_path)
+        expected = fednb.data.load("digits", tmp_path, fraction=0.01).fingerprint
+        for file in (tmp_path / ".fednb_cache").iterdir():
+            np.savez(file, nothing=np.zeros(3))
+        assert fednb.data.load("digits", tmp_path, fraction=0.01).fingerprint == expected
+
+    def test_a_file_that_cannot_be_read_is_named(self, own, monkeypatch):
+        bad = own / "own" / "north" / "cat" / "00.png"
+        listed = images.files
+        monkeypatch.setattr(images, "files", lambda folder: listed(folder) + [bad] * (folder == bad.parent))
+        bad.unlink()
+        with pytest.raises(DataError, match=r"00\.png cannot be read \(No such file"):
+            load(own)
+
+    def test_a_folder_that_cannot_be_read_is_named(self, own, monkeypatch):
+        def refuse(folder):
+            raise PermissionError(13, "Permission denied", str(folder))
+
+        monkeypatch.setattr(images, "subfolders", refuse)
+        with pytest.raises(DataError, match="folders cannot be read: .*Permission denied: .*own"):
+            load(own)
+        assert "Permission denied" in fednb.data.available("folders", own, folder="own")
+
+    def test_what_macos_adds_is_no_site(self, own):
+        before = load(own).fingerprint
+        (own / "own" / "__MACOSX" / "north" / "cat").mkdir(parents=True)
+        (own / "own" / "__MACOSX" / "north" / "cat" / "._00.png").write_bytes(b"no image")
+        federation = load(own)
+        assert federation.fingerprint == before
+        assert "1 in own/__MACOSX/north/cat" in federation.notes[0]
+
+    def test_an_empty_site_is_named(self, own):
+        (own / "own" / "west").mkdir()
+        with pytest.raises(DataError, match="west has no class folder with images"):
+            load(own)
+
+    def test_a_pipe_among_the_images_is_named_and_not_waited_for(self, own):
+        os.mkfifo(own / "own" / "north" / "cat" / "pipe.png")
+        program = f"found = fednb.data.check({str(own)!r})\nprint(found)"
+        said = limited(program, 60)
+        assert "pipe.png: no regular file" in said and "1 in own/north/cat" in said
