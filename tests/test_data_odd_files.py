@@ -14,6 +14,7 @@ from PIL import Image
 
 import fednb.data
 from fednb.data import _images as images
+from fednb.data import _pickles as pickles
 from fednb.errors import DataError, RecipeError
 
 
@@ -241,6 +242,18 @@ class TestMoreThanTheyMay:
         for name, line in zip(BOMBS, said, strict=True):
             expected = "cannot be read (" if name == "usps-line" else "more than its complete source has"
             assert expected in line and str(tmp_path / name) in line
+
+    @pytest.mark.parametrize(
+        "content, why",
+        [
+            (b"\x80\x02Nr\xff\xff\xff\x1f.", "entry 536870911 of a memo in a file of 9 bytes"),
+            (b"\x80\x02cnumpy\nndarray\nJ\xff\xff\xff\x7f\x85R.", "not callable"),
+        ],
+    )
+    def test_a_pickle_that_reserves_memory_is_refused(self, tmp_path, content, why):
+        (tmp_path / "list.pkl").write_bytes(content)
+        with pytest.raises(DataError, match=rf"list\.pkl cannot be read \(.*{why}"):
+            pickles.paths_and_labels(tmp_path / "list.pkl")
 
     def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(self, own):
         Image.new("L", (9000, 9000)).save(own / "own" / "north" / "cat" / "wide.png")
