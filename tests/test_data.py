@@ -201,7 +201,7 @@ class TestFolders:
         for site in federation.sites:
             for number, label in enumerate(federation.classes):
                 files = images.files(tree / "own" / site.name / label)
-                on_disk = {hashlib.sha256(images.decode(f, 8).tobytes()).hexdigest() for f in files}
+                on_disk = {hashlib.sha256(images.decode(f, 8)[0].tobytes()).hexdigest() for f in files}
                 for split in SPLITS:
                     part = getattr(site, split)
                     assert hashes(part.select(torch.nonzero(part.targets == number)[:, 0])) <= on_disk
@@ -276,11 +276,11 @@ class TestImages:
         path = picture(tmp_path / "a.png", 1, size=10)
         with Image.open(path) as image:
             expected = np.asarray(image.resize((6, 6), Image.BILINEAR))
-        assert (images.decode(path, 6) == expected.transpose(2, 0, 1)).all()
-        assert images.decode(path, None).shape == (3, 10, 10)
+        assert (images.decode(path, 6)[0] == expected.transpose(2, 0, 1)).all()
+        assert images.decode(path, None)[0].shape == (3, 10, 10)
 
     def test_grey_becomes_rgb(self, tmp_path, picture):
-        decoded = images.decode(picture(tmp_path / "grey.png", 1, mode="L"), 8)
+        decoded = images.decode(picture(tmp_path / "grey.png", 1, mode="L"), 8)[0]
         assert decoded.shape == (3, 8, 8) and decoded.std() > 0
         assert (decoded[0] == decoded[1]).all() and (decoded[0] == decoded[2]).all()
 
@@ -312,7 +312,7 @@ class TestImages:
             path.write_bytes(path.read_bytes()[:-40])
         with pytest.raises(DataError, match=r"03\.png cannot be decoded"):
             fednb.data.load("folders", tree, folder="own", size=8)
-        assert [path for path, _ in images.corrupt(tree)] == bad
+        assert [path for path, _ in images.survey(tree)[0]] == bad
         found = fednb.data.check(tree)
         assert [path for path, _ in found.damaged] == bad
         assert all(str(path) in str(found) for path in bad) and "Damaged files: 2" in str(found)

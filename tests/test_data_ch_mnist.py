@@ -50,13 +50,13 @@ class TestSites:
         assert len(under_test(federation)) == 80
         everything = [image for site in federation.sites for split in SPLITS for image in pixels(getattr(site, split))]
         files = [file for name in CLASSES for file in images.files(root / "ch_mnist" / name)]
-        assert sorted(everything) == sorted(images.decode(file, 8).tobytes() for file in files)
+        assert sorted(everything) == sorted(images.decode(file, 8)[0].tobytes() for file in files)
 
     def test_labels_are_those_of_the_folders(self, root):
         site = load(root).sites[2]
         for image, target in zip(pixels(site.train), site.train.targets, strict=True):
             folder = root / "ch_mnist" / CLASSES[target]
-            assert image in {images.decode(file, 8).tobytes() for file in images.files(folder)}
+            assert image in {images.decode(file, 8)[0].tobytes() for file in images.files(folder)}
 
     def test_the_split_disregards_classes_and_is_always_the_same(self, root):
         """A stratified split would have ten test images of each class."""

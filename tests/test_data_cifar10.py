@@ -136,7 +136,7 @@ class TestLayouts:
     def test_only_images_in_use_are_decoded_and_only_once(self, copy, monkeypatch):
         decoded = []
         decode = images.decode
-        monkeypatch.setattr(images, "decode", lambda path, size: decoded.append(path) or decode(path, size))
+        monkeypatch.setattr(images, "decode", lambda path, *how: decoded.append(path) or decode(path, *how))
         cold = load(copy, train_images=200).fingerprint
         assert len(decoded) == len(set(decoded)) == 200 + 10 * TEST
         assert load(copy, train_images=200).fingerprint == cold and len(decoded) == 200 + 10 * TEST

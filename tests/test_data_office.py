@@ -133,7 +133,7 @@ class TestSplits:
             held = getattr(site, part)
             assert held.targets.tolist() == [CLASSES.index(path.split("/")[1]) for path in paths]
             for position in (0, 17, len(paths) - 1):
-                expected = images.decode(whole / "office_caltech_10" / paths[position], 8)
+                expected = images.decode(whole / "office_caltech_10" / paths[position], 8)[0]
                 assert (held.images[position].numpy() == expected).all()
 
     @pytest.mark.parametrize("split", ["fedbn", "fedfa", "stratified"])
@@ -169,6 +169,14 @@ class TestSplits:
         replace(path, picture(tmp_path / "grey.png", 5000, mode="L").read_bytes())
         image = load(tree).site("caltech").train.images[3]
         assert torch.equal(image[0], image[1]) and torch.equal(image[0], image[2]) and image.float().std() > 0
+
+    def test_a_list_that_lacks_rows_is_a_note(self, tree):
+        assert not any("rows" in note for note in load(tree).notes)
+        write_list(tree, "webcam", "train", listed(tree, "webcam", "train")[:-6])
+        note = "The train list of webcam has 230 rows; FedBN's has 236."
+        assert note in load(tree).notes and note in load(tree, split="fedfa").notes
+        assert note not in load(tree, split="stratified").notes
+        assert note in str(fednb.data.check(tree))
 
 
 class TestDuplicates:

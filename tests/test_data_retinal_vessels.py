@@ -61,7 +61,7 @@ def tree(whole, tmp_path):
 def stems(split, name: str, root) -> set[str]:
     """Which files a split is made of, by their pixels."""
     place = root / "retinal_vessels" / name / "images"
-    known = {images.decode(path, SIDE).tobytes(): path.stem for path in images.files(place)}
+    known = {images.decode(path, SIDE)[0].tobytes(): path.stem for path in images.files(place)}
     return {known[image.numpy().tobytes()] for image in split.images}
 
 
@@ -124,7 +124,7 @@ class TestMasks:
     def test_decoded_once(self, tree, monkeypatch):
         decoded = []
         decode = images.decode
-        monkeypatch.setattr(images, "decode", lambda path, size: decoded.append(path) or decode(path, size))
+        monkeypatch.setattr(images, "decode", lambda path, *how: decoded.append(path) or decode(path, *how))
         cold = load(tree)
         assert len(decoded) == len(set(decoded)) == 3 * sum(map(len, STEMS.values()))
         assert load(tree).fingerprint == cold.fingerprint and len(decoded) == len(set(decoded))

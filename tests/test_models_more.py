@@ -1,5 +1,7 @@
 """ResNets, LeNet-5 and U-Net: their sizes against the papers', what their stages see, and ImageNet weights."""
 
+import hashlib
+import os
 from pathlib import Path
 from urllib.error import URLError
 
@@ -158,11 +160,28 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path):
     assert str(file) in str(caught.value)
 
 
-def test_weights_on_disk_are_used_and_the_head_is_the_seeds(tmp_path):
+def test_other_weights_under_the_name_are_refused(tmp_path):
     file = tmp_path / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
     file.parent.mkdir(parents=True)
+    torch.save(torchvision.models.resnet18().state_dict(), file)
+    with pytest.raises(RunError, match=r"its SHA-256 begins with \w{8}, torchvision's with f37072fd") as caught:
+        models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
+    assert str(file) in str(caught.value)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(RunError, match="no regular file"):
+        models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
+
+
+def test_weights_on_disk_are_used_and_the_head_is_the_seeds(tmp_path, monkeypatch):
+    folder = tmp_path / "torch" / "hub" / "checkpoints"
+    folder.mkdir(parents=True)
     known = torchvision.models.resnet18()
-    torch.save(known.state_dict(), file)
+    torch.save(known.state_dict(), folder / "weights.pth")
+    name = f"resnet18-{hashlib.sha256((folder / 'weights.pth').read_bytes()).hexdigest()[:8]}.pth"
+    (folder / "weights.pth").rename(folder / name)
+    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1.value
+    monkeypatch.setattr(weights, "url", f"https://download.pytorch.org/models/{name}")
     first, again = (models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10) for _ in range(2))
     assert torch.equal(first.stem[0].weight, known.conv1.weight)
     assert torch.equal(first.layer4[1].conv2.weight, known.layer4[1].conv2.weight)

@@ -1,6 +1,7 @@
 """A record names the code that made it."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,9 @@ def test_a_copy_without_git_is_told_its_commit(checkout, monkeypatch):
     (checkout / ".git").rename(checkout / "not git")
     monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
     assert version() == "0123456789ab"
+
+
+def test_every_artefact_lies_beside_its_record():
+    results = Path(__file__).parents[1] / "results"
+    artefacts = list(results.rglob("*.npz"))
+    assert artefacts and not [path for path in artefacts if not path.with_suffix("").with_suffix(".json").is_file()]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import catalogue
+from fednb.errors import DataError
 
 if TYPE_CHECKING:
     from fednb.federation import Federation
@@ -37,7 +38,12 @@ def load(name: str, root: str | os.PathLike | None = None, **options) -> "Federa
     Raises RecipeError for an unknown name or option, or an option out of its range; DataError when data are
     missing or damaged.
     """
-    return _loader(name, options).load(data_root(root), **options)
+    try:
+        return _loader(name, options).load(data_root(root), **options)
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error}. Allow reading it, or fetch it again.") from error
+    except MemoryError as error:
+        raise DataError(f"{name} needs more memory than there is ({error}). Take smaller or fewer images.") from error
 
 
 def available(name: str, root: str | os.PathLike | None = None, **options) -> str | None:
@@ -45,7 +51,10 @@ def available(name: str, root: str | os.PathLike | None = None, **options) -> st
 
     Looks for files and folders; does not decode images. Raises RecipeError as ``load`` does.
     """
-    return _loader(name, options).missing(data_root(root), **options)
+    try:
+        return _loader(name, options).missing(data_root(root), **options)
+    except OSError as error:
+        return f"{name} cannot be read: {error}."
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ def check(root: str | os.PathLike | None = None) -> Check:
 
     root = data_root(root)
     lines = [f"Data folder: {root.absolute()}" + ("" if root.is_dir() else " (not there)")]
-    damaged = images.corrupt(root)
+    damaged, notes = images.survey(root)
+    lines += [f"Note: {note}" for note in notes]
     for name in catalogue.names("data"):
         loader = _loader(name, {})
         lines.append(f"{name}:")

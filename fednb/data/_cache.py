@@ -27,16 +27,16 @@ def key(parts: Iterable[str]) -> str:
     return digest.hexdigest()[:24]
 
 
-def cached(root: Path, name: str, make: Callable[[], Arrays]) -> Arrays:
+def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool] = bool) -> Arrays:
     """The arrays stored as ``name`` for the data folder ``root``; if there are none, they are made and
     stored.
 
-    A file that cannot be read is made again. A file that cannot be written (no room, no permission) is a
-    warning: the arrays are there all the same.
+    A file that cannot be read, or whose arrays do not satisfy ``fits``, is made again. A file that cannot be written
+    (no room, no permission) is a warning: the arrays are there all the same.
     """
     places = _places(root)
     for place in places:
-        arrays = _read(place / f"{name}.npz")
+        arrays = _read(place / f"{name}.npz", fits)
         if arrays is not None:
             return arrays
     arrays = make()
@@ -70,12 +70,15 @@ def _places(root: Path) -> list[Path]:
     return places
 
 
-def _read(file: Path) -> Arrays | None:
+def _read(file: Path, fits: Callable[[Arrays], bool]) -> Arrays | None:
     if not file.is_file():
         return None
     try:
         # np.load(path) would leave the file of a damaged zip open. Reading verifies the zip's checksums.
         with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files} or None
+            if sum(entry.file_size for entry in held.zip.infolist()) > file.stat().st_size:
+                return None  # ours are not compressed: this one is not ours
+            arrays = {name: held[name] for name in held.files}
+            return arrays if fits(arrays) else None
     except Exception:  # whatever a damaged file makes the readers raise, the answer is to make it again
         return None

@@ -16,8 +16,8 @@ def missing(places: Iterable[Path], classes: Sequence[str]) -> str | None:
     return f"There is no folder {', '.join(str(folder) for folder in whole or absent)}." if absent else None
 
 
-def listed(place: Path, classes: Sequence[str]) -> tuple[list[Path], np.ndarray]:
-    """The image files class by class, sorted by name, and their class numbers.
+def listed(place: Path, classes: Sequence[str]) -> tuple[list[Path], np.ndarray, list[str]]:
+    """The image files class by class, sorted by name, their class numbers, and a note on images in other places.
 
     Raises DataError when a class has no image.
     """
@@ -26,7 +26,13 @@ def listed(place: Path, classes: Sequence[str]) -> tuple[list[Path], np.ndarray]
         if not files:
             raise DataError(f"{place / name} has no images; expected those of the class {name}. Add them.")
     targets = np.repeat(np.arange(len(classes)), [len(files) for files in held])
-    return [file for files in held for file in files], targets
+    return [file for files in held for file in files], targets, unused(place, classes)
+
+
+def unused(place: Path, classes: Sequence[str]) -> list[str]:
+    """A note, or none, on image files that are in none of the class folders."""
+    held = [file for name in classes if (place / name).is_dir() for file in images.files(place / name)]
+    return images.unused(place, held, f"{place.name}/<class>/<file>")
 
 
 def count(place: Path, classes: Sequence[str]) -> int:

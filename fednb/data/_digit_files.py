@@ -2,8 +2,12 @@
 
 import bz2
 import gzip
+import io
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -17,6 +21,10 @@ _OWN = {
     "usps": ["usps.bz2", "usps.t.bz2"],
     "svhn": ["train_32x32.mat", "test_32x32.mat"],
 }
+_IMAGES = {"mnist": 70_000, "mnist_m": 68_002, "usps": 9_298, "svhn": 99_289}  # of the complete sources, both parts
+# The bytes of an image, unpacked: 28 x 28; 256 numbers in text; 32 x 32 in colour and its label; 64 x 64 in colour and
+# its labels, as an .npz may have more pixels than its source.
+_IDX, _LIBSVM, _MAT, _NPZ = 28 * 28, 256 * 24, 32 * 32 * 3 + 8, 64 * 64 * 3 + 64
 
 
 def find(root: Path, domain: str) -> list[Path] | None:
@@ -42,31 +50,46 @@ def read(domain: str, files: list[Path]) -> Arrays:
     """``x_train``, ``y_train``, ``x_test``, ``y_test`` and whatever else an ``.npz`` holds.
 
     x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``.
-    Raises DataError naming the file that is damaged or holds something else.
+    Raises DataError naming the file that is damaged, holds something else, or unpacks to more bytes than the complete
+    source has; it is not unpacked further.
     """
     if files[0].suffix == ".npz":
-        arrays = _reading(files[0], _npz)
+        arrays = _reading(files[0], _npz, _NPZ * _IMAGES[domain])
     elif domain == "mnist":
         names = ("x_train", "y_train", "x_test", "y_test")
-        arrays = {name: _reading(file, _idx) for name, file in zip(names, files, strict=True)}
+        arrays = {name: _reading(file, _idx, _IDX * _IMAGES[domain]) for name, file in zip(names, files, strict=True)}
     else:
-        reader = {"usps": _libsvm, "svhn": _mat}[domain]
+        reader, each = {"usps": (_libsvm, _LIBSVM), "svhn": (_mat, _MAT)}[domain]
         arrays = {}
         for part, file in zip(("train", "test"), files, strict=True):
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = _reading(file, reader)
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = _reading(file, reader, each * _IMAGES[domain])
     for position, part in enumerate(("train", "test")):
         file = files[0] if len(files) == 1 else files[position * len(files) // 2]
         _check(file, part, arrays)
     return arrays
 
 
-def _reading(file: Path, reader: Callable):
+def _reading(file: Path, reader: Callable, most: int):
     try:
-        return reader(file)
-    except DataError:
+        return reader(file, most)
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # readers of damaged files raise many kinds
         raise DataError(f"{file} cannot be read ({error}). Fetch it again.") from error
+
+
+def _refuse_more(file: Path, count: int, most: int):
+    if count > most:
+        raise DataError(
+            f"{file} unpacks to more than {most} bytes, which is more than its complete source has. Fetch it again."
+        )
+
+
+def _unpacked(file: Path, stream: BinaryIO, most: int) -> bytes:
+    with stream:
+        content = stream.read(most + 1)
+    _refuse_more(file, len(content), most)
+    return content
 
 
 def _check(file: Path, part: str, arrays: Arrays):
@@ -84,15 +107,16 @@ def _check(file: Path, part: str, arrays: Arrays):
         raise DataError(f"{file}: {part} labels run from {y.min()} to {y.max()}; expected digits 0 to 9.")
 
 
-def _npz(file: Path) -> Arrays:
+def _npz(file: Path, most: int) -> Arrays:
     with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
+        _refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), most)
         return {name: held[name] for name in held.files}
 
 
-def _idx(file: Path) -> np.ndarray:
+def _idx(file: Path, most: int) -> np.ndarray:
     """MNIST's format: two zero bytes, type 8 (uint8), the number of dimensions, big-endian sizes, the
     bytes."""
-    content = gzip.open(file).read() if file.suffix == ".gz" else file.read_bytes()
+    content = _unpacked(file, gzip.open(file) if file.suffix == ".gz" else open(file, "rb"), most)
     dimensions = 3 if "idx3" in file.name else 1
     if content[:4] != bytes((0, 0, 8, dimensions)):
         raise ValueError(f"begins with {content[:4].hex()}, expected 000008{dimensions:02}")
@@ -100,26 +124,47 @@ def _idx(file: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
-def _libsvm(file: Path) -> tuple[np.ndarray, np.ndarray]:
+def _libsvm(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
     """USPS: a line for each image, label 1..10 for digit 0..9, then ``number:value`` with values -1..1.
 
     Rounded to grey levels (torchvision cuts off instead: at most one level apart).
     """
-    with bz2.open(file, "rt", encoding="ascii") as lines:
-        rows = [line.split() for line in lines]
-    values = np.array([[value.partition(":")[2] for value in row[1:]] for row in rows], dtype=np.float64)
-    if values.shape[1:] != (256,) or np.abs(values).max() > 1:
-        raise ValueError(f"rows of {list(values.shape)} values, expected 256 each from -1 to 1")
-    pixels = np.rint((values + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16)
-    return pixels, np.array([int(float(row[0])) for row in rows]) - 1
+    pixels, labels = [], []
+    for line in io.BytesIO(_unpacked(file, bz2.open(file), most)):
+        label, *entries = line.split(maxsplit=257)
+        values = np.array([entry.partition(b":")[2] for entry in entries[:256]], np.float64)
+        if len(entries) != 256 or not np.abs(values).max() <= 1:
+            raise ValueError(f"line {len(labels) + 1} has other values; expected 256 each from -1 to 1")
+        pixels.append(np.rint((values + 1) / 2 * 255).astype(np.uint8).reshape(16, 16))
+        labels.append(int(float(label)) - 1)
+    return np.array(pixels), np.array(labels)
 
 
-def _mat(file: Path) -> tuple[np.ndarray, np.ndarray]:
+def _mat(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
     """SVHN: X [32, 32, 3, n] and y [n, 1], where 10 stands for the digit 0."""
     try:
         from scipy.io import loadmat
     except ImportError:
         raise DataError(f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere.") from None
+    _refuse_more(file, _mat_bytes(file, most), most)
     held = loadmat(file, variable_names=("X", "y"))
     digits = held["y"].ravel().astype(np.int64)
     return np.ascontiguousarray(held["X"].transpose(3, 0, 1, 2)), np.where(digits == 10, 0, digits)
+
+
+def _mat_bytes(file: Path, most: int) -> int:
+    """The bytes of a MATLAB 5 file's elements, unpacked; counted no further than just beyond ``most``."""
+    total = 0
+    with open(file, "rb") as handle:
+        order = "<" if handle.read(128)[126:] == b"IM" else ">"
+        while total <= most and len(tag := handle.read(8)) == 8:
+            kind, count = struct.unpack(f"{order}II", tag)
+            end = handle.tell() + count
+            if kind == 15:  # packed; 16 KB unpack to 16 MB at most
+                unpacker = zlib.decompressobj()
+                while total <= most and (piece := handle.read(min(2**14, end - handle.tell()))):
+                    total += len(unpacker.decompress(piece))
+            else:
+                total += count
+            handle.seek(end)
+    return total

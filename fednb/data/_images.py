@@ -2,22 +2,30 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 
 from fednb.data._cache import cached, key
 from fednb.errors import DataError, RecipeError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets has 2.3 million
+ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes a pixel
+UNUSUAL = {
+    "turned": "Stored turned (EXIF), which is heeded in your own folders alone",
+    "transparent": "With transparent pixels, which become white",
+    "frames": "With later frames or pages, which are not used",
+}
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """The folders in a folder, sorted by name, hidden ones left out."""
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    """The folders in a folder, sorted by name; hidden ones and what macOS adds to archives are left out."""
+    return sorted(p for p in folder.iterdir() if p.is_dir() and p.name[0] != "." and p.name != "__MACOSX")
 
 
 def files(folder: Path) -> list[Path]:
@@ -26,29 +34,32 @@ def files(folder: Path) -> list[Path]:
 
 
 def check_size(size):
-    """RecipeError unless ``size`` is a whole number from 1."""
-    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise RecipeError(f"size is {size!r}; expected the height and width in pixels, a whole number from 1.")
+    """RecipeError unless ``size`` is a whole number from 1, and ``size`` x ``size`` no more than an image may have."""
+    most = int(MOST_PIXELS**0.5)
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= most:
+        raise RecipeError(
+            f"size is {size!r}; expected the height and width in pixels, a whole number from 1 to {most}."
+        )
 
 
-def decode(path: Path, size: int | None) -> np.ndarray:
-    """uint8 ``[3, size, size]`` of one file: RGB, resized bilinearly without cropping, as FedBN's pipeline
-    does.
+def decode(path: Path, size: int | None, upright: bool = False) -> tuple[np.ndarray, set[str]]:
+    """uint8 ``[3, size, size]`` of one file, RGB, resized bilinearly without cropping as FedBN's pipeline does, and
+    what of ``UNUSUAL`` it is.
 
-    Grey images get three equal channels. ``size=None`` keeps the file's own size.
-    Raises DataError naming the file if it is missing, truncated, no image, or has more than 8 bits a channel.
+    Grey images get three equal channels; transparent pixels are shown on white; the first frame counts.
+    ``size=None`` keeps the file's own size. ``upright`` turns a photograph as its EXIF tag says; the papers' code, and
+    torchvision's, take it as it is stored.
+    Raises DataError naming the file if it is missing, truncated, no image, has more than 8 bits a channel or more than
+    ``MOST_PIXELS`` pixels.
     """
     try:
         with Image.open(path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise DataError(
-                    f"{path} has more than 8 bits a channel (mode {image.mode}); expected 8. "
-                    "Convert it with the grey levels you want: fednb does not guess a window."
-                )
-            image = image.convert("RGB")
+            _refuse(path, image)
+            image, unusual = _plain(image, upright)
             if size is not None:
                 image = image.resize((size, size), Image.Resampling.BILINEAR)
-    except DataError:
+            return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)), unusual
+    except (DataError, MemoryError):
         raise
     except FileNotFoundError:
         raise DataError(f"{path} is not there; expected an image.") from None
@@ -57,65 +68,173 @@ def decode(path: Path, size: int | None) -> np.ndarray:
             f"{path} cannot be decoded ({error}); expected a whole image file. "
             "Fetch it again, or remove it from the folder; `fednb data` names all such files."
         ) from error
-    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+def _refuse(path: Path, image: Image.Image):
+    """DataError for an opened image that is not to be decoded."""
+    if image.width * image.height > MOST_PIXELS:
+        raise DataError(
+            f"{path} has {image.width} x {image.height} pixels; expected {MOST_PIXELS} or fewer. Make it smaller."
+        )
+    layout = [tile[3] for tile in image.tile]  # of the samples in the file; the mode alone hides 16-bit colours
+    deep = any(re.search(r";16[BLN]", str(entry)) for entry in layout)
+    deep |= image.format == "PPM" and any(isinstance(entry, tuple) and entry[-1] > 255 for entry in layout)
+    if deep or image.mode.startswith(("I", "F")):
+        raise DataError(
+            f"{path} has more than 8 bits a channel (mode {image.mode}); expected 8. "
+            "Convert it with the levels you want: fednb does not guess a window."
+        )
+
+
+def _plain(image: Image.Image, upright: bool) -> tuple[Image.Image, set[str]]:
+    """The first frame in RGB, and what of ``UNUSUAL`` the file is."""
+    unusual = set()
+    if getattr(image, "is_animated", False) and image.format != "MPO":  # there the others are previews
+        unusual.add("frames")
+    image.load()
+    if image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
+        unusual.add("turned")
+        image = ImageOps.exif_transpose(image) if upright else image
+    if image.has_transparency_data:
+        shown = image.convert("RGBA")
+        if shown.getchannel("A").getextrema()[0] < 255:
+            unusual.add("transparent")
+            image = Image.new("RGB", shown.size, "white")
+            image.paste(shown, mask=shown)
+    return image if image.mode == "RGB" else image.convert("RGB"), unusual
 
 
 def dimensions(path: Path) -> tuple[int, int]:
-    """Width and height of an image file, without decoding it; DataError if it is none."""
+    """Width and height of an image file, without decoding it; DataError if it is none, or not to be decoded."""
     try:
+        if not path.is_file():  # opening a pipe would wait
+            raise FileNotFoundError("no regular file")
         with Image.open(path) as image:
+            _refuse(path, image)
             return image.size
-    except OSError as error:
+    except DataError:
+        raise
+    except Exception as error:  # as above
         raise DataError(
             f"{path} cannot be decoded ({error}); expected a whole image file. Fetch it again, or remove it."
         ) from error
 
 
 def digests(paths: Sequence[Path]) -> list[str]:
-    """SHA-256 of each file's bytes, as hex digits."""
+    """SHA-256 of each file's bytes, as hex digits; DataError naming a file that cannot be read."""
 
     def digest(path: Path) -> str:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        try:
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise DataError(
+                f"{path} cannot be read ({error.strerror}). Allow reading it, or fetch it again."
+            ) from error
 
     with ThreadPoolExecutor(_workers()) as pool:
         return list(pool.map(digest, paths))
 
 
-def read(root: Path, name: str, paths: Sequence[Path], hashes: Sequence[str], size: int) -> np.ndarray:
+def read(
+    root: Path, name: str, paths: Sequence[Path], hashes: Sequence[str], size: int, upright: bool = False
+) -> tuple[np.ndarray, list[str]]:
     """uint8 ``[n, 3, size, size]`` of these files, from the cache of ``root`` if they have been decoded
-    before.
+    before, and notes on unusual ones.
 
-    ``hashes`` are the files' ``digests``; with the size they name the cache file.
+    ``hashes`` are the files' ``digests``; with the size they name the cache file. ``upright``: see ``decode``.
     Raises DataError naming the first file that cannot be decoded.
     """
+    shape = len(paths), 3, size, size
 
     def make() -> dict[str, np.ndarray]:
-        pixels = np.empty((len(paths), 3, size, size), np.uint8)
-        with ThreadPoolExecutor(_workers()) as pool:
-            for position, image in enumerate(pool.map(lambda path: decode(path, size), paths)):
-                pixels[position] = image
-        return {"pixels": pixels}
+        pixels, unusual = np.empty(shape, np.uint8), np.zeros((len(paths), len(UNUSUAL)), bool)
 
-    return cached(root, f"{name}_{size}_{key(hashes)}", make)["pixels"]
+        def put(position: int):
+            pixels[position], found = decode(paths[position], size, upright)
+            unusual[position] = [kind in found for kind in UNUSUAL]
+
+        _for_all(paths, put)
+        return {"pixels": pixels, "unusual": unusual}
+
+    def fits(held: dict[str, np.ndarray]) -> bool:
+        same_shape = held["pixels"].shape == shape and held["unusual"].shape == (len(paths), len(UNUSUAL))
+        return same_shape and held["pixels"].dtype == np.uint8 and held["unusual"].dtype == bool
+
+    held = cached(root, f"{name}_{size}_{'upright_' * upright}{key(hashes)}", make, fits)
+    kinds = [{kind for kind, yes in zip(UNUSUAL, row, strict=True) if yes} for row in held["unusual"]]
+    return held["pixels"], notes(paths, [found - {"turned"} if upright else found for found in kinds])
 
 
-def corrupt(root: Path) -> list[tuple[Path, str]]:
-    """Every image file under ``root`` that cannot be decoded, with the reason, sorted by path."""
-    paths = sorted(
-        Path(folder, name)
-        for folder, _, names in os.walk(root)
-        for name in names
-        if Path(name).suffix.lower() in SUFFIXES and name[0] != "."
-    )
+def notes(paths: Sequence[Path], unusual: Sequence[set[str]]) -> list[str]:
+    """A line for each kind of ``UNUSUAL``: what it is, how many of the images are, and the first."""
+    lines = []
+    for kind, text in UNUSUAL.items():
+        first = [path for path, kinds in zip(paths, unusual, strict=True) if kind in kinds]
+        if first:
+            where = "/".join(first[0].parts[-3:])
+            lines.append(f"{text}: {len(first)} of {len(paths)} images, first {where}.")
+    return lines
 
-    def reason(path: Path) -> str | None:
+
+def unused(place: Path, used: Sequence[Path], expected: str) -> list[str]:
+    """A note, or none, on the files with an image's suffix anywhere under ``place`` that are not among those used:
+    how many, and in which folders."""
+    counts = {}
+    for path in sorted(_under(place) - set(used)):
+        folder = str(path.parent.relative_to(place.parent))
+        counts[folder] = counts.get(folder, 0) + 1
+    if not counts:
+        return []
+    folders = [f"{count} in {folder}" for folder, count in counts.items()]
+    more = [f"{len(folders) - 3} more folders"] if len(folders) > 4 else []
+    listed = ", ".join([*folders[: 3 if more else 4], *more])
+    return [f"Image files that are not used: {listed}. Expected: {expected}."]
+
+
+def survey(root: Path) -> tuple[list[tuple[Path, str]], list[str]]:
+    """Every image file under ``root`` that cannot be decoded, with the reason, sorted by path; and notes on unusual
+    ones."""
+    paths = sorted(path for path in _under(root) if path.name[0] != ".")
+
+    def look(position: int) -> str | set[str]:
         try:
-            decode(path, None)
-        except DataError as error:
-            return str(error.__cause__ or error)
+            return decode(paths[position], None)[1] if paths[position].is_file() else "no regular file"
+        except (DataError, MemoryError) as error:
+            return str(error.__cause__ or error) or type(error).__name__
+
+    found = _for_all(paths, look)
+    damaged = [(path, why) for path, why in zip(paths, found, strict=True) if isinstance(why, str)]
+    return damaged, notes(paths, [set() if isinstance(kinds, str) else kinds for kinds in found])
+
+
+def _under(place: Path) -> set[Path]:
+    """Everything with an image's suffix anywhere in a folder, folders aside."""
+    return {
+        Path(folder, name)
+        for folder, _, names in os.walk(place)
+        for name in names
+        if Path(name).suffix.lower() in SUFFIXES
+    }
+
+
+def _for_all(paths: Sequence[Path], work: Callable[[int], object]) -> list:
+    """``work`` of every position, many at a time; but of large images one after the other."""
+
+    def if_small(position: int) -> tuple:
+        return () if _large(paths[position]) else (work(position),)
 
     with ThreadPoolExecutor(_workers()) as pool:
-        return [(path, why) for path, why in zip(paths, pool.map(reason, paths), strict=True) if why]
+        done = list(pool.map(if_small, range(len(paths))))
+    return [made[0] if made else work(position) for position, made in enumerate(done)]
+
+
+def _large(path: Path) -> bool:
+    try:
+        width, height = dimensions(path)
+    except DataError:  # which whoever decodes it will say
+        return False
+    return width * height > ONE_AT_A_TIME
 
 
 def _workers() -> int:

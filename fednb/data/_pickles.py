@@ -1,7 +1,9 @@
 """Reads the two kinds of pickles that data sets come in, lists of paths and CIFAR-10's batches, without executing
 anything."""
 
+import io
 import pickle
+import pickletools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,8 +50,11 @@ def _read(file: Path, expected: str, convert: Callable):
     looked up or called, or if it is damaged or cannot be converted.
     """
     try:
-        with open(file, "rb") as handle:
-            return convert(_ArrayUnpickler(handle, encoding="latin1").load())
+        content = file.read_bytes()
+        for operation, argument, _ in pickletools.genops(content):
+            if "PUT" in operation.name and argument > len(content):  # the memo reserves memory up to this entry
+                raise ValueError(f"entry {argument} of a memo in a file of {len(content)} bytes")
+        return convert(_ArrayUnpickler(io.BytesIO(content), encoding="latin1").load())
     except _Refused as error:
         raise DataError(
             f"{file} is a pickle that asks for {error}; {expected} needs nothing but numpy arrays. Nothing of it was "
@@ -70,14 +75,18 @@ def _latin1(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+def _reconstruct(kind, shape, code) -> np.ndarray:
+    """What numpy's own does for every array: an empty one, before its shape and bytes are put in."""
+    return np.zeros(0, np.uint8)
+
+
 # numpy names its own reconstruction functions differently from version to version; these are this version's.
-_RECONSTRUCT = np.zeros(1).__reduce__()[0]
 _FROM_BUFFER = np.zeros(1).__reduce_ex__(5)[0]
 _ALLOWED = {
-    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "ndarray"): "ndarray",  # named in pickles, never called: it would reserve memory of any size
     ("numpy", "dtype"): np.dtype,
-    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy.core.numeric", "_frombuffer"): _FROM_BUFFER,
     ("numpy._core.numeric", "_frombuffer"): _FROM_BUFFER,
     ("_codecs", "encode"): _latin1,

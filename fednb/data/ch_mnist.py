@@ -59,12 +59,13 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     problem = missing(root)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
-    paths, targets = class_folders.listed(_place(root), CLASSES)
-    pixels = images.read(root, "ch_mnist", paths, images.digests(paths), size)
+    paths, targets, unused = class_folders.listed(_place(root), CLASSES)
+    pixels, unusual = images.read(root, "ch_mnist", paths, images.digests(paths), size)
     whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
     order = random_state("ch_mnist", "test").permutation(len(whole))
     train, test = (whole.select(part) for part in np.split(order, sizes(len(whole), SHARES)[:1]))
-    sites, notes = dealing.by_class_shares(train, test, len(CLASSES), clients, classes_per_client, "ch_mnist", seed)
+    sites, dealt = dealing.by_class_shares(train, test, len(CLASSES), clients, classes_per_client, "ch_mnist", seed)
+    notes = [*dealt, *unused, *unusual]
     if len(whole) < COMPLETE:
         notes.append(f"{len(whole)} of CH-MNIST's {COMPLETE} images are on disk.")
     return Federation("ch_mnist", sites, CLASSES, tuple(notes))
@@ -78,7 +79,8 @@ def missing(root: Path, **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """Images on disk, for ``fednb data``."""
     found = class_folders.count(_place(root), CLASSES)
-    return [missing(root) or "ready", f"{found} images (complete: {COMPLETE})"]
+    counted = f"{found} images (complete: {COMPLETE})"
+    return [missing(root) or "ready", counted, *class_folders.unused(_place(root), CLASSES)]
 
 
 def _place(root: Path) -> Path:

@@ -97,6 +97,7 @@ def describe(root: Path) -> list[str]:
     for part, complete in COMPLETE.items():
         found = class_folders.count(root / "cifar10" / part, CLASSES)
         lines.append(f"{part}: {found} images (complete: {complete})")
+        lines.extend(class_folders.unused(root / "cifar10" / part, CLASSES))
     return lines
 
 
@@ -127,12 +128,13 @@ def _read(root: Path, part: str, count: int | None, seed: int, notes: list[str])
         pixels, targets = (np.concatenate(arrays) for arrays in zip(*held, strict=True))
         chosen = _choose(targets, part, count, seed, notes)
         return Split(torch.from_numpy(pixels[chosen]), torch.from_numpy(targets[chosen]))
-    paths, targets = class_folders.listed(root / "cifar10" / part, CLASSES)
+    paths, targets, unused = class_folders.listed(root / "cifar10" / part, CLASSES)
     chosen = _choose(targets, part, count, seed, notes)
     used = [paths[position] for position in chosen]
     if used[0].suffix.lower() in (".jpg", ".jpeg"):
         notes.append(f"The {part} images are JPEG files: their pixels are close to CIFAR-10's own, not equal.")
-    pixels = images.read(root, f"cifar10_{part}", used, images.digests(used), SIDE)
+    pixels, unusual = images.read(root, f"cifar10_{part}", used, images.digests(used), SIDE)
+    notes += [*unused, *unusual]
     return Split(torch.from_numpy(pixels), torch.from_numpy(targets[chosen]))
 
 

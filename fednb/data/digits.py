@@ -133,7 +133,14 @@ def _arrays(root: Path, domain: str) -> Arrays:
         arrays = digit_files.read(domain, files)
         return arrays | {name: _square(arrays[name]) for name in ("x_train", "x_test")}
 
-    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make)
+    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make, _fits)
+
+
+def _fits(held: Arrays) -> bool:
+    return all(
+        held[f"x_{part}"].shape[2:] == (SIZE, SIZE) and held[f"y_{part}"].shape == held[f"x_{part}"].shape[:1]
+        for part in ("train", "test")
+    )
 
 
 def _square(pixels: np.ndarray) -> np.ndarray:

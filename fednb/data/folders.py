@@ -40,23 +40,25 @@ def load(
         fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it
             keeps the runs of one folder apart from those of another.
 
-    Layout: see ``NEEDS``. Hidden files and files that are not images by their suffix are ignored. A class
-    that a site lacks becomes a line of ``notes``.
+    Photographs are turned upright as their EXIF tag says; see ``_images.decode``. Layout: see ``NEEDS``. Hidden files
+    and files that are not images by their suffix are ignored. ``notes`` has a line for a class that a site lacks, a
+    site without validation or test images, images in other places than the layout's, and unusual images.
 
     Raises DataError when the folder, its sites or a site's images are missing, an image is damaged or the
     fingerprint is another;
     RecipeError for an option out of its range.
     """
     images.check_size(size)
-    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+    if not _three_shares(shares):
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
-    place = root / folder
+    place = _place(root, folder)
     found = _sites(place)
     classes = sorted({label for parts in found.values() for _, labels in parts.values() for label in labels})
-    sites = []
+    sites, notes = [], _unused(place, found)
     for name, parts in found.items():
         whole = {
-            part: _split(root, f"{place.absolute().name}_{name}_{part}", *parts[part], classes, size) for part in parts
+            part: _split(root, f"{place.absolute().name}_{name}_{part}", *parts[part], classes, size, notes)
+            for part in parts
         }
         if "" in whole:
             everything = whole[""]
@@ -68,7 +70,11 @@ def load(
             cuts = _cut(divided, (shares[0] / sum(shares[:2]), shares[1] / sum(shares[:2])), seed, name)
             whole["train"], whole["validation"] = (divided.select(cut) for cut in cuts)
         sites.append(Site(name, *(whole[part] for part in SPLITS)))
-    federation = Federation(place.absolute().name, sites, tuple(classes))
+    for site in sites:
+        none = [part for part in SPLITS[1:] if not len(getattr(site, part))]
+        if none:
+            notes.append(f"{site.name} has no {' and no '.join(none)} images: it has too few for the shares.")
+    federation = Federation(place.absolute().name, sites, tuple(classes), tuple(notes))
     if fingerprint not in ("", federation.fingerprint):
         raise DataError(
             f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
@@ -80,7 +86,7 @@ def load(
 def missing(root: Path, *, folder: str = "", **options) -> str | None:
     """One sentence when the folder is not there or is not made of site folders with class folders inside."""
     try:
-        _sites(root / folder)
+        _sites(_place(root, folder))
     except DataError as error:
         return str(error)
     return None
@@ -94,7 +100,26 @@ def describe(root: Path) -> list[str]:
             sites = _sites(place)
             count = sum(len(paths) for parts in sites.values() for paths, _ in parts.values())
             lines.append(f'folder="{place.name}": {count} images in {", ".join(sites)}')
+            lines.extend(f"  {note}" for note in _unused(place, sites))
     return lines or [f"No folder of {root} has sites with class folders."]
+
+
+def _three_shares(shares) -> bool:
+    try:
+        return len(shares) == 3 and min(shares) > 0 and abs(sum(shares) - 1) <= 1e-6
+    except TypeError:
+        return False
+
+
+def _place(root: Path, folder: str) -> Path:
+    if not isinstance(folder, str):
+        raise RecipeError(f"folder is {folder!r}; expected a name in quotes, of a folder in {root}.")
+    return root / folder
+
+
+def _unused(place: Path, sites: dict[str, dict[str, Labelled]]) -> list[str]:
+    used = [path for parts in sites.values() for paths, _ in parts.values() for path in paths]
+    return images.unused(place, used, "<site>/<class>/<file>")
 
 
 def _sites(place: Path) -> dict[str, dict[str, Labelled]]:
@@ -129,8 +154,11 @@ def _labelled(folder: Path) -> Labelled:
     return [file for file, _ in pairs], [label for _, label in pairs]
 
 
-def _split(root: Path, name: str, paths: list[Path], labels: list[str], classes: list[str], size: int) -> Split:
-    pixels = images.read(root, name.strip("_"), paths, images.digests(paths), size)
+def _split(
+    root: Path, name: str, paths: list[Path], labels: list[str], classes: list[str], size: int, notes: list[str]
+) -> Split:
+    pixels, unusual = images.read(root, name.strip("_"), paths, images.digests(paths), size, upright=True)
+    notes.extend(unusual)
     return Split(torch.from_numpy(pixels), torch.tensor([classes.index(label) for label in labels]))
 
 

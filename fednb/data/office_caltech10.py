@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data import _pickles as pickles
 from fednb.data._partition import stratified
@@ -95,7 +96,8 @@ def load(
             )
         hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
         notes.extend(_duplicates(domain, parts, hashes, drop_duplicates))
-        pixels = images.read(root, f"office_{domain}", list(files.values()), list(hashes.values()), size)
+        pixels, unusual = images.read(root, f"office_{domain}", list(files.values()), list(hashes.values()), size)
+        notes += [*_lacking(root, domain, split), *_unused(root, domain), *unusual]
         row = {path: number for number, path in enumerate(files)}
         sites.append(Site(domain, *(_split(pixels, row, part) for part in parts.values())))
     return Federation("office_caltech10", sites, CLASSES, tuple(notes))
@@ -124,6 +126,8 @@ def describe(root: Path) -> list[str]:
         found = len(_files(root, domain))
         lists = sum(_list_file(root, domain, part) is not None for part in ("train", "test"))
         lines.append(f"{domain}: {found} images (complete: {sum(TABLE11[domain])}), {lists} of 2 lists")
+        lines.extend(_unused(root, domain))
+        lines.extend(_lacking(root, domain, "fedbn") if lists == 2 else [])
     return lines
 
 
@@ -158,6 +162,21 @@ def _files(root: Path, domain: str) -> dict[str, Path]:
         if (folder / name).is_dir()
         for file in images.files(folder / name)
     }
+
+
+def _unused(root: Path, domain: str) -> list[str]:
+    return class_folders.unused(root / "office_caltech_10" / domain, CLASSES)
+
+
+def _lacking(root: Path, domain: str, split: str) -> list[str]:
+    """A note on each list that is shorter or longer than FedBN's."""
+    train, validation, test = TABLE11[domain]
+    notes = []
+    for part, complete in (("train", train + validation), ("test", test)) if split != "stratified" else ():
+        rows = len(_listed(root, domain, part))
+        if rows != complete:
+            notes.append(f"The {part} list of {domain} has {rows} rows; FedBN's has {complete}.")
+    return notes
 
 
 def _parts(root: Path, domain: str, split: str, names: list[str]) -> Parts:

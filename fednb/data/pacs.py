@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
@@ -62,17 +61,18 @@ def load(
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], ["PACS' own lists are not used: test, validation and training images are drawn by fednb."]
     for domain in DOMAINS:
-        paths, targets = class_folders.listed(root / "pacs" / domain, CLASSES)
+        paths, targets, unused = class_folders.listed(root / "pacs" / domain, CLASSES)
         parts = _parts(targets, fraction, test_fraction, domain, seed)
         used = np.sort(np.concatenate(parts))
         chosen = [paths[position] for position in used]
-        pixels = images.read(root, f"pacs_{domain}", chosen, images.digests(chosen), size)
+        pixels, unusual = images.read(root, f"pacs_{domain}", chosen, images.digests(chosen), size)
+        notes += [*unused, *unusual]
         rows = (np.searchsorted(used, part) for part in parts)
         whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets[used]))
         sites.append(Site(domain, *(whole.select(row) for row in rows)))
-        with Image.open(chosen[0]) as image:
-            if image.size != (SIDE, SIDE):
-                notes.append(f"Files of {image.width} x {image.height} pixels; PACS' own are {SIDE} x {SIDE}.")
+        width, height = images.dimensions(chosen[0])
+        if (width, height) != (SIDE, SIDE):
+            notes.append(f"Files of {width} x {height} pixels; PACS' own are {SIDE} x {SIDE}.")
     return Federation("pacs", sites, CLASSES, tuple(notes))
 
 
@@ -87,6 +87,7 @@ def describe(root: Path) -> list[str]:
     for domain, complete in DOMAINS.items():
         found = class_folders.count(root / "pacs" / domain, CLASSES)
         lines.append(f"{domain}: {found} images (complete: {complete})")
+        lines.extend(class_folders.unused(root / "pacs" / domain, CLASSES))
     return lines
 
 

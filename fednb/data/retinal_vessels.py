@@ -57,7 +57,9 @@ def load(root: Path, *, size: int = 128, seed: int = 0) -> Federation:
     images.check_size(size)
     if problem := missing(root):
         raise DataError(f"{problem} Expected: {NEEDS}")
-    return Federation("retinal_vessels", [_site(root, name, size, seed) for name in SITES], CLASSES, task=TASK)
+    notes = []
+    sites = [_site(root, name, size, seed, notes) for name in SITES]
+    return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
 
 
 def missing(root: Path, **options) -> str | None:
@@ -86,16 +88,19 @@ def describe(root: Path) -> list[str]:
     for name, complete in SITES.items():
         place = root / "retinal_vessels" / name / "images"
         lines.append(f"{name}: {len(images.files(place)) if place.is_dir() else 0} images (complete: {complete})")
+        lines.extend(_unused(root, name, _files(root, name)) if place.is_dir() else [])
     return lines
 
 
-def _site(root: Path, name: str, size: int, seed: int) -> Site:
+def _site(root: Path, name: str, size: int, seed: int, notes: list[str]) -> Site:
     found = _files(root, name)
     _refuse_other_sizes(found)
-    pixels, vessels, field = (
+    read = [
         images.read(root, f"retinal_vessels_{name}_{kind}", found[kind], images.digests(found[kind]), size)
         for kind in KINDS
-    )
+    ]
+    (pixels, vessels, field), unusual = zip(*read, strict=True)
+    notes += [*_unused(root, name, found), *(note for lines in unusual for note in lines)]
     vessels, field = (coverage[:, 0] >= 255 * COVERAGE for coverage in (vessels, field))
     masks = np.where(field, vessels, IGNORED).astype(np.uint8)
     whole = Split(torch.from_numpy(pixels), torch.from_numpy(masks))
@@ -107,6 +112,11 @@ def _files(root: Path, name: str) -> dict[str, list[Path]]:
     place = root / "retinal_vessels" / name
     listed = images.files(place / "images")
     return {kind: [place / kind / path.name for path in listed] for kind in KINDS}
+
+
+def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
+    used = [path for paths in found.values() for path in paths]
+    return images.unused(root / "retinal_vessels" / name, used, f"{name}/<{'|'.join(KINDS)}>/<file>")
 
 
 def _refuse_other_sizes(found: dict[str, list[Path]]) -> None:

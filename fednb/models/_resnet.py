@@ -1,5 +1,6 @@
 """What ResNet-18 and ResNet-50 have in common: torchvision's network, its residual stages, ImageNet weights."""
 
+import hashlib
 from pathlib import Path
 
 import torch
@@ -53,12 +54,27 @@ class ResNet(Staged):
 
 
 def fetched(url: str) -> dict[str, Tensor]:
-    """The weights at a URL, from torch's cache if they are there; RunError naming both where they cannot be had."""
+    """The weights at a URL, from torch's cache if they are there; RunError naming both where they cannot be had.
+
+    torchvision's names end in the beginning of the file's SHA-256, which torch compares when it downloads; here a file
+    that is there is compared too.
+    """
+    file = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
     try:
+        if file.exists():
+            _compare(file, file.stem.rpartition("-")[2])
         return torch.hub.load_state_dict_from_url(url, map_location="cpu", check_hash=True, weights_only=True)
     except Exception as error:  # no network, a proxy's page, a file cut short: each has a type of its own
-        file = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
         raise RunError(
             f"the ImageNet weights could not be loaded ({type(error).__name__}: {error}). Expected the content of "
             f"{url} at {file}: put it there (remove a damaged one), or set pretrained to false."
         ) from error
+
+
+def _compare(file: Path, beginning: str) -> None:
+    if not file.is_file():
+        raise ValueError("no regular file")
+    with open(file, "rb") as content:
+        found = hashlib.file_digest(content, "sha256").hexdigest()
+    if not found.startswith(beginning):
+        raise ValueError(f"its SHA-256 begins with {found[: len(beginning)]}, torchvision's with {beginning}")

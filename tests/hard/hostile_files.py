@@ -1,0 +1,210 @@
+"""Hostile files by the dozen: nothing in them is executed, each ends in a named error or is read, memory is bounded.
+
+Run by hand: ``python tests/hard/hostile_files.py --seed 1``. Each family has a process of its own. The exit status is 1
+if a file was executed, an error had no name, or a process took more memory than a gigabyte beyond its imports.
+"""
+
+import argparse
+import bz2
+import gzip
+import io
+import os
+import pickle
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import loaders
+import numpy as np
+import torch
+from PIL import Image
+
+import fednb.data
+from fednb.data.office_caltech10 import DOMAINS
+from fednb.errors import FednbError
+from fednb.models._resnet import fetched
+
+MARK = Path("executed")  # in the folder where the trials run
+CALLS = [
+    ("os", "system", (f"touch {MARK}",)),
+    ("builtins", "exec", (f"open('{MARK}', 'w')",)),
+    ("builtins", "eval", (f"open('{MARK}', 'w')",)),
+    ("subprocess", "getoutput", (f"touch {MARK}",)),
+    ("builtins", "open", (str(MARK), "w")),
+    ("pathlib", "Path.touch", (MARK,)),
+    ("numpy", "save", (str(MARK), 0)),
+    ("torch", "save", ({}, str(MARK))),
+]
+MEGABYTE = bytes(2**20)
+
+
+class Call:
+    """A pickle of it calls something."""
+
+    def __init__(self, function, arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def function(module: str, name: str):
+    return attrgetter(name)(import_module(module))
+
+
+def calls():
+    """Pickles that call something: alone, or beside what is expected."""
+    for module, name, arguments in CALLS:
+        call = Call(function(module, name), arguments)
+        for protocol in range(6):
+            yield pickle.dumps(call, protocol)
+            yield pickle.dumps((np.array(["amazon/mug/1.png"]), call), protocol)
+
+
+def lists(root: Path, random: Random):
+    """FedBN's lists as pickles."""
+    loaders.office(root)
+    for file in (root / "splits").iterdir():
+        file.unlink()
+    places = [root / "splits" / f"{domain}_{part}.pkl" for domain in DOMAINS for part in ("train", "test")]
+    for content in calls():
+        for place in places:
+            place.write_bytes(content)
+        yield lambda: fednb.data.load("office_caltech10", root, size=4)
+
+
+def batches(root: Path, random: Random):
+    """CIFAR-10's batches."""
+    folder = root / "cifar-10-batches-py"
+    folder.mkdir()
+    honest = pickle.dumps({"data": np.zeros((5, 3072), np.uint8), "labels": [0] * 5}, 2)
+    reserving = b"\x80\x02cnumpy\nndarray\n(J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86tR."
+    memo = b"\x80\x02Nr\xff\xff\xff\x1f."
+    for content in [*calls(), reserving, memo, *(flipped(honest, random) for _ in range(50))]:
+        for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
+            (folder / name).write_bytes(content)
+        yield lambda: fednb.data.load("cifar10", root)
+
+
+def digits(root: Path, random: Random):
+    """Archives with objects, and archives that unpack to much."""
+    for module, name, arguments in CALLS:
+        held = io.BytesIO()
+        np.savez(held, x_train=np.array([Call(function(module, name), arguments)], object))
+        for name in ("usps.npz", ".fednb_cache/usps.npz"):
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_bytes(held.getvalue())
+        yield lambda: fednb.data.load("digits", root, domains=["usps"])
+    (root / "usps.npz").unlink()
+    for name, opener in {"usps.bz2": bz2.open, "MNIST/raw/train-images-idx3-ubyte.gz": gzip.open}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        with opener(root / name, "wb") as file:
+            for _ in range(1500):
+                file.write(MEGABYTE)
+    (root / "usps.t.bz2").write_bytes((root / "usps.bz2").read_bytes())
+    for name in ("train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
+        (root / f"MNIST/raw/{name}-ubyte.gz").write_bytes(b"")
+    packer = zlib.compressobj()
+    packed = b"".join(packer.compress(MEGABYTE) for _ in range(1500)) + packer.flush()
+    for part in ("train", "test"):
+        mat = b" " * 124 + b"\0\1IM" + struct.pack("<II", 15, len(packed)) + packed
+        (root / f"{part}_32x32.mat").write_bytes(mat)
+    for domain in ("usps", "mnist", "svhn"):
+        yield lambda domain=domain: fednb.data.load("digits", root, domains=[domain])
+
+
+def pictures(root: Path, random: Random):
+    """Images with flipped bits, of many pixels, cut short; a pipe."""
+    loaders.folders(root)
+    place = root / "own" / "north" / "cat"
+    honest = Image.fromarray(np.random.RandomState(0).randint(0, 256, (40, 40, 3), np.uint8))
+    for suffix in ("png", "jpg", "gif", "tif", "webp", "bmp", "ppm"):
+        stored = io.BytesIO()
+        honest.save(stored, "JPEG" if suffix == "jpg" else "TIFF" if suffix == "tif" else suffix.upper())
+        for _ in range(20):
+            (place / f"x.{suffix}").write_bytes(flipped(stored.getvalue(), random))
+            yield lambda: fednb.data.load("folders", root, folder="own", size=8)
+            yield lambda: str(fednb.data.check(root))
+        (place / f"x.{suffix}").unlink()
+    for side in (8193, 13_000, 60_000):
+        stored = bytearray((place / "0.png").read_bytes())
+        stored[16:24] = struct.pack(">II", side, side)
+        stored[29:33] = struct.pack(">I", zlib.crc32(stored[12:29]))
+        for number in range(4):
+            (place / f"wide{number}.png").write_bytes(stored)
+        yield lambda: fednb.data.load("folders", root, folder="own", size=8)
+        yield lambda: str(fednb.data.check(root))
+    os.mkfifo(place / "pipe.png")
+    yield lambda: str(fednb.data.check(root))
+
+
+def weights(root: Path, random: Random):
+    """What lies under the name of ImageNet's weights."""
+    file = Path(torch.hub.get_dir()) / "checkpoints" / "resnet18-f37072fd.pth"
+    file.parent.mkdir(parents=True)
+    for content in calls():
+        file.write_bytes(content)
+        yield lambda: fetched(f"file://{root}/{file.name}")
+
+
+FAMILIES = {family.__name__: family for family in (lists, batches, digits, pictures, weights)}
+
+
+def flipped(content: bytes, random: Random) -> bytes:
+    """A copy with a few other bits, or cut short."""
+    content = bytearray(content)
+    for _ in range(random.randint(1, 8)):
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    return bytes(content[: random.randint(1, len(content))] if random.random() < 0.2 else content)
+
+
+def run(name: str, seed: int) -> int:
+    """All trials of a family, here; 1 if one of them went wrong."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counts = Counter()
+    for attempt in FAMILIES[name](Path.cwd() / "data", Random(seed)):
+        try:
+            attempt()
+            outcome = "read"
+        except FednbError:
+            outcome = "named"
+        except BaseException as error:
+            outcome = f"UNNAMED {type(error).__name__}: {error}"
+        if MARK.exists():
+            MARK.unlink()
+            outcome = f"EXECUTED, {outcome}"
+        counts[outcome] += 1
+    used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    print(f"{name}: {sum(counts.values())} trials, {dict(counts)}, {used} MB")
+    return int(used > 1024 or any(outcome not in ("read", "named") for outcome in counts))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=FAMILIES, help="this one alone, in the current folder")
+    options = parser.parse_args()
+    if options.family:
+        return run(options.family, options.seed)
+    wrong = 0
+    for name in FAMILIES:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "data").mkdir()
+            command = [sys.executable, str(Path(__file__).resolve()), "--family", name, "--seed", str(options.seed)]
+            own = {"XDG_CACHE_HOME": folder, "TORCH_HOME": f"{folder}/torch", "PYTHONWARNINGS": "ignore"}
+            wrong += subprocess.run(command, cwd=folder, env=os.environ | own, timeout=900).returncode != 0
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
