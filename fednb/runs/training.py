@@ -31,7 +31,7 @@ def train_one(
     ``progress(recipe, rounds_done)`` is called after every round. Raises FednbError for what a user can mend.
     """
     with store.lock(recipe):
-        if record := store.find(recipe):
+        if record := store.find(recipe, mend=True):
             return record
         from fednb.engine.loop import FederatedRun
 
