@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from small_runs import SMALL, record
 
 from fednb import recipe as recipe_module
 from fednb.errors import DamagedError, StoreError
+from fednb.files import write_atomically
 from fednb.runs.record import parsed, read, to_text
 from fednb.runs.store import Record, Store
 
@@ -403,6 +405,55 @@ def test_checkpoints_are_replaced_and_dropped(store):
     store.drop_checkpoint(SMALL)
     store.drop_checkpoint(SMALL)
     assert files(store.checkpoints) == []
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(store):
+    store.save_checkpoint(SMALL, {"weights": torch.rand(50)})
+    path = store.checkpoints / f"{SMALL.key}.pt"
+    whole = path.read_bytes()
+    for number in range(0, 8 * len(whole), 97):
+        flipped = bytearray(whole)
+        flipped[number // 8] ^= 1 << number % 8
+        path.write_bytes(flipped)
+        assert store.load_checkpoint(SMALL, "cpu") is None
+        (aside,) = store.checkpoints.glob("*.damaged")
+        aside.unlink()
+
+
+def test_a_write_that_fails_twice_leaves_no_part(tmp_path, monkeypatch):
+    """Closing fails after writing has: what is in the buffer finds no room either."""
+    path = tmp_path / "file"
+    with full_disk(1000), pytest.raises(StoreError, match="File too large"):
+        write_atomically(path, lambda file: (file.write(bytes(900)), file.flush(), file.write(bytes(900))))
+    assert files(tmp_path) == []
+    write_atomically(path, lambda file: file.write(b"old"))
+    unlink = type(path).unlink
+
+    def refused(self, missing_ok=False):
+        unlink(self, missing_ok)
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "unlink", refused)
+    with full_disk(1000), pytest.raises(StoreError, match="File too large"):
+        write_atomically(path, lambda file: file.write(bytes(9000)))
+    assert path.read_bytes() == b"old"
+
+
+def test_parts_of_the_dead_are_removed_and_those_of_the_living_are_not(tmp_path):
+    living, dead, other = (tmp_path / name for name in (".a.npz.1.part", ".a.npz.2.part", ".b.npz.3.part"))
+    for part in (living, dead, other):
+        part.write_bytes(b"half")
+    os.utime(dead, (0, 0))
+    write_atomically(tmp_path / "a.npz", lambda file: file.write(b"whole"))
+    assert files(tmp_path) == [living.name, other.name, "a.npz"]
+
+
+def test_a_lock_clears_the_parts_of_its_run(store):
+    store.write(SMALL, record(SMALL))
+    part = store.folder / f"{Path(SMALL.filename).parent}/.{Path(SMALL.filename).stem}.features.npz.x.part"
+    part.write_bytes(b"half")
+    with store.lock(SMALL):
+        assert not part.exists() and store.find(SMALL)
 
 
 @pytest.mark.parametrize("hurt", ["cut", "empty", "code"])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 from fednb.errors import DamagedError, StoreError
-from fednb.files import PART, write_atomically, write_together
+from fednb.files import remove, remove_parts, write_atomically, write_together
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, checksum, read, to_text
@@ -111,16 +113,23 @@ class Store:
 
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
+            held = FileLock(self.checkpoints / f"{recipe.key}.lock").acquire()
         except OSError as error:
-            raise StoreError(f"{self.checkpoints} cannot be made: {error}. Choose another folder for runs.") from error
-        with FileLock(self.checkpoints / f"{recipe.key}.lock"):
+            raise StoreError(f"{self.checkpoints} cannot be used: {error}. Choose another folder for runs.") from error
+        with held:
+            self.drop_parts(recipe)
             yield
 
     def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
-        """Replaces the checkpoint of a run, atomically."""
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them."""
         import torch
 
-        write_atomically(self._checkpoint(recipe), lambda file: torch.save(state, file))
+        def save(file) -> None:
+            torch.save(state, file)
+            file.seek(0)
+            file.write(hashlib.file_digest(file, "sha256").digest())
+
+        write_atomically(self._checkpoint(recipe), save)
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
@@ -130,17 +139,27 @@ class Store:
         if not path.exists():
             return None
         try:
-            return torch.load(path, map_location=device, weights_only=True)
+            content = path.read_bytes()
+            if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+                raise ValueError("its bytes are not those that were written")
+            return torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
         except Exception as error:  # torch raises many kinds for a damaged file
-            self._set_aside([path], f"{type(error).__name__}; the run starts from its first round.")
+            self.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
             return None
+
+    def refuse_checkpoint(self, recipe: Recipe, why: str) -> None:
+        """Sets a checkpoint aside that no run can go on from."""
+        self._set_aside([self._checkpoint(recipe)], f"{why}; the run starts from its first round.")
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
         """Removes a finished run's checkpoint, and half files of processes that were killed while writing."""
-        self._checkpoint(recipe).unlink(missing_ok=True)
+        remove(self._checkpoint(recipe))
+        self.drop_parts(recipe)
+
+    def drop_parts(self, recipe: Recipe) -> None:
+        """Removes half files of processes that were killed while writing; needs the recipe's lock."""
         for path in (self._checkpoint(recipe), self.folder / recipe.filename):
-            for leftover in path.parent.glob(f".{path.stem}.*{PART}"):
-                leftover.unlink(missing_ok=True)
+            remove_parts(path)
 
     def _may_go(self, path: Path) -> bool:
         """Whether a record is damaged, or stale and to be renewed."""
