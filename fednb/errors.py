@@ -24,6 +24,10 @@ class StoreError(FednbError):
     """A recorded run that cannot be read or written."""
 
 
+class DamagedError(StoreError):
+    """A recorded run whose file, or an artefact beside it, is not what was written."""
+
+
 class NotebookError(FednbError):
     """A notebook, or a parameter of one, that cannot be run as asked."""
 

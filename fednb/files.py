@@ -1,13 +1,17 @@
 """Files written whole or not at all."""
 
+import errno
 import os
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from fednb.errors import StoreError
 
 PART = ".part"
+DEAD = 3600.0  # seconds after which nobody writes a part any more
 
 
 def write_atomically(path: Path, write: Callable) -> None:
@@ -22,12 +26,13 @@ def write_atomically(path: Path, write: Callable) -> None:
 def write_together(files: dict[Path, Callable]) -> None:
     """The same for files that belong together: all are whole under other names before the first takes its place.
 
-    They take their places in the order given.
+    They take their places in the order given. Parts that a killed process left of them are removed.
     """
     written = {}
     try:
         for path, write in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
+            remove_parts(path, DEAD)
             beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": PART}
             with tempfile.NamedTemporaryFile(**beside, delete=False) as file:
                 written[path] = Path(file.name)
@@ -42,7 +47,26 @@ def write_together(files: dict[Path, Callable]) -> None:
         ) from error
     finally:
         for temporary in written.values():
-            temporary.unlink(missing_ok=True)
+            remove(temporary)
+
+
+def remove(path: Path) -> None:
+    """Removes a file if it is there and may be removed."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def remove_parts(path: Path, seconds: float = 0.0) -> None:
+    """Removes the parts of a file, and of those beside it that only add to its stem, not written to for so long."""
+    for part in path.parent.glob(f".{path.stem}.*{PART}"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime >= seconds:
+                part.unlink()
+
+
+def is_full(error: StoreError) -> bool:
+    """Whether a file could not be written for want of room."""
+    return getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -145,7 +145,7 @@ class TestStore:
     def test_a_record_under_another_default_is_renewed_with_its_method(self, one, old):
         """A method whose default has changed behaves otherwise; its older records are refused until made again."""
         entries = json.loads(old.read_text())
-        entries["recipe"]["algorithm"]["mu"] = 7.0
+        entries["recipe"]["algorithm"]["mu"], entries["checksums"] = 7.0, {}
         old.write_text(json.dumps(entries))
         with pytest.raises(StoreError, match="A default has changed"):
             one.find(MIXED)

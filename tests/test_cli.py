@@ -297,7 +297,7 @@ def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(o
     features.write_bytes(b"new")  # written just before its record, when recording was interrupted
     assert worktree.dirty(committed) == []
     name = older.relative_to(committed).as_posix()
-    fresh = entries | {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}}
+    fresh = entries | {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}, "checksums": {}}
     older.write_text(json.dumps(fresh))
     assert worktree.dirty(committed) == []
     for other in (stale + " ", json.dumps(fresh | {"key": "0"}), "{", "[]"):

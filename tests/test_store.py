@@ -1,6 +1,8 @@
 """The store: written once and whole, found by recipe, nothing lost when something is damaged or the disk is full."""
 
+import hashlib
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -14,7 +16,9 @@ import torch
 from small_runs import SMALL, record
 
 from fednb import recipe as recipe_module
-from fednb.errors import StoreError
+from fednb.errors import DamagedError, StoreError
+from fednb.files import write_atomically
+from fednb.runs.record import parsed, read, to_text
 from fednb.runs.store import Record, Store
 
 ARRAYS = {"features": {"features": np.arange(6, dtype=np.float16).reshape(2, 3), "labels": np.arange(2)}}
@@ -28,6 +32,18 @@ def store(tmp_path) -> Store:
 def files(folder: Path) -> list[str]:
     """All files below, hidden ones too."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def sealed(entries: dict) -> str:
+    """The entries' text with a checksum that agrees with them."""
+    return to_text(Record(**entries | {"checksums": {}}))
+
+
+def own_checksum(entries: dict) -> str:
+    """By its definition: over canonical JSON without itself."""
+    content = json.loads(json.dumps(entries))
+    content["checksums"].pop("record", None)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -91,13 +107,180 @@ def test_a_damaged_record_is_set_aside_and_named(store, hurt):
     }[hurt]
     for number in (1, 2):  # twice: the second does not overwrite the first
         path.write_bytes(damaged)
-        assert store.find(SMALL) is None
+        assert store.find(SMALL, mend=True) is None
         aside = path.with_name(f"{path.name}.damaged{'' if number == 1 else number}")
         assert aside.read_bytes() == damaged and not path.exists()
         assert len(store.notes) == number
         assert store.notes[-1].startswith(f"{path.name} was damaged and is now {aside.name}: ")
     store.write(SMALL, record(SMALL))
     assert store.find(SMALL) == record(SMALL)
+
+
+def change(entries: dict, where: str, value) -> dict:
+    """A copy with the entry at ``rounds.0.test.1`` set; a value of None removes it."""
+    changed = json.loads(json.dumps(entries))
+    *path, last = [int(step) if step.isdigit() else step for step in where.split(".")]
+    place = changed
+    for step in path:
+        place = place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "named"),
+    [
+        ("recipe", {}, "recipe.federation"),
+        ("recipe.algorithm", "fedavg", "recipe.algorithm"),
+        ("recipe.augmentations", 1, "recipe.augmentations"),
+        ("recipe.rounds", 3, "rounds"),
+        ("recipe.local_epochs", None, "recipe.local_epochs"),
+        ("clients", "ab", "clients"),
+        ("clients", ["a", "a"], "clients"),
+        ("clients", ["a"], "images.train"),
+        ("images.test", None, "images.test"),
+        ("images.test", [5], "images.test"),
+        ("images.test.0", 5.5, "images.test"),
+        ("prepare", [], "prepare"),
+        ("prepare.up.sums", -8, "prepare.up"),
+        ("fingerprint", 7, "fingerprint"),
+        ("notes", "one", "notes"),
+        ("origin.seconds", "long", "origin.seconds"),
+        ("origin.seconds", -1.0, "origin.seconds"),
+        ("origin.device", None, "origin.device"),
+        ("behaviours", ["a"], "behaviours"),
+        ("rounds", [], "rounds"),
+        ("rounds.1", None, "rounds"),
+        ("rounds.1", 7, r"rounds\[2\]"),
+        ("rounds.1.round", 1, r"rounds\[2\].round"),
+        ("rounds.1.round", True, r"rounds\[2\].round"),
+        ("rounds.0.test", None, r"rounds\[1\].test"),
+        ("rounds.0.test", 1.5, r"rounds\[1\].test"),
+        ("rounds.0.test", [1, 2, 3], r"rounds\[1\].test"),
+        ("rounds.0.test.0", 6, r"rounds\[1\].test"),
+        ("rounds.0.test.0", True, r"rounds\[1\].test"),
+        ("rounds.0.validation.1", -1, r"rounds\[1\].validation"),
+        ("rounds.0.loss", [0.5], r"rounds\[1\].loss"),
+        ("rounds.0.loss.stranger", 0.5, r"rounds\[1\].loss"),
+        ("rounds.0.up.model", "8", r"rounds\[1\].up"),
+        ("rounds.1.cross_site", {"a": [1]}, r"rounds\[2\].cross_site"),
+        ("rounds.1.own_statistics", [1, 99], r"rounds\[2\].*own_statistics"),
+    ],
+)
+def test_what_no_run_can_have_measured_is_named_by_file_and_field(store, where, value, named):
+    """The checksum agrees: only what the record says gives it away."""
+    path, other = store.write(SMALL, record(SMALL)), SMALL.with_(seed=1)
+    store.write(other, record(other))
+    entries = json.loads(path.read_text())
+    assert parsed(sealed(entries)) == (record(SMALL), [])
+    text = sealed(change(entries, where, value))
+    path.write_text(text)
+    with pytest.raises(DamagedError, match=rf"{path.name} is damaged: {named} is .*; expected "):
+        read(path)
+    assert store.found([SMALL, other]) == {SMALL: None, other: record(other)}
+    (note,) = store.notes
+    assert str(path) in note and path.read_text() == text
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999", "1" * 5000])
+def test_a_loss_that_is_no_number_is_refused(store, word):
+    path = store.write(SMALL, record(SMALL))
+    path.write_text(path.read_text().replace("0.25", word))
+    with pytest.raises(DamagedError, match=path.name):
+        read(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"recipe": ' * 100_000])
+def test_a_text_of_a_hundred_thousand_brackets_is_a_damaged_record(text):
+    with pytest.raises(DamagedError):
+        parsed(text)
+
+
+def test_one_edited_number_is_noticed(store):
+    path = store.write(SMALL, record(SMALL))
+    whole = path.read_text()
+    path.write_text(whole.replace('"test": [3, 4]', '"test": [4, 4]'))
+    assert path.read_text() != whole and store.find(SMALL) is None
+    assert "checksums.record" in store.notes[0]
+    path.write_text(json.dumps(json.loads(whole), indent=1))  # the same content, laid out otherwise
+    assert store.find(SMALL) == record(SMALL)
+
+
+def test_artefacts_of_two_runs_that_change_places_are_noticed(store):
+    recipes = SMALL.vary(seed=[0, 1])
+    for recipe in recipes:
+        store.write(recipe, record(recipe), {"features": {"features": np.full((2, 3), recipe.seed)}})
+    found = [store.find(recipe) for recipe in recipes]
+    one, two = (each.path.with_suffix(".features.npz") for each in found)
+    first = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(first)
+    for each in found:
+        with pytest.raises(DamagedError, match="not those that .* was written with"):
+            each.artefact("features")
+    before = files(store.folder)
+    assert store.found(recipes) == dict.fromkeys(recipes) and files(store.folder) == before
+    assert store.find(recipes[0], mend=True) is None
+    assert {f"{one.name}.damaged", f"{found[0].path.name}.damaged"} <= {Path(name).name for name in files(store.folder)}
+    two.unlink()
+    assert store.find(recipes[1]) is None and f"{two} is not there" in store.notes[-1]
+
+
+def test_scores_of_other_images_are_named(store):
+    """As in an older record, which has no checksums."""
+    made = record(SMALL)
+    path = store.write(
+        SMALL, made, {"scores": {"rounds": np.array([1, 2], np.int32), "test": np.zeros((2, 15), np.float16)}}
+    )
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"checksums": {}}))
+    assert len(store.find(SMALL).scores()[2][1]) == 10
+    for damaged in (
+        {"rounds": np.arange(2)},
+        {"rounds": np.arange(3), "test": np.zeros((2, 15))},
+        {"test": np.zeros(3)},
+    ):
+        np.savez(path.with_suffix(".scores.npz"), **damaged)
+        with pytest.raises(DamagedError, match="scores.npz"):
+            store.find(SMALL).scores()
+
+
+def test_who_only_reads_changes_nothing(store, tmp_path):
+    """Neither does who trains in the folders that are not its own."""
+    path = store.write(SMALL, record(SMALL), ARRAYS)
+    path.write_text("{")
+    before = files(tmp_path)
+    assert store.find(SMALL) is None and store.found([SMALL]) == {SMALL: None}
+    assert Store(tmp_path / "mine", also=(store.folder,)).find(SMALL, mend=True) is None
+    assert files(tmp_path) == before and "The run counts as missing" in store.notes[0]
+
+
+def test_fields_of_a_later_version_are_tolerated_and_named(store):
+    path = store.write(SMALL, record(SMALL))
+    entries = json.loads(path.read_text())
+    for values in entries["rounds"]:
+        values["energy"] = 7
+    later = json.loads(sealed(entries)) | {"weather": "sunny"}
+    path.write_text(json.dumps(later))
+    assert store.find(SMALL) is None  # the checksum does not know of the weather
+    store.notes.clear()
+    later["checksums"] = {"record": own_checksum(later)}
+    path.write_text(json.dumps(later))
+    assert store.find(SMALL).key == SMALL.key == store.find(SMALL).key
+    assert store.notes == [f"{path.name} has fields of a later version, which are not used: weather, rounds.energy."]
+    path.write_text(json.dumps({name: value for name, value in later.items() if name != "checksums"}))
+    assert store.find(SMALL) is None  # a later version would have written checksums
+
+
+def test_every_committed_record_is_read_without_a_note():
+    paths = sorted((Path(__file__).parents[1] / "results").rglob("*.json"))
+    assert len(paths) >= 235
+    for path in paths:
+        made, later = read(path)
+        made.require_artefacts()
+        assert later == []
 
 
 def test_a_record_that_may_not_be_read_stays_where_it_is(store, monkeypatch):
@@ -112,11 +295,11 @@ def test_a_record_that_may_not_be_read_stays_where_it_is(store, monkeypatch):
 def test_a_damaged_record_that_cannot_be_moved_counts_as_missing(store, monkeypatch):
     store.write(SMALL, record(SMALL)).write_text("{")
     monkeypatch.setattr("os.replace", refuse)
-    assert store.find(SMALL) is None
+    assert store.find(SMALL, mend=True) is None
     assert "could not be set aside" in store.notes[0]
 
 
-def refuse(*_):
+def refuse(*_, **named):
     raise PermissionError(13, "Permission denied")
 
 
@@ -140,7 +323,7 @@ def test_a_record_made_with_another_default_is_refused(store, monkeypatch):
     path = store.folder / SMALL.filename
     changed = json.loads(path.read_text())
     changed["recipe"]["momentum"], changed["recipe"]["federation"]["size"] = 0.7, 99
-    path.write_text(json.dumps(changed))
+    path.write_text(sealed(changed))
     with pytest.raises(StoreError) as raised:
         store.find(SMALL)
     assert "momentum was 0.7 and is 0.5" in str(raised.value) and "federation was" in str(raised.value)
@@ -222,6 +405,55 @@ def test_checkpoints_are_replaced_and_dropped(store):
     store.drop_checkpoint(SMALL)
     store.drop_checkpoint(SMALL)
     assert files(store.checkpoints) == []
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(store):
+    store.save_checkpoint(SMALL, {"weights": torch.rand(50)})
+    path = store.checkpoints / f"{SMALL.key}.pt"
+    whole = path.read_bytes()
+    for number in range(0, 8 * len(whole), 97):
+        flipped = bytearray(whole)
+        flipped[number // 8] ^= 1 << number % 8
+        path.write_bytes(flipped)
+        assert store.load_checkpoint(SMALL, "cpu") is None
+        (aside,) = store.checkpoints.glob("*.damaged")
+        aside.unlink()
+
+
+def test_a_write_that_fails_twice_leaves_no_part(tmp_path, monkeypatch):
+    """Closing fails after writing has: what is in the buffer finds no room either."""
+    path = tmp_path / "file"
+    with full_disk(1000), pytest.raises(StoreError, match="File too large"):
+        write_atomically(path, lambda file: (file.write(bytes(900)), file.flush(), file.write(bytes(900))))
+    assert files(tmp_path) == []
+    write_atomically(path, lambda file: file.write(b"old"))
+    unlink = type(path).unlink
+
+    def refused(self, missing_ok=False):
+        unlink(self, missing_ok)
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "unlink", refused)
+    with full_disk(1000), pytest.raises(StoreError, match="File too large"):
+        write_atomically(path, lambda file: file.write(bytes(9000)))
+    assert path.read_bytes() == b"old"
+
+
+def test_parts_of_the_dead_are_removed_and_those_of_the_living_are_not(tmp_path):
+    living, dead, other = (tmp_path / name for name in (".a.npz.1.part", ".a.npz.2.part", ".b.npz.3.part"))
+    for part in (living, dead, other):
+        part.write_bytes(b"half")
+    os.utime(dead, (0, 0))
+    write_atomically(tmp_path / "a.npz", lambda file: file.write(b"whole"))
+    assert files(tmp_path) == [living.name, other.name, "a.npz"]
+
+
+def test_a_lock_clears_the_parts_of_its_run(store):
+    store.write(SMALL, record(SMALL))
+    part = store.folder / f"{Path(SMALL.filename).parent}/.{Path(SMALL.filename).stem}.features.npz.x.part"
+    part.write_bytes(b"half")
+    with store.lock(SMALL):
+        assert not part.exists() and store.find(SMALL)
 
 
 @pytest.mark.parametrize("hurt", ["cut", "empty", "code"])

@@ -135,7 +135,8 @@ def test_a_damaged_record_is_named_in_the_results(store):
     path = store.write(SMALL, record(SMALL))
     path.write_text("{")
     results = Study([SMALL], store=store).run()
-    assert results.missing == [] and "was damaged" in results.notes[0]
+    assert results.missing == [] and "The run counts as missing" in results.notes[0]
+    assert f"was damaged and is now {path.name}.damaged" in results.notes[1]
 
 
 def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
@@ -201,6 +202,8 @@ def test_a_record_is_found_by_settings(store):
 def test_no_images_of_a_split_have_no_accuracy(store):
     made = record(SMALL)
     made.images["validation"][0] = 0
+    for values in made.rounds:
+        values["validation"][0] = 0
     store.write(SMALL, made)
     frame = Study([SMALL], store=store).recorded().frame
     empty = frame[(frame["split"] == "validation") & (frame["client"] == "a")]

@@ -16,9 +16,10 @@ from methods import same
 from small_runs import SMALL, other_images, use_toy
 
 from fednb.engine.loop import FederatedRun
-from fednb.errors import RunError
+from fednb.errors import RunError, StoreError
 from fednb.recipe import Recipe
 from fednb.runs import provenance, scores, training
+from fednb.runs import store as store_module
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
 from fednb.runs.workers import train
@@ -198,6 +199,62 @@ def test_a_damaged_checkpoint_means_starting_again(store, tmp_path):
     assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
     assert "the run starts from its first round" in store.notes[0]
     assert path.with_name(f"{path.name}.damaged").exists()
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("lacking", ["rounds", "seconds", "scores", "run", "model", "clients", "a round"])
+def test_a_checkpoint_that_lacks_something_is_set_aside(store, tmp_path, lacking):
+    interrupted(SMALL, store)
+    saved = store.load_checkpoint(SMALL, "cpu")
+    if lacking == "a round":
+        saved["rounds"].pop()
+    else:
+        del (saved if lacking in saved else saved["run"])[lacking]
+    store.save_checkpoint(SMALL, saved)
+    assert resumed_at(SMALL, store) == 0
+    assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
+    assert "the run starts from its first round" in store.notes[0]
+    assert (store.checkpoints / f"{SMALL.key}.pt.damaged").exists()
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("enough", ["cache", "checkpoint", None])
+def test_on_a_full_disk_a_record_takes_the_place_of_what_can_be_made_again(store, tmp_path, monkeypatch, enough):
+    """Decoded images go first, then the run's checkpoint; what was recorded stays."""
+    earlier = SMALL.with_(seed=9)
+    train_one(earlier, store)
+    interrupted(SMALL, store)
+    cached = tmp_path / "data" / ".fednb_cache" / "name.npz"
+    cached.parent.mkdir(parents=True)
+    checkpoint = store.checkpoints / f"{SMALL.key}.pt"
+    part = cached.with_name(".name.npz.x.part")
+    for path in (cached, part):
+        path.write_bytes(bytes(9))
+    gone = {"cache": [cached, part], "checkpoint": [cached, part, checkpoint], None: [checkpoint, store.folder]}[enough]
+    write = store_module.write_together
+
+    def small(files):
+        if any(path.exists() for path in gone):
+            raise StoreError("no room") from OSError(28, "No space left on device")
+        write(files)
+
+    monkeypatch.setattr(store_module, "write_together", small)
+    if enough is None:
+        with pytest.raises(StoreError, match="no room"):
+            train_one(SMALL, store, root=tmp_path / "data")
+    else:
+        assert train_one(SMALL, store, root=tmp_path / "data").rounds
+    assert not cached.exists() and not part.exists() and store.find(earlier)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_damaged_record_is_set_aside_by_who_trains_it_again(store):
+    path = train_one(SMALL, store).path
+    whole = path.read_text()
+    path.write_text(whole.replace('"round": 2', '"round": 1'))
+    assert store.find(SMALL) is None and path.exists()
+    assert train_one(SMALL, store).rounds == json.loads(whole)["rounds"]
+    assert f"{path.name} was damaged and is now {path.name}.damaged" in store.notes[-1]
 
 
 @pytest.mark.usefixtures("toy")

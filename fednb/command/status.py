@@ -29,4 +29,6 @@ def main(options) -> int:
         again = [each for each in older.values() if each]
         time = f"about {duration(sum(again))} one by one" if again else "no data at hand"
         print(f"by older code: {len(older)} runs; `fednb run --stale` trains {len(again)} of them again, {time}")
+    for note in desk.store.notes:
+        print(f"note: {note}")
     return 1 if any(each.error for each in needs.values()) else 0

@@ -5,8 +5,9 @@ import os
 import subprocess
 from pathlib import Path
 
+from fednb.errors import DamagedError
 from fednb.runs.behaviour import changed
-from fednb.runs.store import Record
+from fednb.runs.record import Record, parsed
 
 
 def dirty(root: Path) -> list[str]:
@@ -61,8 +62,8 @@ def _renewed(root: Path, path: str) -> bool:
 
 def _record(text: str) -> Record | None:
     try:
-        return Record(**json.loads(text))
-    except (ValueError, TypeError):
+        return parsed(text)[0]
+    except DamagedError:
         return None
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fednb.errors import StoreError
-from fednb.files import write_atomically
+from fednb.files import PART, remove, write_atomically
 
 Arrays = dict[str, np.ndarray]
 
@@ -54,6 +54,17 @@ def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Ar
         stacklevel=2,
     )
     return arrays
+
+
+def clear(root: Path, beside: Path) -> None:
+    """Removes what is cached for the data folder ``root`` on the disk that the folder ``beside`` lies on.
+
+    Whoever writes a cache file meanwhile finds that it could not be written.
+    """
+    for place in _places(root) if beside.exists() else ():
+        if place.is_dir() and place.stat().st_dev == beside.stat().st_dev:
+            for file in (*place.glob("*.npz"), *place.glob(f".*{PART}")):
+                remove(file)
 
 
 def _places(root: Path) -> list[Path]:

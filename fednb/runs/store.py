@@ -2,81 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
+from collections.abc import Iterable
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
-from fednb.errors import StoreError
-from fednb.files import PART, write_atomically, write_together
+from fednb.errors import DamagedError, StoreError
+from fednb.files import remove, remove_parts, write_atomically, write_together
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
-
-
-@dataclass(frozen=True)
-class Record:
-    """What one run measured. Plain values only; anyone can read it without having the data.
-
-    recipe: the full recipe. key: its hash. clients: site names.
-    images: for each split, the number of images of each client.
-    prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
-    rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
-    ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
-    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``, with running statistics of
-    each client's own training images).
-    fingerprint: of the federation. notes: what its reader must know (from the federation).
-    origin: version of the code, torch, device, threads, seconds of training and evaluation.
-    behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``); empty in older records.
-    """
-
-    recipe: dict
-    key: str
-    clients: list[str]
-    images: dict[str, list[int]]
-    prepare: dict[str, dict[str, int]]
-    rounds: list[dict]
-    fingerprint: str
-    notes: list[str]
-    origin: dict
-    behaviours: dict[str, str] = field(default_factory=dict)
-    path: Path | None = field(default=None, compare=False)
-
-    def scores(self) -> dict[int, list]:
-        """By round each client's test images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
-
-        Empty where the record is older than such scores.
-        """
-        from fednb.runs.scores import unpacked
-
-        if self.path is None or not self._beside("scores").exists():
-            return {}
-        return unpacked(self.artefact("scores"), self.images["test"])
-
-    def artefact(self, name: str) -> dict:
-        """A small file of arrays beside the record, for example ``features``.
-
-        Raises StoreError where there is none or it cannot be read.
-        """
-        import numpy
-
-        path = self._beside(name)
-        if not path.exists():
-            raise StoreError(
-                f"{path} is not there. Move {self.path.name} away and train the recipe again, with {name!r} in its "
-                "evaluation."
-            )
-        try:
-            with open(path, "rb") as file, numpy.load(file, allow_pickle=False) as arrays:
-                return dict(arrays)
-        except Exception as error:  # numpy and zipfile raise many kinds for a damaged file
-            raise StoreError(
-                f"{path} is damaged ({error}). Move it and {self.path.name} away and train the recipe again."
-            ) from error
-
-    def _beside(self, name: str) -> Path:
-        return self.path.with_suffix(f".{name}.npz")
+from fednb.runs.record import Record, checksum, read, to_text
 
 
 class Store:
@@ -100,21 +39,32 @@ class Store:
         self.renew = False
         self.notes: list[str] = []
 
-    def find(self, recipe: Recipe) -> Record | None:
+    def find(self, recipe: Recipe, mend: bool = False) -> Record | None:
         """The record of a recipe, or None.
 
-        A damaged file is set aside with the suffix ``.damaged`` and named in ``notes``. StoreError when the
-        record was made while an option that the recipe leaves at its default had another default.
+        What is damaged is named in ``notes`` and counts as missing. Where ``mend`` is set, which needs the recipe's
+        lock, a damaged record in ``folder`` is set aside with its artefacts, with the suffix ``.damaged``; without it
+        nothing on disk changes. StoreError when the record was made while an option that the recipe leaves at its
+        default had another default.
         """
         stale = None
         for folder in self.folders:
             path = folder / recipe.filename
-            record = self._read(path) if path.exists() else None
-            if record and not (self.renew and changed(record)):
-                _require_same(record, recipe, path)
-                if not changed(record):
-                    return record
-                stale = stale or record
+            try:
+                record = self._read(path) if path.exists() else None
+                if record is None or (self.renew and changed(record)):
+                    continue
+                record.require_artefacts()
+            except DamagedError as error:
+                if mend and folder == self.folder:
+                    self._set_aside((path, *path.parent.glob(f"{path.stem}.*.npz")), str(error))
+                else:
+                    self.note(f"{error} The run counts as missing.")
+                continue
+            _require_same(record, recipe, path)
+            if not changed(record):
+                return record
+            stale = stale or record
         return stale
 
     def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
@@ -125,23 +75,36 @@ class Store:
                 records[recipe] = self.find(recipe)
             except StoreError as error:
                 records[recipe] = None
-                self.notes.append(str(error))
+                self.note(str(error))
         return records
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
-        """Writes a record once, atomically; the first writer of a recipe wins, unless it is stale and ``renew`` is set.
+        """Writes a record once, atomically, with checksums; the first writer of a recipe wins.
 
+        What it wrote is replaced if it is damaged, or stale where ``renew`` is set.
         Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
         """
         path = self.folder / recipe.filename
-        if path.exists() and not (self.renew and self._is_stale(path)):
+        if path.exists() and not self._may_go(path):
             return path
+        checksums = {}
+
+        def save(name: str, arrays: dict, file) -> None:
+            _save_arrays(file, arrays)
+            file.seek(0)
+            checksums[name] = checksum(file.read())
+
         files = {
-            path.with_suffix(f".{name}.npz"): partial(_save_arrays, arrays=arrays)
-            for name, arrays in (artefacts or {}).items()
+            path.with_suffix(f".{name}.npz"): partial(save, name, given) for name, given in (artefacts or {}).items()
         }
-        write_together({**files, path: lambda file: file.write(to_text(record).encode())})
+        files[path] = lambda file: file.write(to_text(replace(record, checksums=checksums)).encode())
+        write_together(files)  # the record last, when its artefacts' checksums are known
         return path
+
+    def note(self, text: str) -> None:
+        """Adds to ``notes`` what is not there yet."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     @contextmanager
     def lock(self, recipe: Recipe):
@@ -150,16 +113,23 @@ class Store:
 
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
+            held = FileLock(self.checkpoints / f"{recipe.key}.lock").acquire()
         except OSError as error:
-            raise StoreError(f"{self.checkpoints} cannot be made: {error}. Choose another folder for runs.") from error
-        with FileLock(self.checkpoints / f"{recipe.key}.lock"):
+            raise StoreError(f"{self.checkpoints} cannot be used: {error}. Choose another folder for runs.") from error
+        with held:
+            self.drop_parts(recipe)
             yield
 
     def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
-        """Replaces the checkpoint of a run, atomically."""
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them."""
         import torch
 
-        write_atomically(self._checkpoint(recipe), lambda file: torch.save(state, file))
+        def save(file) -> None:
+            torch.save(state, file)
+            file.seek(0)
+            file.write(hashlib.file_digest(file, "sha256").digest())
+
+        write_atomically(self._checkpoint(recipe), save)
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
@@ -169,57 +139,61 @@ class Store:
         if not path.exists():
             return None
         try:
-            return torch.load(path, map_location=device, weights_only=True)
+            content = path.read_bytes()
+            if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+                raise ValueError("its bytes are not those that were written")
+            return torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
         except Exception as error:  # torch raises many kinds for a damaged file
-            self._set_aside(path, f"{type(error).__name__}; the run starts from its first round")
+            self.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
             return None
+
+    def refuse_checkpoint(self, recipe: Recipe, why: str) -> None:
+        """Sets a checkpoint aside that no run can go on from."""
+        self._set_aside([self._checkpoint(recipe)], f"{why}; the run starts from its first round.")
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
         """Removes a finished run's checkpoint, and half files of processes that were killed while writing."""
-        self._checkpoint(recipe).unlink(missing_ok=True)
-        for path in (self._checkpoint(recipe), self.folder / recipe.filename):
-            for leftover in path.parent.glob(f".{path.stem}.*{PART}"):
-                leftover.unlink(missing_ok=True)
+        remove(self._checkpoint(recipe))
+        self.drop_parts(recipe)
 
-    def _is_stale(self, path: Path) -> bool:
-        record = self._read(path)
-        return record is None or bool(changed(record))
+    def drop_parts(self, recipe: Recipe) -> None:
+        """Removes half files of processes that were killed while writing; needs the recipe's lock."""
+        for path in (self._checkpoint(recipe), self.folder / recipe.filename):
+            remove_parts(path)
+
+    def _may_go(self, path: Path) -> bool:
+        """Whether a record is damaged, or stale and to be renewed."""
+        try:
+            record = self._read(path)
+            if not (self.renew and changed(record)):
+                record.require_artefacts()
+                return False
+        except DamagedError:
+            pass
+        return True
 
     def _checkpoint(self, recipe: Recipe) -> Path:
         return self.checkpoints / f"{recipe.key}.pt"
 
-    def _read(self, path: Path) -> Record | None:
-        try:
-            record = Record(**json.loads(path.read_text()), path=path)
-            if not (isinstance(record.recipe, dict) and isinstance(record.rounds, list) and record.rounds):
-                raise ValueError("it has no recipe or no rounds")
-            return record
-        except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error}. Mend its permissions or move it away.") from error
-        except (ValueError, TypeError) as error:
-            self._set_aside(path, f"{error}; the run counts as missing")
-            return None
+    def _read(self, path: Path) -> Record:
+        record, later = read(path)
+        if later:
+            self.note(f"{path.name} has fields of a later version, which are not used: {', '.join(later)}.")
+        return record
 
-    def _set_aside(self, path: Path, why: str) -> None:
-        aside = path.with_name(f"{path.name}.damaged")
+    def _set_aside(self, paths: Iterable[Path], why: str) -> None:
+        """Renames files that belong together; the first names them."""
+        first, *_ = paths = tuple(paths)
         number = 1
-        while aside.exists():
+        while (aside := first.with_name(f"{first.name}.damaged{number if number > 1 else ''}")).exists():
             number += 1
-            aside = path.with_name(f"{path.name}.damaged{number}")
         try:
-            os.replace(path, aside)
-        except OSError as error:  # another process was faster, or the folder is read-only
-            self.notes.append(f"{path.name} is damaged and could not be set aside ({error.strerror}): {why}.")
+            for path in paths:
+                os.replace(path, path.with_name(path.name + aside.name.removeprefix(first.name)))
+        except OSError as error:  # the folder is read-only
+            self.note(f"{first.name} is damaged and could not be set aside ({error.strerror}): {why}")
         else:
-            self.notes.append(f"{path.name} was damaged and is now {aside.name}: {why}.")
-
-
-def to_text(record: Record) -> str:
-    """JSON with one line for each top-level entry and one for each round."""
-    entries = {name: value for name, value in asdict(record).items() if name != "path"}
-    lines = [f'"{name}": {json.dumps(value)}' for name, value in entries.items() if name != "rounds"]
-    rounds = ",\n".join(f"  {json.dumps(values)}" for values in entries["rounds"])
-    return "{\n" + ",\n".join([*lines, f'"rounds": [\n{rounds}\n]']) + "\n}\n"
+            self.note(f"{first.name} was damaged and is now {aside.name}: {why}")
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:

@@ -3,11 +3,12 @@
 import json
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
-from fednb.errors import StoreError
+from fednb.errors import RecipeError, StoreError
 from fednb.federation import SPLITS, Federation
+from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.runs import scores
 from fednb.runs.behaviour import used
@@ -31,15 +32,21 @@ def train_one(
     ``progress(recipe, rounds_done)`` is called after every round. Raises FednbError for what a user can mend.
     """
     with store.lock(recipe):
-        if record := store.find(recipe):
+        if record := store.find(recipe, mend=True):
             return record
         from fednb.engine.loop import FederatedRun
 
         federation = federation_of(recipe, root)
-        run = FederatedRun(recipe, federation, device)
+        begin = partial(FederatedRun, recipe, federation, device)
+        run = begin()
         made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
         images = {split: [len(getattr(site, split)) for site in federation.sites] for split in SPLITS}
-        rounds, seconds, kept = _resume(run, recipe, store, made_from, device)
+        saved = store.load_checkpoint(recipe, device)
+        try:
+            rounds, seconds, kept = _resume(run, recipe, store, made_from, saved)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
+            store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+            run, (rounds, seconds, kept) = begin(), ([], 0.0, {})
         begun = saved = time.monotonic()
         progress(recipe, run.rounds)
         while run.rounds < recipe.rounds:
@@ -75,7 +82,7 @@ def train_one(
                 artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
         if "server" in recipe.evaluation:
             artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
-        store.write(recipe, record, artefacts)
+        _write(recipe, store, record, artefacts, root)
         store.drop_checkpoint(recipe)
         return store.find(recipe)
 
@@ -94,12 +101,11 @@ def _load(choice: str, root: str) -> Federation:
     return data.load(root=root, **json.loads(choice))
 
 
-def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> tuple[list[dict], float, dict]:
+def _resume(run, recipe: Recipe, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict]:
     """The rounds that a checkpoint holds, their seconds, and its images' scores; the run goes on after them.
 
     A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
     """
-    saved = store.load_checkpoint(recipe, device)
     if saved is None:
         return [], 0.0, {}
     before = saved.get("made_from", {})
@@ -109,4 +115,22 @@ def _resume(run, recipe: Recipe, store: Store, made_from: dict, device: str) -> 
         )
         return [], 0.0, {}
     run.load_state(saved["run"])
-    return saved["rounds"], saved["seconds"], {n: values.cpu() for n, values in saved["scores"].items()}
+    rounds, kept = saved["rounds"], {number: values.cpu() for number, values in saved["scores"].items()}
+    if [values["round"] for values in rounds] != list(range(1, run.rounds + 1)):
+        raise ValueError(f"it holds {len(rounds)} rounds and was made after {run.rounds}")
+    return rounds, saved["seconds"], kept
+
+
+def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict], root: str | Path | None) -> None:
+    """A record has the last word on a full disk: decoded images there, then the run's checkpoint, make room for it."""
+    from fednb.data import _cache, data_root
+
+    for make_room in (partial(_cache.clear, data_root(root), store.folder), partial(store.drop_checkpoint, recipe)):
+        try:
+            store.write(recipe, record, artefacts)
+            return
+        except StoreError as error:
+            if not is_full(error):
+                raise
+            make_room()
+    store.write(recipe, record, artefacts)

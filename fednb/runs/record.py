@@ -1,0 +1,262 @@
+"""What one run measured: a JSON text that carries its own checksum, read by one reader that believes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from io import BytesIO
+from pathlib import Path
+from reprlib import repr as brief
+
+from fednb.errors import DamagedError, StoreError
+from fednb.federation import SPLITS
+
+ROUND = ("round", "loss", "up", "down", "validation", "test", "cross_site", "own_statistics")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run measured. Plain values only; anyone can read it without having the data.
+
+    recipe: the full recipe. key: its hash. clients: site names.
+    images: for each split, the number of images of each client.
+    prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
+    rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
+    ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
+    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``, with running statistics of
+    each client's own training images).
+    fingerprint: of the federation. notes: what its reader must know (from the federation).
+    origin: version of the code, torch, device, threads, seconds of training and evaluation.
+    behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``); empty in older records.
+    checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
+    name, over the file's bytes; empty in older records. They are made where it is written.
+    """
+
+    recipe: dict
+    key: str
+    clients: list[str]
+    images: dict[str, list[int]]
+    prepare: dict[str, dict[str, int]]
+    rounds: list[dict]
+    fingerprint: str
+    notes: list[str]
+    origin: dict
+    behaviours: dict[str, str] = field(default_factory=dict)
+    checksums: dict[str, str] = field(default_factory=dict, compare=False)
+    path: Path | None = field(default=None, compare=False)
+
+    def scores(self) -> dict[int, list]:
+        """By round each client's test images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
+
+        Empty where the record is older than such scores. Raises DamagedError where they are not those of its images.
+        """
+        from fednb.runs.scores import unpacked
+
+        if self.path is None or not self._beside("scores").exists():
+            return {}
+        try:
+            return unpacked(self.artefact("scores"), self.images["test"])
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise DamagedError(f"{self._beside('scores')}: its scores are not those of this run ({error}).") from error
+
+    def artefact(self, name: str) -> dict:
+        """A small file of arrays beside the record, for example ``features``.
+
+        Raises StoreError where there is none, DamagedError where it cannot be read or is not what was written.
+        """
+        import numpy
+
+        content = BytesIO(self._content(name))
+        try:
+            with numpy.load(content, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except Exception as error:  # numpy and zipfile raise many kinds for a damaged file
+            raise DamagedError(
+                f"{self._beside(name)} is damaged ({error}). Move it and {self.path.name} away and train the recipe "
+                "again."
+            ) from error
+
+    def require_artefacts(self) -> None:
+        """Raises DamagedError unless every artefact that the record names is there as it was written."""
+        for name in self.checksums.keys() - {"record"}:
+            self._content(name)
+
+    def _content(self, name: str) -> bytes:
+        path = self._beside(name)
+        expected = self.checksums.get(name)
+        if not path.exists():
+            raise (DamagedError if expected else StoreError)(
+                f"{path} is not there. Move {self.path.name} away and train the recipe again, with {name!r} in its "
+                "evaluation."
+            )
+        content = path.read_bytes()
+        if expected not in (None, checksum(content)):
+            raise DamagedError(
+                f"{path} is damaged: its bytes are not those that {self.path.name} was written with. Move both away "
+                "and train the recipe again."
+            )
+        return content
+
+    def _beside(self, name: str) -> Path:
+        return self.path.with_suffix(f".{name}.npz")
+
+
+def checksum(content: bytes) -> str:
+    """16 hex digits of SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def to_text(record: Record) -> str:
+    """JSON with one line for each top-level entry and one for each round, and the record's own checksum."""
+    entries = {name: value for name, value in asdict(record).items() if name != "path"}
+    entries["checksums"] = record.checksums | {"record": _own_checksum(entries)}
+    lines = [f'"{name}": {json.dumps(value, allow_nan=False)}' for name, value in entries.items() if name != "rounds"]
+    rounds = ",\n".join(f"  {json.dumps(values, allow_nan=False)}" for values in entries["rounds"])
+    return "{\n" + ",\n".join([*lines, f'"rounds": [\n{rounds}\n]']) + "\n}\n"
+
+
+def read(path: Path) -> tuple[Record, list[str]]:
+    """The record in a file, and the names of fields that this version does not know.
+
+    Raises DamagedError, naming the file and what is wrong where, and StoreError where the file may not be read.
+    """
+    try:
+        return parsed(path.read_text(encoding="utf-8"), path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error}. Mend its permissions or move it away.") from error
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"{path} is damaged: it is not text ({error}).") from error
+
+
+def parsed(text: str, path: Path | None = None) -> tuple[Record, list[str]]:
+    """The same for a text."""
+    try:
+        entries = json.loads(text, parse_constant=_no_number)
+        _validate(entries)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise DamagedError(f"{path or 'a record'} is damaged: {error}.") from error
+    known = {each.name for each in fields(Record)} - {"path"}
+    later = [name for name in entries if name not in known]
+    later += sorted({f"rounds.{name}" for values in entries["rounds"] for name in values if name not in ROUND})
+    return Record(**{name: entries[name] for name in known & entries.keys()}, path=path), later
+
+
+def _own_checksum(entries: dict) -> str:
+    checksums = {name: value for name, value in entries["checksums"].items() if name != "record"}
+    return checksum(json.dumps(entries | {"checksums": checksums}, sort_keys=True).encode())
+
+
+def _no_number(word: str):
+    raise ValueError(f"it holds {word}; expected numbers")
+
+
+def _validate(entries) -> None:
+    """Raises ValueError, naming the field, unless the entries can be those of a finished run."""
+    _need(isinstance(entries, dict), "the whole", entries, "names and values")
+    for each in fields(Record):
+        required = each.default is each.default_factory is MISSING
+        _need(each.name in entries or not required, each.name, None, "to be there")
+    _validate_checksums(entries)
+    _validate_recipe(entries["recipe"])
+    clients = entries["clients"]
+    _texts(clients, "clients")
+    _need(clients and len(set(clients)) == len(clients), "clients", clients, "names, each once")
+    images = entries["images"]
+    _dictionary(images, "images", SPLITS)
+    for split in SPLITS:
+        _numbers(images[split], [math.inf] * len(clients), f"images.{split}", whole=True)
+    _bytes(entries["prepare"], "prepare")
+    for name in ("key", "fingerprint"):
+        _need(isinstance(entries[name], str), name, entries[name], "a text")
+    _texts(entries["notes"], "notes")
+    _dictionary(entries["origin"], "origin", ("code", "torch", "device", "seconds"))
+    _numbers([entries["origin"]["seconds"]], [math.inf], "origin.seconds")
+    for name in ("code", "torch", "device"):
+        _need(isinstance(entries["origin"][name], str), f"origin.{name}", entries["origin"][name], "a text")
+    behaviours = entries.get("behaviours", {})
+    _dictionary(behaviours, "behaviours")
+    _texts(list(behaviours.values()), "behaviours")
+    rounds, count = entries["rounds"], entries["recipe"]["rounds"]
+    _need(isinstance(rounds, list) and rounds, "rounds", rounds, "a list of rounds")
+    _need(len(rounds) == count, "rounds", f"{len(rounds)} long", f"{count}, as the recipe says")
+    for number, values in enumerate(rounds, 1):
+        _validate_round(values, number, clients, images)
+
+
+def _validate_checksums(entries: dict) -> None:
+    """Only an older record has none, and an older record has no field of a later version."""
+    checksums = entries.get("checksums", {})
+    _dictionary(checksums, "checksums")
+    if not checksums:
+        unknown = [name for name in entries if name not in {each.name for each in fields(Record)}]
+        _need(not unknown, "checksums", None, f"to be there beside {', '.join(unknown)}")
+    else:
+        own = _own_checksum(entries)
+        _need(checksums.get("record") == own, "checksums.record", checksums.get("record"), f"{own}: it was edited")
+
+
+def _validate_recipe(recipe) -> None:
+    _dictionary(recipe, "recipe", ("federation", "model", "algorithm", "augmentations", "rounds", "local_epochs"))
+    _dictionary(recipe, "recipe", ("precision", "seed", "evaluation"))
+    _need(isinstance(recipe["augmentations"], list), "recipe.augmentations", recipe["augmentations"], "a list")
+    for name in ("federation", "model", "algorithm"):
+        _dictionary(recipe[name], f"recipe.{name}", ("name",))
+    for augmentation in recipe["augmentations"]:
+        _dictionary(augmentation, "recipe.augmentations", ("name",))
+    for name in ("rounds", "local_epochs"):
+        _need(type(recipe[name]) is int and recipe[name] > 0, f"recipe.{name}", recipe[name], "a whole number above 0")
+
+
+def _validate_round(values, number: int, clients: list[str], images: dict[str, list[int]]) -> None:
+    where = f"rounds[{number}]"
+    _dictionary(values, where, ROUND[:6])
+    _need(type(values["round"]) is int and values["round"] == number, f"{where}.round", values["round"], str(number))
+    losses = values["loss"]
+    _dictionary(losses, f"{where}.loss")
+    _need(losses.keys() <= set(clients), f"{where}.loss", list(losses), "names of clients")
+    for loss in losses.values():
+        _need(type(loss) in (int, float) and math.isfinite(loss), f"{where}.loss", loss, "a number")
+    _bytes({way: values[way] for way in ("up", "down")}, where)
+    for split in ("validation", "test"):
+        _numbers(values[split], images[split], f"{where}.{split}")
+    sources = values.get("cross_site", {})
+    _dictionary(sources, f"{where}.cross_site")
+    _need(sources.keys() <= set(clients), f"{where}.cross_site", list(sources), "names of clients")
+    for row in sources.values():
+        _numbers(row, images["test"], f"{where}.cross_site")
+    if "own_statistics" in values:
+        _numbers(values["own_statistics"], images["test"], f"{where}.own_statistics")
+
+
+def _need(holds, where: str, found, expected: str) -> None:
+    if not holds:
+        raise ValueError(f"{where} is {found if isinstance(found, str) else brief(found)}; expected {expected}")
+
+
+def _dictionary(value, where: str, names: tuple[str, ...] = ()) -> None:
+    _need(isinstance(value, dict), where, value, "names and values")
+    for name in names:
+        _need(name in value, f"{where}.{name}", None, "to be there")
+
+
+def _texts(value, where: str) -> None:
+    _need(isinstance(value, list) and all(isinstance(each, str) for each in value), where, value, "texts")
+
+
+def _bytes(ways, where: str) -> None:
+    _dictionary(ways, where, ("up", "down"))
+    for way in ("up", "down"):
+        _dictionary(ways[way], f"{where}.{way}")
+        counts = list(ways[way].values())
+        _numbers(counts, [math.inf] * len(counts), f"{where}.{way}", whole=True)
+
+
+def _numbers(values, most: list, where: str, whole: bool = False) -> None:
+    """A list as long as ``most``, of numbers from 0 to those."""
+    _need(isinstance(values, list) and len(values) == len(most), where, values, f"a list of {len(most)}")
+    kinds = (int,) if whole else (int, float)
+    for value, limit in zip(values, most, strict=True):
+        fits = type(value) in kinds and 0 <= value <= limit and value < math.inf
+        _need(fits, where, value, f"a number from 0 to {limit}")
