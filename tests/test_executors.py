@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from multiprocessing import active_children
 
@@ -97,3 +99,23 @@ def test_an_interrupted_executor_leaves_no_process_behind():
     for process in set(active_children()) - before:
         process.join(20)
         assert not process.is_alive()
+
+
+SCRIPT = """
+import sys
+from fednb import Recipe, Study
+from fednb.runs.store import Store
+
+base = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, rounds=1)
+results = Study(base.vary(seed=[0, 1]), store=Store(sys.argv[1])).run(jobs=2)
+print(len(results.records), *results.notes, sep="\\n")
+"""
+
+
+def test_a_script_without_a_guard_trains_in_its_own_process_and_is_told_so(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script, tmp_path / "runs"], capture_output=True, text=True, check=True)
+    number, note = done.stdout.strip().split("\n")
+    assert number == "2" and done.stderr == ""
+    assert note.startswith(f'{script} has no line `if __name__ == "__main__":` above its work: the runs were trained ')

@@ -8,15 +8,23 @@ one, but all when a process dies while none is at work, as at the start, and has
 import multiprocessing
 import os
 import signal
+import sys
 from contextlib import suppress
 from multiprocessing.connection import wait
 
 from fednb.engine.executors import attempt
+from fednb.errors import RunError
+
+UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
+
+
+class UnguardedError(RunError):
+    """A new process reads the main script first, and would do all of it again: the script has no guard."""
 
 
 def carry_out(work, items: list, tell, jobs: int) -> dict:
     """As every executor does. A process is handed one item after the other over a pipe of its own; one that dies
-    costs the item that it was at, and another takes its place.
+    costs the item that it was at, and another takes its place. Raises UnguardedError before any item is begun.
     """
     jobs = min(jobs, len(items))
     waiting, working, ended = list(items), {}, {}
@@ -36,8 +44,7 @@ def carry_out(work, items: list, tell, jobs: int) -> dict:
                     event, value = pipe.recv()
                 except (EOFError, ConnectionResetError):
                     process.join()
-                    hint = ", as it does when memory runs out" if process.exitcode == -9 else ""
-                    event, value = "died", f"its process ended with code {process.exitcode}{hint}."
+                    event, value = "died", _cause(process.exitcode)
                 if event == "told":
                     tell(item, value)
                     continue
@@ -59,9 +66,22 @@ def _start(work, jobs: int):
     threads = max(1, (os.cpu_count() or 1) // jobs)
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
-    process.start()
+    try:
+        process.start()
+    except RuntimeError:
+        if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
+            sys.exit(UNGUARDED)
+        raise
     theirs.close()
     return process, ours
+
+
+def _cause(exitcode: int) -> str:
+    if exitcode == UNGUARDED:
+        script = sys.modules["__main__"].__file__
+        raise UnguardedError(f'{script} has no line `if __name__ == "__main__":` above its work')
+    hint = ", as it does when memory runs out" if exitcode == -9 else ""
+    return f"its process ended with code {exitcode}{hint}."
 
 
 def _serve(work, threads: int, pipe) -> None:
