@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from multiprocessing import active_children
 
 import pytest
@@ -99,6 +100,30 @@ def test_an_interrupted_executor_leaves_no_process_behind():
     for process in set(active_children()) - before:
         process.join(20)
         assert not process.is_alive()
+
+
+def test_no_more_processes_are_started_than_there_are_cores(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    _, told = carry_out("processes", ["first", "second"], jobs=1000)
+    assert len({process for events in told.values() for _, process, _ in events}) == 1
+
+
+ENDLESS = """
+import test_executors as tests
+tests.processes.carry_out(tests.work, ["endless"], lambda item, what: print(what[1], flush=True), 1)
+"""
+
+
+def test_a_process_ends_within_seconds_of_the_one_that_started_it():
+    place = os.path.dirname(__file__)
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, cwd=place) as parent:
+        at = int(parent.stdout.readline())
+        parent.kill()
+        try:
+            parent.communicate(timeout=10)  # its end of the pipe is the child's too
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(at, signal.SIGKILL)
 
 
 SCRIPT = """

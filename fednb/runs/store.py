@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -145,15 +146,27 @@ class Store:
 
     @contextmanager
     def lock(self, recipe: Recipe):
-        """Held while a run trains: a second process that wants the same run waits, then finds it done."""
-        from filelock import FileLock
+        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done."""
+        from filelock import FileLock, Timeout
 
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"{self.checkpoints} cannot be made: {error}. Choose another folder for runs.") from error
-        with FileLock(self.checkpoints / f"{recipe.key}.lock"):
+        lock, holder = FileLock(self.checkpoints / f"{recipe.key}.lock"), self.checkpoints / f"{recipe.key}.holder"
+        try:
+            lock.acquire(timeout=1)
+        except Timeout:
+            whom = holder.read_text() if holder.exists() else "unknown"
+            print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)
+            lock.acquire()
+        with suppress(OSError):  # a full disk: those who wait are not told for whom
+            holder.write_text(str(os.getpid()))
+        try:
             yield
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
 
     def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
         """Replaces the checkpoint of a run, atomically."""

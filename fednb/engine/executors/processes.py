@@ -9,7 +9,9 @@ import multiprocessing
 import os
 import signal
 import sys
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 
 from fednb.engine.executors import attempt
@@ -24,9 +26,10 @@ class UnguardedError(RunError):
 
 def carry_out(work, items: list, tell, jobs: int) -> dict:
     """As every executor does. A process is handed one item after the other over a pipe of its own; one that dies
-    costs the item that it was at, and another takes its place. Raises UnguardedError before any item is begun.
+    costs the item that it was at, and another takes its place. There are no more of them than cores, and they end
+    within a second of this one. Raises UnguardedError before any item is begun.
     """
-    jobs = min(jobs, len(items))
+    jobs = min(jobs, len(items), os.cpu_count() or 1)
     waiting, working, ended = list(items), {}, {}
 
     def hand_next(process, pipe) -> None:
@@ -67,13 +70,28 @@ def _start(work, jobs: int):
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
     try:
-        process.start()
+        with _ctrl_c_held_back():
+            process.start()
     except RuntimeError:
         if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
             sys.exit(UNGUARDED)
         raise
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def _ctrl_c_held_back():
+    """A process that starts inside never hears Ctrl-C, not even while it starts; here it is heard afterwards."""
+    if os.name == "nt":
+        yield
+        return
+    resource_tracker.ensure_running()  # its own start would let Ctrl-C through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _cause(exitcode: int) -> str:
@@ -86,6 +104,7 @@ def _cause(exitcode: int) -> str:
 
 def _serve(work, threads: int, pipe) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by who started this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     import torch
 
     torch.set_num_threads(threads)
@@ -94,3 +113,9 @@ def _serve(work, threads: int, pipe) -> None:
             item = pipe.recv()
             error = attempt(work, item, lambda what: pipe.send(("told", what)))
             pipe.send(("ended", error))
+
+
+def _end_with_parent() -> None:
+    """Whatever this process is at: it would only hold its locks."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
