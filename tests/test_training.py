@@ -202,6 +202,15 @@ def test_a_damaged_checkpoint_means_starting_again(store, tmp_path):
 
 
 @pytest.mark.usefixtures("toy")
+def test_what_a_run_left_that_was_killed_after_its_record_is_removed(store):
+    train_one(SMALL, store)
+    damage_checkpoint(store, SMALL)
+    (store.checkpoints / f".{SMALL.key}.pt.a.part").touch()
+    train_one(SMALL, store)
+    assert [path.name for path in store.checkpoints.iterdir()] == [f"{SMALL.key}.lock"]
+
+
+@pytest.mark.usefixtures("toy")
 def test_what_one_of_many_runs_found_wrong_is_noted_once(store):
     first, second = SMALL.vary(seed=[0, 1])
     damage_checkpoint(store, first)

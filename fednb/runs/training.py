@@ -32,6 +32,7 @@ def train_one(
     """
     with store.lock(recipe):
         if record := store.find(recipe):
+            store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
             return record
         from fednb.engine.loop import FederatedRun
 
