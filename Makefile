@@ -9,8 +9,9 @@ JOBS    ?=
 DEVICE  ?= cpu
 ONLY    ?=
 FULL    ?=
-PYTHON  ?= $(shell for name in python3.11 python3.12 python3 python; do \
-	$$name -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$name && break; done)
+fits    := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
+PYTHON  ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; do \
+	$$name -c '$(fits)' 2>/dev/null && echo $$name && break; done)
 
 bin := .venv/bin
 installed := .venv/installed
@@ -25,14 +26,14 @@ test: $(installed)
 	$(bin)/ruff format --check .
 	FULL="$(FULL)" $(bin)/pytest -n 2 --dist worksteal
 
-$(bin)/python:
-	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 or 3.12; install one of them," \
-		"or say where it is: make $(MAKECMDGOALS) PYTHON=path"; exit 1; }
-	@echo "making .venv with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
-		echo "make: $(PYTHON) cannot make .venv (Debian and Ubuntu: install python3-venv)"; exit 1; }
-
-$(installed): pyproject.toml constraints.txt | $(bin)/python
+$(installed): pyproject.toml constraints.txt
+	@$(bin)/python -c '$(fits)' 2>/dev/null || { \
+		test -n "$(PYTHON)" && $(PYTHON) -c '$(fits)' 2>/dev/null || { \
+			echo "make: $(or $(PYTHON),what is installed) is no Python 3.11, 3.12 or 3.13; install one of them," \
+			"or say where it is: make $(MAKECMDGOALS) PYTHON=path"; exit 1; }; \
+		rm -rf .venv; echo "making .venv with $$($(PYTHON) --version)"; \
+		$(PYTHON) -m venv .venv || { rm -rf .venv; \
+			echo "make: $(PYTHON) cannot make .venv (Debian and Ubuntu: install python3-venv)"; exit 1; }; }
 	@$(bin)/python -m pip --version >/dev/null 2>&1 || $(bin)/python -m ensurepip
 	@echo "installing into .venv (the first time takes some minutes)"
 	@$(bin)/python -m pip install --quiet -c constraints.txt -e ".[notebooks,test]"

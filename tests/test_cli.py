@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -74,6 +77,7 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
         (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
         (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, a int; expected a list"),
         (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
+        (["--device", "meta"], 'device "meta" cannot be used'),
         (["--record"], "no git checkout"),
     ],
 )
@@ -130,6 +134,29 @@ def test_failed_run_is_named_and_stops_no_other(checkout, made, capsys):
     out = capsys.readouterr().out
     assert "FAILED run fedavg on shifted_digits, seed 0" in out and "FAILED notebook fedrdn/diverging" in out
     assert "1 trained, 1 failed" in out and "notebooks: 1 executed, 1 failed" in out
+
+
+@pytest.mark.parametrize("ending", ["killed", "ctrl-c"])
+def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
+    made("together/endless", ["import time", "print(open('at', 'w').write('here'), flush=True)", "time.sleep(600)"])
+    words = [sys.executable, "-m", "fednb", "run", "--only", "endless", "--jobs", "1000"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **streams, text=True, start_new_session=True) as command:
+        while not (checkout / "notebooks/together/at").exists():
+            assert command.poll() is None
+            time.sleep(0.1)
+        if ending == "killed":
+            command.kill()
+        else:
+            os.killpg(command.pid, signal.SIGINT)
+        try:
+            out, told = command.communicate(timeout=20)  # until the last of its processes has closed the pipes
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(command.pid, signal.SIGKILL)
+    assert f"--jobs 1000: no more than {os.cpu_count()} side by side, one for each core\n" in out
+    assert ending == "killed" or (command.returncode == 130 and told.startswith("fednb: stopped. "))
+    assert told.count("\n") == (ending == "ctrl-c")
 
 
 def test_notebook_that_cannot_be_planned_is_named(checkout, made, capsys):

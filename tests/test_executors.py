@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from multiprocessing import active_children
 
 import pytest
@@ -97,3 +100,47 @@ def test_an_interrupted_executor_leaves_no_process_behind():
     for process in set(active_children()) - before:
         process.join(20)
         assert not process.is_alive()
+
+
+def test_no_more_processes_are_started_than_there_are_cores(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    _, told = carry_out("processes", ["first", "second"], jobs=1000)
+    assert len({process for events in told.values() for _, process, _ in events}) == 1
+
+
+ENDLESS = """
+import test_executors as tests
+tests.processes.carry_out(tests.work, ["endless"], lambda item, what: print(what[1], flush=True), 1)
+"""
+
+
+def test_a_process_ends_within_seconds_of_the_one_that_started_it():
+    place = os.path.dirname(__file__)
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, cwd=place) as parent:
+        at = int(parent.stdout.readline())
+        parent.kill()
+        try:
+            parent.communicate(timeout=10)  # its end of the pipe is the child's too
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(at, signal.SIGKILL)
+
+
+SCRIPT = """
+import sys
+from fednb import Recipe, Study
+from fednb.runs.store import Store
+
+base = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, rounds=1)
+results = Study(base.vary(seed=[0, 1]), store=Store(sys.argv[1])).run(jobs=2)
+print(len(results.records), *results.notes, sep="\\n")
+"""
+
+
+def test_a_script_without_a_guard_trains_in_its_own_process_and_is_told_so(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script, tmp_path / "runs"], capture_output=True, text=True, check=True)
+    number, note = done.stdout.strip().split("\n")
+    assert number == "2" and done.stderr == ""
+    assert note.startswith(f'{script} has no line `if __name__ == "__main__":` above its work: the runs were trained ')

@@ -1,6 +1,9 @@
 """The lists of dependencies agree with each other, and the commands that README opens with exist."""
 
+import json
 import re
+import shutil
+import subprocess
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -15,6 +18,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 ASKED = [Requirement(line) for line in sum(EXTRAS.values(), PROJECT["dependencies"])]
+VERSIONS = ("3.11", "3.12", "3.13")
 PINS = dict(
     line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")
 )
@@ -37,7 +41,7 @@ def test_each_pin_accepts_the_first_python_that_we_name(name):
         pytest.skip(f"{name} is not needed on this machine")
     if installed.version.partition("+")[0] == PINS[name]:
         accepted = SpecifierSet(installed.metadata.get("Requires-Python") or "")
-        assert accepted.contains("3.11.0") and accepted.contains("3.12.0"), accepted
+        assert all(accepted.contains(f"{version}.0") for version in VERSIONS), accepted
 
 
 def test_constraints_name_versions_only():
@@ -50,11 +54,48 @@ def test_environment_leaves_all_but_python_to_pip():
     wanted = lines[lines.index("dependencies:") + 1 :]
     python, *rest = (line.removeprefix("- ") for line in wanted)
     assert rest == ["pip", "pip:", "-c constraints.txt", f"-e .[{','.join(EXTRAS)}]"]
-    assert python.removeprefix("python=") in ("3.11", "3.12") and PROJECT["requires-python"] == ">=3.11"
+    assert python.removeprefix("python=") in VERSIONS and PROJECT["requires-python"] == ">=3.11"
 
 
 def test_make_installs_what_the_lists_say():
     assert f'-c constraints.txt -e ".[{",".join(EXTRAS)}]"' in (ROOT / "Makefile").read_text()
+
+
+def test_the_same_pythons_are_named_everywhere():
+    first, last = VERSIONS[0], VERSIONS[-1]
+    makefile = (ROOT / "Makefile").read_text()
+    assert f"({first.replace('.', ', ')}) <= sys.version_info < (3, {int(last[2:]) + 1})" in makefile
+    assert " ".join(f"python{version}" for version in VERSIONS) in makefile
+    assert f"Needed: Python {', '.join(VERSIONS[:-1])} or {last} and make." in (ROOT / "README.md").read_text()
+    assert f"python: {json.dumps(VERSIONS)}" in (ROOT / ".github/workflows/test.yml").read_text()
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make(PYTHON)`` installs in a folder of its own; a Python there is a script that does as well as it ``fits``."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name, fits in (("right", 0), ("wrong", 1)):
+        does = f'case "$1$2" in -c*) exit {fits};; -mvenv) mkdir -p .venv/bin && cp "$0" .venv/bin/python;; esac'
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    return lambda python: subprocess.run(
+        ["make", ".venv/installed", f"PYTHON=./{python}"], cwd=tmp_path, capture_output=True, text=True
+    )
+
+
+def test_make_refuses_a_wrong_python_before_it_makes_anything(make, tmp_path):
+    refused = make("wrong")
+    assert refused.returncode and "./wrong is no Python 3.11, 3.12 or 3.13; install one" in refused.stdout
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_make_makes_an_environment_of_a_wrong_python_again(make, tmp_path):
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    shutil.copy(tmp_path / "wrong", python)
+    assert make("right").returncode == 0
+    assert python.read_text() == (tmp_path / "right").read_text() and (tmp_path / ".venv/installed").exists()
 
 
 def test_first_commands_of_readme_are_targets():

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from multiprocessing import active_children
 
@@ -73,7 +72,8 @@ def toy(monkeypatch):
 
 def start(store: Store, recipe: Recipe, stop: int) -> subprocess.Popen:
     arguments = [str(store.folder), str(stop), json.dumps(recipe.full)]
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], **streams, text=True)
 
 
 @contextmanager
@@ -88,14 +88,14 @@ def killed_at_the_end(process: subprocess.Popen):
 
 def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_once(store, tmp_path):
     """One process is killed after round 3, with its checkpoint at round 2; another that asked for the same run
-    has waited, and goes on from there.
+    has waited, said for whom, and goes on from there.
     """
     with killed_at_the_end(start(store, FULL, stop=3)) as first:
         while first.stdout.readline() != "3\n":
             assert first.poll() is None
         with killed_at_the_end(start(store, FULL, stop=-1)) as second:
             assert second.stdout.readline() == "asks\n"
-            time.sleep(1)
+            assert second.stderr.readline() == f"waiting for process {first.pid}, which trains {FULL}\n"
             assert second.poll() is None and store.find(FULL) is None
             first.send_signal(signal.SIGKILL)
             assert first.wait(30) == -signal.SIGKILL
@@ -107,6 +107,7 @@ def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_on
     for name, array in resumed.artefact("features").items():
         assert (array == undisturbed.artefact("features")[name]).all()
     assert not list(store.checkpoints.glob("*.pt")) and not list(store.checkpoints.glob(".*"))
+    assert not list(store.checkpoints.glob("*.holder"))
 
 
 def damage_checkpoint(store: Store, recipe: Recipe) -> None:
@@ -255,6 +256,14 @@ def test_a_damaged_record_is_set_aside_by_who_trains_it_again(store):
     assert store.find(SMALL) is None and path.exists()
     assert train_one(SMALL, store).rounds == json.loads(whole)["rounds"]
     assert f"{path.name} was damaged and is now {path.name}.damaged" in store.notes[-1]
+
+
+def test_what_a_run_left_that_was_killed_after_its_record_is_removed(store):
+    train_one(SMALL, store)
+    damage_checkpoint(store, SMALL)
+    (store.checkpoints / f".{SMALL.key}.pt.a.part").touch()
+    train_one(SMALL, store)
+    assert [path.name for path in store.checkpoints.iterdir()] == [f"{SMALL.key}.lock"]
 
 
 @pytest.mark.usefixtures("toy")

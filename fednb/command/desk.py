@@ -132,7 +132,7 @@ def check_device(device: str) -> None:
     import torch
 
     try:
-        torch.zeros(1, device=device, dtype=torch.float64)
+        torch.zeros(1, device=device, dtype=torch.float64).item()
     except (RuntimeError, AssertionError, TypeError) as error:  # torch's own words are long; its first line says it
         reason = str(error).splitlines()[0]
         raise RunError(f'device "{device}" cannot be used: {reason} Choose cpu, or install a torch for it.') from error

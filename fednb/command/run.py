@@ -1,15 +1,16 @@
 """`fednb run`: plan all notebooks, train what is missing, execute them, write a report or the records."""
 
 import importlib.util
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
 
 from fednb.command import folder, notebooks, worktree
 from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.command.progress import Display, duration
-from fednb.errors import RunError
+from fednb.engine.executors import processes
+from fednb.errors import NotebookError, RunError
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
@@ -21,7 +22,10 @@ def main(options) -> int:
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     desk = Desk.open(options)
     absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
-    jobs = options.jobs or (min(os.cpu_count() or 1, 8) if options.device == "cpu" else 1)
+    cores = os.cpu_count() or 1
+    jobs = min(options.jobs or (8 if options.device == "cpu" else 1), cores)
+    if options.jobs and options.jobs > cores:
+        print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
     print(f"planning {len(desk.books)} notebooks", flush=True)
     needs = [(book, desk.needs(book)) for book in desk.books]
     if desk.record and not absent:  # the committed notebooks show their default parameters
@@ -86,22 +90,25 @@ def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -
 
 def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> dict[str, str]:
     """Execute notebooks in `jobs` processes; returns name -> what went wrong."""
-    broken = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=min(jobs, max(1, len(books))), mp_context=context) as pool:
-        waiting = {}
-        for book in books:
-            given = {} if desk.record else desk.given[book.name]
-            waiting[pool.submit(notebooks.execute, book, folder.executed(desk.report, book), given)] = book
-        for done in as_completed(waiting):
-            book = waiting[done]
-            if error := done.exception() or done.result():
-                broken[book.name] = str(error)
-            display.finish(book.name, f"notebook {book.name} {'failed: ' + str(error) if error else 'executed'}")
+    given = {book.name: {} if desk.record else desk.given[book.name] for book in books}
+
+    def tell(book: Notebook, _) -> None:
+        display.finish(book.name, f"notebook {book.name} executed")
+
+    ended = processes.carry_out(partial(_execute_one, desk.report, given), books, tell, jobs)
+    broken = {book.name: error for book, error in ended.items() if error}
+    for name, error in broken.items():
+        display.finish(name, f"notebook {name} failed: {error}")
     for book in books:
         if book.name not in broken:
             folder.stamp(desk.report, book, desk.given[book.name], desk.store.folders)
     return broken
+
+
+def _execute_one(report: Path, given: dict[str, dict], book: Notebook, tell) -> None:
+    if error := notebooks.execute(book, folder.executed(report, book), given[book.name]):
+        raise NotebookError(error)
+    tell("executed")
 
 
 def _fresh(desk: Desk, book: Notebook) -> bool:

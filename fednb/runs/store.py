@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -108,17 +109,27 @@ class Store:
 
     @contextmanager
     def lock(self, recipe: Recipe):
-        """Held while a run trains: a second process that wants the same run waits, then finds it done."""
-        from filelock import FileLock
+        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done."""
+        from filelock import FileLock, Timeout
 
+        lock, holder = FileLock(self.checkpoints / f"{recipe.key}.lock"), self.checkpoints / f"{recipe.key}.holder"
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            held = FileLock(self.checkpoints / f"{recipe.key}.lock").acquire()
+            lock.acquire(timeout=1)
+        except Timeout:
+            whom = holder.read_text() if holder.exists() else "unknown"
+            print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)
+            lock.acquire()
         except OSError as error:
             raise StoreError(f"{self.checkpoints} cannot be used: {error}. Choose another folder for runs.") from error
-        with held:
+        with suppress(OSError):  # a full disk: those who wait are not told for whom
+            holder.write_text(str(os.getpid()))
+        try:
             self.drop_parts(recipe)
             yield
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
 
     def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
         """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them."""

@@ -33,6 +33,7 @@ def train_one(
     """
     with store.lock(recipe):
         if record := store.find(recipe, mend=True):
+            store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
             return record
         from fednb.engine.loop import FederatedRun
 

@@ -4,7 +4,7 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 
-from fednb import catalogue
+from fednb.engine.executors import processes, serial
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 from fednb.runs.training import Progress, silent, train_one
@@ -23,7 +23,7 @@ def train(
     Returns, for each recipe, None or what went wrong.
     """
     recipes = list(dict.fromkeys(recipes))
-    executor = catalogue.file("engine.executors", "processes" if jobs > 1 and len(recipes) > 1 else "serial")
+    work = partial(_train, store, device, root)
 
     def hear(recipe: Recipe, what: int | str) -> None:
         if isinstance(what, str):
@@ -31,7 +31,12 @@ def train(
         else:
             progress(recipe, what)
 
-    return executor.carry_out(partial(_train, store, device, root), recipes, hear, jobs)
+    if jobs > 1 and len(recipes) > 1:
+        try:
+            return processes.carry_out(work, recipes, hear, jobs)
+        except processes.UnguardedError as error:
+            store.notes.append(f"{error}: the runs were trained one after the other. With it, they go side by side.")
+    return serial.carry_out(work, recipes, hear)
 
 
 def _train(store: Store, device: str, root, recipe: Recipe, tell) -> None:
