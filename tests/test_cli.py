@@ -7,10 +7,13 @@ import sys
 import time
 
 import pytest
+import small_runs
 
 from fednb import cli
-from fednb.command import worktree
+from fednb.command import folder, notebooks, worktree
+from fednb.errors import StoreError
 from fednb.runs import behaviour
+from fednb.runs.store import Store
 
 STUDY = """from fednb import Recipe, Study
 base = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=ROUNDS)
@@ -165,6 +168,72 @@ def test_report_is_written_again_from_executed_notebooks(checkout, capsys):
     (checkout / "report/index.html").unlink()
     assert cli.main(["report"]) == 0
     assert "12.5" in (checkout / "report/index.html").read_text()
+
+
+def test_an_execution_that_failed_or_was_killed_is_shown_as_such_and_done_again(made, capsys):
+    book = made("a/b", ["import pathlib\nassert not pathlib.Path('fail').exists(), 'as told'"])
+    checkout, page = book.path.parents[2], book.path.parents[2] / "report/index.html"
+    record = checkout / "report/runs/x.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("[1]")
+    assert cli.main(["run"]) == 0
+    fail = book.path.with_name("fail")
+    fail.touch()
+    record.write_text("[2]")  # of the same size: contents are compared
+    assert cli.main(["run"]) == 1
+    assert "1 failed" in capsys.readouterr().out
+    record.write_text("[1]")
+    assert cli.main(["report"]) == 0
+    assert '<p class="failed">failed: AssertionError: as told' in page.read_text()
+    fail.unlink()
+    assert cli.main(["run"]) == 0
+    assert "notebooks: 1 executed, 0 failed" in capsys.readouterr().out and "as told" not in page.read_text()
+    folder.unstamp(checkout / "report", book)  # as where an execution is killed
+    assert cli.main(["report"]) == 0
+    assert "failed: its last execution did not end" in page.read_text()
+
+
+def test_half_an_executed_notebook_is_named_and_made_again(checkout, made, capsys):
+    made("together/other", ["1"])
+    assert cli.main(["run", "--only", "together/*", "--jobs", "2"]) == 0
+    copy = checkout / "report/notebooks/together/figure.ipynb"
+    whole = copy.read_bytes()
+    for damage in (whole[:700], b"", b'{"cells": [{}], "metadata": {}}', b"\xff"):
+        copy.write_bytes(damage)
+        capsys.readouterr()
+        assert cli.main(["report"]) == 0
+        out = capsys.readouterr().out
+        assert "1 of 3 notebooks were executed" in out and f"{copy} is damaged and counts as not executed" in out
+    assert cli.main(["run", "--only", "together/*"]) == 0
+    out = capsys.readouterr().out
+    assert "notebooks: 1 executed, 0 failed, 1 up to date before" in out and f"{copy} is damaged" in out
+    assert "12.5" in (checkout / "report/index.html").read_text()
+
+
+def test_a_report_that_cannot_be_written_hides_no_summary(checkout, monkeypatch, capsys):
+    def full(path, text):
+        raise StoreError(f"{path} could not be written: no space left")
+
+    monkeypatch.setattr(folder, "write_text", full)
+    assert cli.main(["run", "--only", "figure"]) == 1
+    out = capsys.readouterr().out
+    assert "runs: 0 recorded before" in out and "FAILED report: " in out and "no space left" in out
+
+
+def test_records_from_other_images_are_told_in_summary_and_page(made, capsys):
+    book = made("a/b", [STUDY + "\nfor note in results.notes:\n    print(note)"], SETTINGS)
+    (recipe,) = notebooks.plan(book)
+    store = Store(book.path.parents[2] / "report/runs")
+    store.write(recipe, small_runs.record(recipe))  # its fingerprint is none of any images
+    assert cli.main(["run"]) == 0
+    told = f"{recipe} was recorded from other images"
+    page = book.path.parents[2] / "report/index.html"
+    assert f"note: {told}" in capsys.readouterr().out and page.read_text().count(told) == 2
+    assert cli.main(["run"]) == 0
+    out = capsys.readouterr().out
+    assert "1 up to date before" in out and f"note: {told}" in out
+    assert cli.main(["report"]) == 0
+    assert page.read_text().count(told) == 2
 
 
 def git(root, *words):

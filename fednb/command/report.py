@@ -11,8 +11,12 @@ def main(options) -> int:
         return readme.update()
     report = Path(options.report) if options.report else notebooks.checkout() / "report"
     books = notebooks.found()
-    executed = [book for book in books if folder.executed(report, book).exists()]
+    executed, damaged = folder.copies(report, books)
     if not executed:
         raise NotebookError(f"{report} has no executed notebook to show; fednb run executes them.")
-    print(folder.write_page(report, books, [f"{len(executed)} of {len(books)} notebooks were executed"], {}))
+    lines = [f"{len(executed)} of {len(books)} notebooks were executed"]
+    lines += [f"note: {note}" for note in folder.notes(executed)]
+    lines += [f"note: {why} `fednb run` executes it again" for why in damaged.values()]
+    page = folder.write_page(report, books, lines, {})
+    print("\n".join([*lines, str(page)]))
     return 0

@@ -4,12 +4,13 @@ import importlib.util
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 
 from fednb.command import folder, notebooks, worktree
 from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.command.progress import Display, duration
-from fednb.errors import RunError
+from fednb.errors import FednbError, RunError
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
@@ -24,6 +25,7 @@ def main(options) -> int:
     jobs = options.jobs or (min(os.cpu_count() or 1, 8) if options.device == "cpu" else 1)
     print(f"planning {len(desk.books)} notebooks", flush=True)
     needs = [(book, desk.needs(book)) for book in desk.books]
+    _, damaged = folder.copies(desk.report, desk.books)
     if desk.record and not absent:  # the committed notebooks show their default parameters
         needs += [(book, desk.needs(book, {})) for book in desk.books]
     wanted, seconds = _wanted(desk, needs)
@@ -32,23 +34,31 @@ def main(options) -> int:
         print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
     if absent:
         due = []
-    else:  # a new run can change what any notebook shows
-        due = [book for book in desk.books if wanted or desk.record or not _fresh(desk, book)]
+    elif wanted or desk.record:  # a new run can change what any notebook shows
+        due = desk.books
+    else:
+        state = _state(desk)
+        due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
     work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
     with Display(work) as display:
         failed = _train(desk, wanted, jobs, options.device, display)
         broken = _execute(desk, due, jobs, display)
     lines = _summary(desk, needs, len(wanted), failed, broken, due, absent)
-    if desk.record:
-        for book in due:
-            if book.name not in broken:
-                folder.commit_outputs(desk.root, desk.report, book)
-    elif not absent:
-        page = folder.write_page(desk.report, notebooks.found(), lines, broken)
-        lines.append(f"report: {page}")
+    lines += [f"note: {why}" for why in damaged.values()]
+    shown = True
+    try:
+        if desk.record:
+            for book in due:
+                if book.name not in broken:
+                    folder.commit_outputs(desk.root, desk.report, book)
+        elif not absent:
+            lines.append(f"report: {folder.write_page(desk.report, notebooks.found(), lines, broken)}")
+    except (FednbError, OSError) as error:  # a full disk: the summary is told all the same
+        shown = False
+        lines.append(f"FAILED {'recording' if desk.record else 'report'}: {error}")
     print("\n" + "\n".join(lines), flush=True)
-    return 1 if failed or broken or any(each.error for _, each in needs) else 0
+    return 1 if failed or broken or not shown or any(each.error for _, each in needs) else 0
 
 
 def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict]:
@@ -87,6 +97,8 @@ def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -
 def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> dict[str, str]:
     """Execute notebooks in `jobs` processes; returns name -> what went wrong."""
     broken = {}
+    for book in books:
+        folder.unstamp(desk.report, book)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=min(jobs, max(1, len(books))), mp_context=context) as pool:
         waiting = {}
@@ -98,14 +110,19 @@ def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> 
             if error := done.exception() or done.result():
                 broken[book.name] = str(error)
             display.finish(book.name, f"notebook {book.name} {'failed: ' + str(error) if error else 'executed'}")
+    state = _state(desk)
     for book in books:
         if book.name not in broken:
-            folder.stamp(desk.report, book, desk.given[book.name], desk.store.folders)
+            try:
+                folder.stamp(desk.report, book, desk.given[book.name], state)
+            except (FednbError, OSError) as error:
+                broken[book.name] = str(error)
     return broken
 
 
-def _fresh(desk: Desk, book: Notebook) -> bool:
-    return folder.fresh(desk.report, book, desk.given[book.name], desk.store.folders)
+def _state(desk: Desk) -> str:
+    """Changes with the records and the images at hand."""
+    return folder.records(desk.store.folders) + folder.images(Path(os.environ["FEDNB_DATA"]))
 
 
 def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, absent: list) -> list[str]:
@@ -126,7 +143,9 @@ def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, a
         lines.append(f"older code: {len(older)} of the recorded runs; see `fednb status`, `fednb run --stale`")
     lines += [f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in]
     lines += [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
-    lines += [f"note: {note}" for note in dict.fromkeys(desk.store.notes)]
+    copies, _ = folder.copies(desk.report, [] if absent else desk.books)
+    told = folder.notes({name: content for name, content in copies.items() if name not in broken})
+    lines += [f"note: {note}" for note in dict.fromkeys([*desk.store.notes, *told])]
     lines += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
     lines += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
     lines += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
