@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 import small_runs
@@ -14,6 +17,7 @@ from fednb.command import folder, notebooks, worktree
 from fednb.errors import StoreError
 from fednb.runs import behaviour
 from fednb.runs.store import Store
+from fednb.study import default_store
 
 STUDY = """from fednb import Recipe, Study
 base = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=ROUNDS)
@@ -234,6 +238,68 @@ def test_records_from_other_images_are_told_in_summary_and_page(made, capsys):
     assert "1 up to date before" in out and f"note: {told}" in out
     assert cli.main(["report"]) == 0
     assert page.read_text().count(told) == 2
+
+
+OWN = """import fednb
+from fednb.analyses.example_folders import example_folders
+folder = DATA or example_folders(per_class=2)
+federation = fednb.load("folders", root=folder, size=8)
+named = {"name": "folders", "size": 8, "fingerprint": federation.fingerprint}
+base = fednb.Recipe(federation=named, model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=1)
+results = fednb.Study(base.vary(seed=SEEDS)).run(data=folder, device=DEVICE, jobs=JOBS)
+print(*[site.name for site in federation.sites])"""
+
+
+def test_images_of_ones_own_reach_the_notebook_and_its_runs_are_counted(checkout, made, picture, capsys):
+    tags, own = {1: ["nbval-check-output"]}, {"data": "folders"}
+    made("together/own", [OWN], SETTINGS.replace("None", '""'), tags, own)
+    for number in range(16):
+        site, label = ("north", "south")[number % 2], ("cat", "dog")[number // 2 % 2]
+        picture(checkout / f"mine/{site}/{label}/{number}.png", number)
+    page = checkout / "report/index.html"
+    for recorded, trained in ((0, 1), (1, 0)):
+        assert cli.main(["run", "--only", "own", "--data", "mine"]) == 0
+        out = capsys.readouterr().out
+        assert f"runs: {recorded} recorded before, {trained} trained, 0 failed, 0 left out" in out
+        assert "<pre>north south" in page.read_text() and "data missing" not in out
+    assert cli.main(["run", "--only", "own"]) == 0  # the example: trained by the notebook itself
+    out = capsys.readouterr().out
+    assert "runs: 0 recorded before, 1 trained, 0 failed, 0 left out" in out and "data missing" not in out
+    assert "<pre>north south" not in page.read_text()
+    assert cli.main(["status", "--only", "together/*", "--data", "mine"]) == 0
+    assert "together/own        1 recorded    0 missing" in capsys.readouterr().out  # one of several: the example
+
+
+def test_a_checkout_that_cannot_be_written_has_its_report_elsewhere(checkout, monkeypatch, tmp_path, capsys):
+    temporary = tempfile.NamedTemporaryFile
+
+    def read_only(*arguments, dir, **settings):
+        if Path(dir).is_relative_to(checkout):
+            raise OSError(30, "Read-only file system")
+        return temporary(*arguments, dir=dir, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "NamedTemporaryFile", read_only)
+        patch.setattr("fednb.runs.workers.train", lambda *_: pytest.fail("trained what cannot be kept"))
+        assert cli.main(["run"]) == 1
+    error = capsys.readouterr().err
+    assert "Read-only file system" in error and "--report names another folder" in error and error.count("\n") == 1
+    shutil.rmtree(checkout / "report")
+    before = sorted(checkout.rglob("*"))
+    assert cli.main(["run", "--report", str(tmp_path / "else"), "--jobs", "1"]) == 0
+    assert sorted(checkout.rglob("*")) == before and (tmp_path / "else/index.html").exists()
+    assert default_store().checkpoints == tmp_path / "else/checkpoints"
+
+
+@pytest.mark.parametrize("verb", ["run", "status", "report"])
+def test_a_report_is_a_folder(checkout, verb, capsys):
+    (checkout / "file").write_text("kept")
+    assert cli.main([verb, "--report", "file"]) == 1
+    assert "file is a file; name a folder for the report" in capsys.readouterr().err
+    if verb == "run":
+        assert cli.main([verb, "--report", "file/inside"]) == 1
+        assert "could not be written" in capsys.readouterr().err
+    assert (checkout / "file").read_text() == "kept"
 
 
 def git(root, *words):

@@ -15,6 +15,14 @@ from fednb.site import pages
 UNFINISHED = "its last execution did not end; what is shown is of the one before"
 
 
+def place(named: str | None) -> Path:
+    """The folder of the report: the named one, else report/ in the checkout. NotebookError where it is a file."""
+    report = Path(named).absolute() if named else notebooks.checkout() / "report"
+    if report.is_file():
+        raise NotebookError(f"{report} is a file; name a folder for the report with --report.")
+    return report
+
+
 def executed(report: Path, book: Notebook) -> Path:
     """Where the executed copy of a notebook lies in a report; its page and its stamp lie beside it."""
     return report / "notebooks" / f"{book.name}.ipynb"

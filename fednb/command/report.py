@@ -1,7 +1,5 @@
 """`fednb report`: the report's page again, from what was executed before, or README's table."""
 
-from pathlib import Path
-
 from fednb.command import folder, notebooks, readme
 from fednb.errors import NotebookError
 
@@ -9,7 +7,7 @@ from fednb.errors import NotebookError
 def main(options) -> int:
     if options.readme:
         return readme.update()
-    report = Path(options.report) if options.report else notebooks.checkout() / "report"
+    report = folder.place(options.report)
     books = notebooks.found()
     executed, damaged = folder.copies(report, books)
     if not executed:

@@ -11,6 +11,7 @@ from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.command.progress import Display, duration
 from fednb.errors import FednbError, RunError
+from fednb.study import unwritable
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
@@ -21,6 +22,9 @@ def main(options) -> int:
     if options.record and (changes := worktree.dirty(notebooks.checkout())):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     desk = Desk.open(options)
+    written = [desk.store.folder, desk.store.checkpoints, desk.report / "notebooks"]
+    if refusal := unwritable(*written, *((desk.root / "notebooks", desk.root / "figures") if desk.record else ())):
+        raise RunError(refusal if desk.record else f"{refusal} --report names another folder.")
     absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
     jobs = options.jobs or (min(os.cpu_count() or 1, 8) if options.device == "cpu" else 1)
     print(f"planning {len(desk.books)} notebooks", flush=True)
@@ -131,8 +135,12 @@ def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, a
     left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items()}
     if not desk.again:
         left_out = {recipe: reason for recipe, reason in left_out.items() if recipe not in older}
+    before = len(recipes) - trained - len(left_out)
+    themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
+    for recipe in themselves:  # trained by the notebook that asks for them
+        del left_out[recipe]
     lines = [
-        f"runs: {len(recipes) - trained - len(left_out)} recorded before, {trained - len(failed)} trained, "
+        f"runs: {before} recorded before, {trained - len(failed) + len(themselves)} trained, "
         f"{len(failed)} failed, {len(left_out)} left out for want of data",
         f"notebooks: {len(due) - len(broken)} executed, {len(broken)} failed, "
         f"{len(desk.books) - len(due)} {'not executed' if absent else 'up to date before'}",
