@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fednb import papers
 from fednb.errors import FednbError, RunError
+from fednb.files import write_text
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
 from fednb.runs.store import Record, Store
@@ -37,14 +38,15 @@ def planning():
 
 
 def default_store() -> Store:
-    """Reads ``results/`` of the checkout, and reads and writes ``report/runs``.
+    """Reads ``results/`` of the checkout, and reads and writes ``report/runs``, with checkpoints beside.
 
     ``FEDNB_RUNS`` names another folder to write to.
     """
     checkout = Path(__file__).parents[1]
     home = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
     runs = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs")
-    return Store(runs, also=(home / "results",), checkpoints=home / "report" / "checkpoints")
+    beside = home / "report" if runs == home / "results" else runs.parent
+    return Store(runs, also=(home / "results",), checkpoints=beside / "checkpoints")
 
 
 class Study:
@@ -86,6 +88,8 @@ class Study:
             return stands_in.run(data, device, jobs)._with_note(next(filter(None, lacking.values())))
         trainable = [recipe for recipe, lack in lacking.items() if not lack]
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
+        if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
+            failed, trainable = failed | {trainable[0]: refusal}, []
         failed |= {r: error for r, error in _train(trainable, self.store, jobs, device, data).items() if error}
         results = self.recorded()
         if not results.records:
@@ -222,6 +226,18 @@ def lacks(recipe: Recipe, data: str | None) -> str | None:
     from fednb.data import available
 
     return available(root=data, **recipe.full["federation"])
+
+
+def unwritable(*folders: Path) -> str | None:
+    """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
+    for folder in folders:
+        trial = folder / ".writable"
+        try:
+            write_text(trial, "fednb")
+            trial.unlink()
+        except (FednbError, OSError) as error:
+            return str(error)
+    return None
 
 
 def is_stand_in(recipe: Recipe, paper: str | None) -> bool:

@@ -4,16 +4,23 @@ import importlib.util
 import json
 import os
 import signal
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import small_runs
 
 from fednb import cli
-from fednb.command import worktree
+from fednb.command import folder, notebooks, worktree
+from fednb.errors import StoreError
 from fednb.runs import behaviour
+from fednb.runs.store import Store
+from fednb.study import default_store
 
 STUDY = """from fednb import Recipe, Study
 base = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=ROUNDS)
@@ -192,6 +199,134 @@ def test_report_is_written_again_from_executed_notebooks(checkout, capsys):
     (checkout / "report/index.html").unlink()
     assert cli.main(["report"]) == 0
     assert "12.5" in (checkout / "report/index.html").read_text()
+
+
+def test_an_execution_that_failed_or_was_killed_is_shown_as_such_and_done_again(made, capsys):
+    book = made("a/b", ["import pathlib\nassert not pathlib.Path('fail').exists(), 'as told'"])
+    checkout, page = book.path.parents[2], book.path.parents[2] / "report/index.html"
+    record = checkout / "report/runs/x.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("[1]")
+    assert cli.main(["run"]) == 0
+    fail = book.path.with_name("fail")
+    fail.touch()
+    record.write_text("[2]")  # of the same size: contents are compared
+    assert cli.main(["run"]) == 1
+    assert "1 failed" in capsys.readouterr().out
+    record.write_text("[1]")
+    assert cli.main(["report"]) == 0
+    assert '<p class="failed">failed: AssertionError: as told' in page.read_text()
+    fail.unlink()
+    assert cli.main(["run"]) == 0
+    assert "notebooks: 1 executed, 0 failed" in capsys.readouterr().out and "as told" not in page.read_text()
+    folder.unstamp(checkout / "report", book)  # as where an execution is killed
+    assert cli.main(["report"]) == 0
+    assert "failed: its last execution did not end" in page.read_text()
+
+
+def test_half_an_executed_notebook_is_named_and_made_again(checkout, made, capsys):
+    made("together/other", ["1"])
+    assert cli.main(["run", "--only", "together/*", "--jobs", "2"]) == 0
+    copy = checkout / "report/notebooks/together/figure.ipynb"
+    whole = copy.read_bytes()
+    for damage in (whole[:700], b"", b'{"cells": [{}], "metadata": {}}', b"\xff"):
+        copy.write_bytes(damage)
+        capsys.readouterr()
+        assert cli.main(["report"]) == 0
+        out = capsys.readouterr().out
+        assert "1 of 3 notebooks were executed" in out and f"{copy} is damaged and counts as not executed" in out
+    assert cli.main(["run", "--only", "together/*"]) == 0
+    out = capsys.readouterr().out
+    assert "notebooks: 1 executed, 0 failed, 1 up to date before" in out and f"{copy} is damaged" in out
+    assert "12.5" in (checkout / "report/index.html").read_text()
+
+
+def test_a_report_that_cannot_be_written_hides_no_summary(checkout, monkeypatch, capsys):
+    def full(path, text):
+        raise StoreError(f"{path} could not be written: no space left")
+
+    monkeypatch.setattr(folder, "write_text", full)
+    assert cli.main(["run", "--only", "figure"]) == 1
+    out = capsys.readouterr().out
+    assert "runs: 0 recorded before" in out and "FAILED report: " in out and "no space left" in out
+
+
+def test_records_from_other_images_are_told_in_summary_and_page(made, capsys):
+    book = made("a/b", [STUDY + "\nfor note in results.notes:\n    print(note)"], SETTINGS)
+    (recipe,) = notebooks.plan(book)
+    store = Store(book.path.parents[2] / "report/runs")
+    store.write(recipe, small_runs.record(recipe))  # its fingerprint is none of any images
+    assert cli.main(["run"]) == 0
+    told = f"{recipe} was recorded from other images"
+    page = book.path.parents[2] / "report/index.html"
+    assert f"note: {told}" in capsys.readouterr().out and page.read_text().count(told) == 2
+    assert cli.main(["run"]) == 0
+    out = capsys.readouterr().out
+    assert "1 up to date before" in out and f"note: {told}" in out
+    assert cli.main(["report"]) == 0
+    assert page.read_text().count(told) == 2
+
+
+OWN = """import fednb
+from fednb.analyses.example_folders import example_folders
+folder = DATA or example_folders(per_class=2)
+federation = fednb.load("folders", root=folder, size=8)
+named = {"name": "folders", "size": 8, "fingerprint": federation.fingerprint}
+base = fednb.Recipe(federation=named, model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=1)
+results = fednb.Study(base.vary(seed=SEEDS)).run(data=folder, device=DEVICE, jobs=JOBS)
+print(*[site.name for site in federation.sites])"""
+
+
+def test_images_of_ones_own_reach_the_notebook_and_its_runs_are_counted(checkout, made, picture, capsys):
+    tags, own = {1: ["nbval-check-output"]}, {"data": "folders"}
+    made("together/own", [OWN], SETTINGS.replace("None", '""'), tags, own)
+    for number in range(16):
+        site, label = ("north", "south")[number % 2], ("cat", "dog")[number // 2 % 2]
+        picture(checkout / f"mine/{site}/{label}/{number}.png", number)
+    page = checkout / "report/index.html"
+    for recorded, trained in ((0, 1), (1, 0)):
+        assert cli.main(["run", "--only", "own", "--data", "mine"]) == 0
+        out = capsys.readouterr().out
+        assert f"runs: {recorded} recorded before, {trained} trained, 0 failed, 0 left out" in out
+        assert "<pre>north south" in page.read_text() and "data missing" not in out
+    assert cli.main(["run", "--only", "own"]) == 0  # the example: trained by the notebook itself
+    out = capsys.readouterr().out
+    assert "runs: 0 recorded before, 1 trained, 0 failed, 0 left out" in out and "data missing" not in out
+    assert "<pre>north south" not in page.read_text()
+    assert cli.main(["status", "--only", "together/*", "--data", "mine"]) == 0
+    assert "together/own        1 recorded    0 missing" in capsys.readouterr().out  # one of several: the example
+
+
+def test_a_checkout_that_cannot_be_written_has_its_report_elsewhere(checkout, monkeypatch, tmp_path, capsys):
+    temporary = tempfile.NamedTemporaryFile
+
+    def read_only(*arguments, dir, **settings):
+        if Path(dir).is_relative_to(checkout):
+            raise OSError(30, "Read-only file system")
+        return temporary(*arguments, dir=dir, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "NamedTemporaryFile", read_only)
+        patch.setattr("fednb.runs.workers.train", lambda *_: pytest.fail("trained what cannot be kept"))
+        assert cli.main(["run"]) == 1
+    error = capsys.readouterr().err
+    assert "Read-only file system" in error and "--report names another folder" in error and error.count("\n") == 1
+    shutil.rmtree(checkout / "report")
+    before = sorted(checkout.rglob("*"))
+    assert cli.main(["run", "--report", str(tmp_path / "else"), "--jobs", "1"]) == 0
+    assert sorted(checkout.rglob("*")) == before and (tmp_path / "else/index.html").exists()
+    assert default_store().checkpoints == tmp_path / "else/checkpoints"
+
+
+@pytest.mark.parametrize("verb", ["run", "status", "report"])
+def test_a_report_is_a_folder(checkout, verb, capsys):
+    (checkout / "file").write_text("kept")
+    assert cli.main([verb, "--report", "file"]) == 1
+    assert "file is a file; name a folder for the report" in capsys.readouterr().err
+    if verb == "run":
+        assert cli.main([verb, "--report", "file/inside"]) == 1
+        assert "could not be written" in capsys.readouterr().err
+    assert (checkout / "file").read_text() == "kept"
 
 
 def git(root, *words):

@@ -1,10 +1,12 @@
 """Reading, planning and executing notebooks; and the traps that every committed one must avoid."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import papermill
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from fednb.command import folder, notebooks
 from fednb.errors import NotebookError
 from fednb.site import pages
-from fednb.site.pages import CHECKED
+from fednb.site.pages import CHECKED, NOTES
 
 ALL = notebooks.found()
 each_notebook = pytest.mark.parametrize("book", ALL, ids=lambda book: book.name)
@@ -113,6 +115,21 @@ def test_failing_cell_is_told_not_raised(made, tmp_path):
     assert notebooks.execute(book, tmp_path / "out.ipynb", {}) == "cell 1: ZeroDivisionError: division by zero"
 
 
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_an_execution_that_does_not_end_leaves_what_was_there(made, tmp_path, monkeypatch, error):
+    def half(source, output, **settings):
+        Path(output).write_text('{"cells"')
+        raise error
+
+    output = tmp_path / "out/b.ipynb"
+    output.parent.mkdir()
+    output.write_text("before")
+    monkeypatch.setattr(papermill, "execute_notebook", half)
+    with contextlib.suppress(KeyboardInterrupt):
+        assert "No space left" in notebooks.execute(made("a/b", ["1"]), output, {})
+    assert [path.read_text() for path in output.parent.iterdir()] == ["before"]
+
+
 def test_page_of_a_notebook_fetches_and_runs_nothing(made):
     page = pages.notebook(made("a/b", ["x = '<script src=\"far\">'"]).path)
     assert "&lt;script" in page and "<script" not in page and 'src="http' not in page
@@ -138,6 +155,7 @@ def test_notebook_says_what_it_shows(book):
     assert {"paper", "result", "claim", "data", "minutes"} <= set(book.about)
     if book.trains:
         assert {"PROFILE", "DATA", "DEVICE", "SEEDS", "JOBS"} <= set(notebooks.parameters(book))
+        assert any(NOTES in source for _, source, _ in book.code), "print results.notes: a report's page shows them"
 
 
 @each_notebook

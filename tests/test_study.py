@@ -131,6 +131,18 @@ def test_damaged_images_do_not_hide_what_is_recorded(store, monkeypatch):
     assert results.missing == [] and "image 7 is truncated" in results.notes[0]
 
 
+def test_a_folder_that_cannot_be_written_is_noticed_before_training(store, tmp_path, monkeypatch):
+    recipes = SMALL.vary(seed=[0, 1, 2])
+    (tmp_path / "file").touch()
+    refused = Store(tmp_path / "file" / "runs", also=(store.folder,))
+    monkeypatch.setattr(study, "train", lambda asked, *_: pytest.fail("trained") if asked else {})
+    with pytest.raises(RunError, match="could not be written"):
+        Study(recipes, store=refused).run()
+    store.write(recipes[0], record(recipes[0]))
+    results = Study(recipes, store=refused).run()  # what is recorded is shown
+    assert results.missing == recipes[1:] and results.notes[-1].count("could not be written") == 1
+
+
 def test_a_damaged_record_is_named_in_the_results(store):
     path = store.write(SMALL, record(SMALL))
     path.write_text("{")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fednb import papers
-from fednb.command import notebooks
+from fednb.command import folder, notebooks
 from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
@@ -69,16 +69,16 @@ class Desk:
         as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to.
         """
         root = notebooks.checkout()
-        report = Path(options.report).absolute() if options.report else root / "report"
+        report = folder.place(options.report)
         record = getattr(options, "record", False)
         books = notebooks.found(options.only)
-        given = {book.name: _given(book, options) for book in books}
+        given = {book.name: _given(book, options, alone=len(books) == 1) for book in books}
         for book in books:
             notebooks.check(book, given[book.name])
         check_device(getattr(options, "device", "cpu"))
         os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
-        store = Store(root / "results", checkpoints=root / "report" / "checkpoints") if record else default_store()
+        store = Store(root / "results", checkpoints=report / "checkpoints") if record else default_store()
         device = getattr(options, "device", "cpu")
         again = getattr(options, "stale", False)
         return cls(root, report, books, given, store, options.profile, device, record, again)
@@ -88,11 +88,13 @@ class Desk:
 
         Where the paper's images are missing and no run on them is recorded, a report shows the stand-in.
         """
+        given = self.given[book.name] if given is None else given
+        own = given.get("DATA") == os.environ["FEDNB_DATA"]
         try:
-            recipes = list(dict.fromkeys(notebooks.plan(book, **(self.given[book.name] if given is None else given))))
+            recipes = list(dict.fromkeys(notebooks.plan(book, **given)))
         except NotebookError as error:
             return Needs(error=str(error))
-        needs = self._look(recipes)
+        needs = self._look(recipes, own)
         paper = book.about.get("paper")
         if paper in papers.names() and not needs.records and not self.record:
             if stands_in := Study(recipes, paper).needs_stand_in(set(needs.lacking)):
@@ -100,9 +102,9 @@ class Desk:
                 needs.stand_in = True
         return needs
 
-    def _look(self, recipes: list) -> Needs:
+    def _look(self, recipes: list, own: bool = False) -> Needs:
         results = Study(recipes, store=self.store).recorded()
-        lacking = {recipe: _lacks(recipe) for recipe in (*results.missing, *results.stale)}
+        lacking = {recipe: _lacks(recipe, own) for recipe in (*results.missing, *results.stale)}
         return Needs(results.found, results.stale, {recipe: lack for recipe, lack in lacking.items() if lack})
 
     def seconds(self, book: Notebook, needs: Needs, records: list[Record]) -> dict:
@@ -113,16 +115,23 @@ class Desk:
         return {recipe: expected_seconds(recipe, records, self.device) or stated for recipe in recipes}
 
 
-def _given(book: Notebook, options) -> dict:
-    """The command's own options where the notebook defines them, and every `--set`, which it must define."""
+def _given(book: Notebook, options, alone: bool) -> dict:
+    """The command's own options where the notebook defines them, and every `--set`, which it must define.
+
+    `--data` is the folder of the data sets, which a notebook finds by FEDNB_DATA; it is the user's own folder of sites
+    where a notebook of such is the only one chosen.
+    """
     shared = {name.upper(): getattr(options, name, None) for name in ("profile", "device", "jobs")}
+    if alone and book.about.get("data") == "folders" and getattr(options, "data", None):
+        shared["DATA"] = str(data_root(options.data).absolute())
     defined = notebooks.parameters(book)
     given = {name: value for name, value in shared.items() if value is not None and name in defined}
     return given | dict(getattr(options, "set", []))
 
 
-def _lacks(recipe) -> str | None:
-    if recipe.full["federation"]["name"] == "folders":
+def _lacks(recipe, own: bool) -> str | None:
+    """own: whether the command itself was given the folder of sites."""
+    if recipe.full["federation"]["name"] == "folders" and not own:
         return "images in a folder that only the notebook knows; the notebook itself trains these runs."
     return lacks(recipe, None)
 

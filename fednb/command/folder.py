@@ -2,12 +2,25 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from fednb.command import notebooks
 from fednb.command.notebooks import Notebook
+from fednb.errors import NotebookError
 from fednb.files import write_atomically, write_text
 from fednb.site import pages
+
+UNFINISHED = "its last execution did not end; what is shown is of the one before"
+
+
+def place(named: str | None) -> Path:
+    """The folder of the report: the named one, else report/ in the checkout. NotebookError where it is a file."""
+    report = Path(named).absolute() if named else notebooks.checkout() / "report"
+    if report.is_file():
+        raise NotebookError(f"{report} is a file; name a folder for the report with --report.")
+    return report
 
 
 def executed(report: Path, book: Notebook) -> Path:
@@ -15,28 +28,82 @@ def executed(report: Path, book: Notebook) -> Path:
     return report / "notebooks" / f"{book.name}.ipynb"
 
 
-def digest(book: Notebook, given: dict, records: tuple[Path, ...]) -> str:
-    """Changes with all that an executed notebook shows: its source and parameters, our code, the records."""
+@cache
+def _code() -> str:
+    """Hash of the package, as it was when this command began."""
     here = Path(__file__).parent.parent
-    sources = sorted(path for path in here.rglob("*") if path.suffix in (".py", ".csv", ".toml", ".json"))
-    parts = [
-        json.dumps(given, sort_keys=True),
-        *(path.read_text(encoding="utf-8") for path in (book.path, *sources)),
-    ]
-    for folder in records:
-        parts += [f"{path.name} {path.stat().st_size}" for path in sorted(folder.rglob("*.json"))]
+    return _hash(path for path in here.rglob("*") if path.suffix in (".py", ".csv", ".toml", ".json"))
+
+
+def records(folders: Iterable[Path]) -> str:
+    """Hash of all records and their artefacts."""
+    return _hash(path for folder in folders for path in folder.rglob("*") if path.suffix in (".json", ".npz"))
+
+
+def images(root: Path) -> str:
+    """Hash of names, sizes and times of the files with images; their contents are too much for each command."""
+    files = ((path, path.stat()) for path in sorted(root.rglob("*")) if path.is_file())
+    told = "\0".join(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    whole = hashlib.sha256()
+    for path in sorted(paths):
+        whole.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def digest(report: Path, book: Notebook, given: dict, state: str) -> str:
+    """Changes with all that an executed notebook shows: its source and parameters, our code, records and images
+    (``state``), and with the executed copy itself."""
+    copy = hashlib.sha256(executed(report, book).read_bytes()).hexdigest()
+    parts = (json.dumps([given, book.content], sort_keys=True), _code(), state, copy)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def stamp(report: Path, book: Notebook, given: dict, records: tuple[Path, ...]) -> None:
+def _stamp(report: Path, book: Notebook) -> Path:
+    return executed(report, book).with_suffix(".stamp")
+
+
+def unstamp(report: Path, book: Notebook) -> None:
+    """Before it is executed: an execution that fails or is killed leaves no stamp."""
+    _stamp(report, book).unlink(missing_ok=True)
+
+
+def stamp(report: Path, book: Notebook, given: dict, state: str) -> None:
     """Note what an executed copy was made from."""
-    write_text(executed(report, book).with_suffix(".stamp"), digest(book, given, records))
+    write_text(_stamp(report, book), digest(report, book, given, state))
 
 
-def fresh(report: Path, book: Notebook, given: dict, records: tuple[Path, ...]) -> bool:
+def fresh(report: Path, book: Notebook, given: dict, state: str) -> bool:
     """Whether the executed copy would come out the same again."""
-    path = executed(report, book).with_suffix(".stamp")
-    return path.exists() and path.read_text() == digest(book, given, records)
+    try:
+        return _stamp(report, book).read_text() == digest(report, book, given, state)
+    except (OSError, ValueError):
+        return False
+
+
+def copies(report: Path, books: list[Notebook]) -> tuple[dict[str, dict], dict[str, str]]:
+    """Name -> executed copy, and name -> why it counts as none: half a notebook after a full disk."""
+    whole, damaged = {}, {}
+    for book in books:
+        path = executed(report, book)
+        if not path.exists():
+            continue
+        try:
+            content = notebooks.Notebook(book.name, path).content
+            pages.failure(content), pages.notes(content), list(pages.shown(content)), pages.figures(content)
+        except (NotebookError, AttributeError, KeyError, TypeError, ValueError) as error:
+            damaged[book.name] = f"{path} is damaged and counts as not executed: {error!r}."
+        else:
+            whole[book.name] = content
+    return whole, damaged
+
+
+def notes(contents: dict[str, dict]) -> list[str]:
+    """What executed notebooks say of their results that a reader must know, each once."""
+    return list(dict.fromkeys(line for content in contents.values() for line in pages.notes(content)))
 
 
 def write_page(report: Path, books: list[Notebook], summary: list[str], broken: dict[str, str]) -> Path:
@@ -46,17 +113,20 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     broken: name -> what went wrong.
     """
     entries = []
+    contents, _ = copies(report, books)
     for book in books:
         path = executed(report, book)
-        content = None
-        if path.exists():
-            content = notebooks.Notebook(book.name, path).content
+        content = contents.get(book.name)
+        error = broken.get(book.name)
+        if content:
             page = path.with_suffix(".html")
             if not page.exists() or page.stat().st_mtime < path.stat().st_mtime:
                 write_text(page, pages.notebook(path))
             write_figures(report / "figures", book, content)
+            if not _stamp(report, book).exists():
+                error = error or pages.failure(content) or UNFINISHED
         link = f"notebooks/{book.name}.html" if content else None
-        entries.append(pages.Entry(book.name, book.about, content, link, broken.get(book.name)))
+        entries.append(pages.Entry(book.name, book.about, content, link, error))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     write_text(index, pages.index(entries, summary))

@@ -9,13 +9,14 @@ import contextlib
 import fnmatch
 import io
 import json
+import os
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from fednb.errors import NotebookError, nearest
-from fednb.files import write_text
+from fednb.files import PART, write_text
 
 
 @dataclass(frozen=True)
@@ -160,17 +161,18 @@ def plan(notebook: Notebook, **given) -> list:
 def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
     """Execute by papermill into the file `output`; returns what went wrong, or None.
 
-    The kernel starts in the notebook's own folder, as JupyterLab's does. The output is written also when a
-    cell fails.
+    The kernel starts in the notebook's own folder, as JupyterLab's does. The output takes its place when papermill
+    has finished, also when a cell fails; a dead kernel or a full disk leaves what was there.
     """
     import papermill
 
     check(notebook, given)
-    output.parent.mkdir(parents=True, exist_ok=True)
+    part = output.with_name(f".{output.stem}{PART}.ipynb")
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(
             str(notebook.path),
-            str(output),
+            str(part),
             parameters=given,
             cwd=str(notebook.path.parent),
             kernel_name="python3",
@@ -178,10 +180,14 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             progress_bar=False,
             extra_arguments=["--log-level=ERROR"],
         )
+        os.replace(part, output)
     except papermill.PapermillExecutionError as error:
+        os.replace(part, output)
         return f"cell {error.cell_index + 1}: {error.ename}: {error.evalue}"
     except Exception as error:  # a dead kernel, a full disk: told in the summary, the other notebooks go on
         return f"{type(error).__name__}: {error}"
+    finally:
+        part.unlink(missing_ok=True)
     return None
 
 

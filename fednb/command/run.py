@@ -10,7 +10,8 @@ from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.command.progress import Display, duration
 from fednb.engine.executors import processes
-from fednb.errors import NotebookError, RunError
+from fednb.errors import FednbError, NotebookError, RunError
+from fednb.study import unwritable
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
@@ -21,6 +22,9 @@ def main(options) -> int:
     if options.record and (changes := worktree.dirty(notebooks.checkout())):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     desk = Desk.open(options)
+    written = [desk.store.folder, desk.store.checkpoints, desk.report / "notebooks"]
+    if refusal := unwritable(*written, *((desk.root / "notebooks", desk.root / "figures") if desk.record else ())):
+        raise RunError(refusal if desk.record else f"{refusal} --report names another folder.")
     absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
     cores = os.cpu_count() or 1
     jobs = min(options.jobs or (8 if options.device == "cpu" else 1), cores)
@@ -28,6 +32,7 @@ def main(options) -> int:
         print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
     print(f"planning {len(desk.books)} notebooks", flush=True)
     needs = [(book, desk.needs(book)) for book in desk.books]
+    _, damaged = folder.copies(desk.report, desk.books)
     if desk.record and not absent:  # the committed notebooks show their default parameters
         needs += [(book, desk.needs(book, {})) for book in desk.books]
     wanted, seconds = _wanted(desk, needs)
@@ -36,23 +41,31 @@ def main(options) -> int:
         print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
     if absent:
         due = []
-    else:  # a new run can change what any notebook shows
-        due = [book for book in desk.books if wanted or desk.record or not _fresh(desk, book)]
+    elif wanted or desk.record:  # a new run can change what any notebook shows
+        due = desk.books
+    else:
+        state = _state(desk)
+        due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
     work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
     with Display(work) as display:
         failed = _train(desk, wanted, jobs, options.device, display)
         broken = _execute(desk, due, jobs, display)
     lines = _summary(desk, needs, len(wanted), failed, broken, due, absent)
-    if desk.record:
-        for book in due:
-            if book.name not in broken:
-                folder.commit_outputs(desk.root, desk.report, book)
-    elif not absent:
-        page = folder.write_page(desk.report, notebooks.found(), lines, broken)
-        lines.append(f"report: {page}")
+    lines += [f"note: {why}" for why in damaged.values()]
+    shown = True
+    try:
+        if desk.record:
+            for book in due:
+                if book.name not in broken:
+                    folder.commit_outputs(desk.root, desk.report, book)
+        elif not absent:
+            lines.append(f"report: {folder.write_page(desk.report, notebooks.found(), lines, broken)}")
+    except (FednbError, OSError) as error:  # a full disk: the summary is told all the same
+        shown = False
+        lines.append(f"FAILED {'recording' if desk.record else 'report'}: {error}")
     print("\n" + "\n".join(lines), flush=True)
-    return 1 if failed or broken or any(each.error for _, each in needs) else 0
+    return 1 if failed or broken or not shown or any(each.error for _, each in needs) else 0
 
 
 def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict]:
@@ -90,6 +103,8 @@ def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -
 
 def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> dict[str, str]:
     """Execute notebooks in `jobs` processes; returns name -> what went wrong."""
+    for book in books:
+        folder.unstamp(desk.report, book)
     given = {book.name: {} if desk.record else desk.given[book.name] for book in books}
 
     def tell(book: Notebook, _) -> None:
@@ -99,9 +114,13 @@ def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> 
     broken = {book.name: error for book, error in ended.items() if error}
     for name, error in broken.items():
         display.finish(name, f"notebook {name} failed: {error}")
+    state = _state(desk)
     for book in books:
         if book.name not in broken:
-            folder.stamp(desk.report, book, desk.given[book.name], desk.store.folders)
+            try:
+                folder.stamp(desk.report, book, desk.given[book.name], state)
+            except (FednbError, OSError) as error:
+                broken[book.name] = str(error)
     return broken
 
 
@@ -111,8 +130,9 @@ def _execute_one(report: Path, given: dict[str, dict], book: Notebook, tell) -> 
     tell("executed")
 
 
-def _fresh(desk: Desk, book: Notebook) -> bool:
-    return folder.fresh(desk.report, book, desk.given[book.name], desk.store.folders)
+def _state(desk: Desk) -> str:
+    """Changes with the records and the images at hand."""
+    return folder.records(desk.store.folders) + folder.images(Path(os.environ["FEDNB_DATA"]))
 
 
 def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, absent: list) -> list[str]:
@@ -121,8 +141,12 @@ def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, a
     left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items()}
     if not desk.again:
         left_out = {recipe: reason for recipe, reason in left_out.items() if recipe not in older}
+    before = len(recipes) - trained - len(left_out)
+    themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
+    for recipe in themselves:  # trained by the notebook that asks for them
+        del left_out[recipe]
     lines = [
-        f"runs: {len(recipes) - trained - len(left_out)} recorded before, {trained - len(failed)} trained, "
+        f"runs: {before} recorded before, {trained - len(failed) + len(themselves)} trained, "
         f"{len(failed)} failed, {len(left_out)} left out for want of data",
         f"notebooks: {len(due) - len(broken)} executed, {len(broken)} failed, "
         f"{len(desk.books) - len(due)} {'not executed' if absent else 'up to date before'}",
@@ -133,7 +157,9 @@ def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, a
         lines.append(f"older code: {len(older)} of the recorded runs; see `fednb status`, `fednb run --stale`")
     lines += [f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in]
     lines += [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
-    lines += [f"note: {note}" for note in dict.fromkeys(desk.store.notes)]
+    copies, _ = folder.copies(desk.report, [] if absent else desk.books)
+    told = folder.notes({name: content for name, content in copies.items() if name not in broken})
+    lines += [f"note: {note}" for note in dict.fromkeys([*desk.store.notes, *told])]
     lines += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
     lines += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
     lines += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]

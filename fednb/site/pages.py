@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHECKED = "nbval-check-output"
+NOTES = "results.notes"
 
 
 STYLE = """
@@ -37,22 +38,35 @@ class Entry:
 
 
 def shown(content: dict) -> Iterator[tuple[str, str]]:
-    """("table", HTML), ("figure", PNG in base64) and ("text", of a checked cell) of an executed notebook."""
+    """("table", HTML), ("figure", PNG in base64) and ("text", of checked cells and notes) of an executed notebook."""
     for cell in content["cells"]:
-        tags = cell["metadata"].get("tags", [])
+        told = CHECKED in cell["metadata"].get("tags", []) or NOTES in "".join(cell["source"])
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
                 yield "figure", "".join(data["image/png"]).replace("\n", "")
             elif "text/html" in data:
                 yield "table", without_scripts("".join(data["text/html"]))
-            elif CHECKED in tags and output["output_type"] in ("stream", "execute_result", "display_data"):
+            elif told and output["output_type"] in ("stream", "execute_result", "display_data"):
                 yield "text", "".join(output.get("text", data.get("text/plain", "")))
 
 
 def figures(content: dict) -> list[bytes]:
     """The PNG files of an executed notebook, in the order of its cells."""
     return [base64.b64decode(value) for kind, value in shown(content) if kind == "figure"]
+
+
+def notes(content: dict) -> list[str]:
+    """The lines that an executed notebook prints where it prints the notes of its results."""
+    cells = [cell for cell in content["cells"] if NOTES in "".join(cell["source"])]
+    printed = [output for cell in cells for output in cell.get("outputs", []) if output.get("name") == "stdout"]
+    return [line for output in printed for line in "".join(output["text"]).splitlines()]
+
+
+def failure(content: dict) -> str | None:
+    """The error at which an executed notebook stopped, or None."""
+    outputs = (output for cell in content["cells"] for output in cell.get("outputs", []))
+    return next((f"{o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"), None)
 
 
 def index(entries: list[Entry], summary: list[str]) -> str:
