@@ -334,7 +334,9 @@ def test_the_generators_loss_is_eq_5(variant, distance, monkeypatch):
     value, v = loss(hand.g)
     assert found["generator"] == pytest.approx(value, rel=1e-9)
     scale = mean_distance(np.concatenate([v, real]))
-    check_descent(found, "generator", lambda values: loss(values, scale)[0], rate=0.05)
+    check_descent(
+        found, "generator", lambda values: loss(values, scale)[0], rate=0.05 / 3 if variant == "paper" else 0.05
+    )
 
 
 @pytest.mark.parametrize("distance", ["mmd", "mse"])
@@ -375,11 +377,11 @@ def test_rtnets_loss_is_eq_6(variant, distance, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "over"), [({}, 3), ({"rtnet_rate": 0.075}, 1), ({"ema": False}, 1), ({"generator": False}, 3)], ids=str
+    ("options", "over"), [({}, 3), ({"rtnet_rate": 0.075}, 1), ({"ema": False}, 3), ({"generator": False}, 3)], ids=str
 )
 def test_rtnets_first_step_is_the_released_rate_on_a_mean_over_classes(options, over):
-    """0.025 times the gradient of Eq. 6 divided by its three classes (``over`` 3). With 3 x 0.025, and without
-    prototypes, where no class is summed over, it is that of Eq. 6 itself. beta is 0: entropies alone.
+    """0.025 times the gradient of Eq. 6 divided by the three classes (``over`` 3). With 3 x 0.025 it is that of Eq. 6
+    itself. beta is 0: entropies alone.
     """
     client, method = begun(beta=0.0, **options)
     batch, learner = one_batch(client, method), client.scratch(method)["rtnet"]

@@ -74,8 +74,8 @@ class FRAug(Method):
             paper prints "exponential" only. Released: exp(g (r - 300)) over 300 rounds, here rescaled to R.
         latent: width of z, and hidden width of m; 0: half the width of the features, as released (256 of 512).
         generator_rate, rtnet_rate: learning rates of g and m, trained by SGD with momentum 0.5. Not printed; the
-            released ones. As printed m's steps are taken with rtnet_rate / C, as Eq. 6 sums over C classes what the
-            release averages (7 below); C times the rate is the reading in which it belongs to the sum.
+            released ones. As printed steps are taken with a C-th of them, as Eq. 2 and 6 sum over C classes what the
+            release averages (7 below); C times the rate is the reading in which it is not divided.
         generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
             prototypes of its labels, of synthetic embeddings to those that they started from.
 
@@ -98,11 +98,11 @@ class FRAug(Method):
     5. lambda_c is ramped up "as proposed in" Laine and Aila: 0.3 exp(-5 (1 - t)^2), t from 0 to 1 in the first
        80/300 of the rounds, as there. The maximum is not printed; 0.3 is the released constant.
     6. Batch normalisation is local as in FedBN. Equal weights of clients are the recipe's ``weights="equal"``.
-    7. No rate is printed, and the released ones belong to means. Eq. 6 sums over C classes what the release averages:
-       m's steps are taken with rtnet_rate / C, which makes them the release's in length (but for the 1/2 of its two
-       halves); without ``ema`` no sum is left, and the rate is not divided. g's is not either: Eq. 5 is a mean over
-       a batch in both. Eq. 2 moves the head by the model's own rate, which is L_real's too. With the released rate
-       on the sum accuracy falls late on Office-Caltech-10: see the notebook ``fraug/table5_ablation``.
+    7. No rate is printed, and the released ones belong to means. Eq. 6 sums over C classes what the release averages,
+       and with rtnet_rate / C m's steps are as long as the release's (but for the 1/2 of its two halves). Eq. 2 sums
+       likewise, so that the head follows what g makes C times as closely; Eq. 5 is a mean in both, and g is slowed
+       down by C for the head's sake. Eq. 2 itself moves the head by the model's own rate, which is L_real's too. With
+       either rate undivided accuracy falls late on Office-Caltech-10: see the notebook ``fraug/table5_ablation``.
 
     As released (``variant="released"``):
 
@@ -223,8 +223,8 @@ class FRAug(Method):
             with torch.device("meta"):  # nothing is drawn
                 network = self._network(which, _sizes(client))
             momenta, rate = part(memory, f"{which} momentum"), getattr(self, f"{which}_rate")
-            if which == "rtnet" and self.ema and self._printed:
-                rate /= client.classes  # Eq. 6 sums over the classes, the rate is for their mean
+            if self._printed:
+                rate /= client.classes  # Eq. 2 and 6 sum over the classes, the rate is for their mean
             client.scratch(self)[which] = Learner(network, received[which], momenta, rate)
 
     def before_step(self, client: Client, batch: Batch) -> None:
