@@ -483,7 +483,7 @@ def test_a_methods_default_is_what_its_paper_prints(paper, told, name, option):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_profile_makes_a_recipe_for_every_algorithm(paper):
-    assert set(papers.settings(paper)["profile"]) == {"smoke", "stand_in", "quick", "paper"}
+    assert set(papers.settings(paper)["profile"]) - {"next"} == {"smoke", "stand_in", "quick", "paper"}
     for profile in papers.settings(paper)["profile"]:
         for name in papers.settings(paper)["algorithm"]:
             recipe = Recipe(**papers.recipe(paper, profile), algorithm=papers.algorithm(paper, name))
@@ -524,3 +524,12 @@ def test_a_profiles_federation_comes_under_every_printed_setting():
     assert {level["size"] for level in levels} == {32}
     assert papers.federations("distrans", "smoke") == ["shifted_digits"]
     assert papers.federations("fedfa", "quick") == [papers.recipe("fedfa", "quick")["federation"]]
+
+
+@pytest.mark.parametrize("paper", papers.names())
+def test_what_was_tried_for_the_next_quick_is_a_recipe_with_its_last_ten_rounds(paper):
+    quick = papers.recipe(paper, "quick")
+    for tried in papers.settings(paper)["tried"]:
+        assert quick["federation"]["name"] == tried["federation"] and tried["remark"]
+        assert Recipe(**quick | tried["setting"]).rounds >= 40
+        assert len(tried["last_ten"]) == 10 and all(0 <= value <= 100 for value in tried["last_ten"])
