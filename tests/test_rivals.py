@@ -219,7 +219,7 @@ def test_noise_on_mixed_features_has_their_mixed_labels(mixing):
     client, method, batch, _ = beside("embedding_noise", mixing, 0.3, ORDER)
     term = method.loss(client, batch)
     (slope,) = torch.autograd.grad(term, client.model.head.weight)
-    noise = 0.1 * torch.randn(5, 4, generator=torch.Generator().manual_seed(batch.aside["embedding_noise"]))
+    noise = 0.1 * torch.randn(5, 16, generator=torch.Generator().manual_seed(batch.aside["embedding_noise"]))
     noised = batch.features.detach().numpy() + noise.numpy()
     logits = noised @ client.model.head.weight.detach().numpy().T + client.model.head.bias.detach().numpy()
     probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
