@@ -172,7 +172,7 @@ READERS = {
     "embedding_noise": {"augmentations": ("embedding_noise",)},
 }
 PROTOTYPES = {
-    "prototypes": torch.randn(3, 4, generator=generator("prototypes"), dtype=torch.float64),
+    "prototypes": torch.randn(3, 16, generator=generator("prototypes"), dtype=torch.float64),
     "images": torch.tensor([4.0, 3.0, 0.0], dtype=torch.float64),  # nobody has seen class 2
 }
 
@@ -206,12 +206,12 @@ def test_fedproto_draws_mixed_features_to_mixed_prototypes(mixing):
     term = method.loss(client, batch)
     (slope,) = torch.autograd.grad(term, batch.features)
     features, prototypes = batch.features.detach().numpy(), PROTOTYPES["prototypes"].numpy()
-    shares, away = shares_of(batch, 0.3), np.zeros((5, 4))
+    shares, away = shares_of(batch, 0.3), np.zeros((5, 16))
     for image in range(5):
         for known in (0, 1):
             away[image] += shares[image, known] * (features[image] - prototypes[known])
-    np.testing.assert_allclose(slope, 0.7 * 2 * away / (5 * 4), rtol=1e-11, atol=1e-14)
-    assert term.item() == pytest.approx(0.7 * (away**2).sum() / (5 * 4), rel=1e-11)
+    np.testing.assert_allclose(slope, 0.7 * 2 * away / (5 * 16), rtol=1e-11, atol=1e-14)
+    assert term.item() == pytest.approx(0.7 * (away**2).sum() / (5 * 16), rel=1e-11)
 
 
 @pytest.mark.parametrize("mixing", MIXING)
@@ -219,7 +219,7 @@ def test_noise_on_mixed_features_has_their_mixed_labels(mixing):
     client, method, batch, _ = beside("embedding_noise", mixing, 0.3, ORDER)
     term = method.loss(client, batch)
     (slope,) = torch.autograd.grad(term, client.model.head.weight)
-    noise = 0.1 * torch.randn(5, 4, generator=torch.Generator().manual_seed(batch.aside["embedding_noise"]))
+    noise = 0.1 * torch.randn(5, 16, generator=torch.Generator().manual_seed(batch.aside["embedding_noise"]))
     noised = batch.features.detach().numpy() + noise.numpy()
     logits = noised @ client.model.head.weight.detach().numpy().T + client.model.head.bias.detach().numpy()
     probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)

@@ -11,7 +11,7 @@ from multiprocessing import active_children
 
 import pytest
 import torch
-from methods import same
+from methods import HELD_OUT, same
 from small_runs import SMALL, other_images, use_toy
 
 from fednb.engine.loop import FederatedRun
@@ -342,7 +342,7 @@ def test_a_record_says_where_it_comes_from(store):
     assert [values["round"] for values in record.rounds] == [1, 2]
     for name in ("cross_site", "own_statistics"):
         assert name in record.rounds[1] and name not in record.rounds[0]
-    assert record.artefact("features")["labels"].shape == (18,)
+    assert record.artefact("features")["labels"].shape == (3 * HELD_OUT,)
 
 
 @pytest.mark.usefixtures("toy")
