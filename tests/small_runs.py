@@ -13,6 +13,21 @@ from fednb.runs.store import Record
 
 SMALL = Recipe(**TINY | {"rounds": 2, "flow": ()})
 
+# What a checkpoint must carry: kept normalisation, Adam's state, FedMix's averages, clients that were not drawn.
+FULL = Recipe(
+    federation={"name": "shifted_digits", "size": 8},
+    model={"name": "digits_cnn", "channels": 2, "width": 8},
+    algorithm="fedbn",
+    augmentations=["fedmix"],
+    flow=["flip", "rotation"],
+    rounds=4,
+    batch_size=64,
+    optimiser="adam",
+    optimiser_state="kept",
+    participation=0.75,
+    evaluation=["features"],
+)
+
 
 def use_toy(monkeypatch, found: Federation | None = None) -> None:
     """Every recipe gets the toy federation, or the given one, whatever it names."""

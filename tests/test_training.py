@@ -12,7 +12,7 @@ from multiprocessing import active_children
 import pytest
 import torch
 from methods import HELD_OUT, same
-from small_runs import SMALL, other_images, use_toy
+from small_runs import FULL, SMALL, other_images, use_toy
 
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError, StoreError
@@ -22,21 +22,6 @@ from fednb.runs import store as store_module
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
 from fednb.runs.workers import train
-
-# What a checkpoint must carry: kept normalisation, Adam's state, FedMix's averages, clients that were not drawn.
-FULL = Recipe(
-    federation={"name": "shifted_digits", "size": 8},
-    model={"name": "digits_cnn", "channels": 2, "width": 8},
-    algorithm="fedbn",
-    augmentations=["fedmix"],
-    flow=["flip", "rotation"],
-    rounds=4,
-    batch_size=64,
-    optimiser="adam",
-    optimiser_state="kept",
-    participation=0.75,
-    evaluation=["features"],
-)
 
 # Trains FULL with a checkpoint after every round, and holds still after as many rounds as the second argument says.
 SCRIPT = """

@@ -2,10 +2,9 @@
 
 from fednb import papers
 from fednb.errors import DataError
-from fednb.report import effects as found_effects
 from fednb.report import names
 from fednb.report.comparison import on_federation, tested
-from fednb.report.effects import Effect, Pair, effects_of, one_setting
+from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, told_bounds
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -85,7 +84,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
                 "claim": claim["statement"].format(effect=said[number]),
                 "table": claim["table"],
                 "paper": said[number],
-                **found_effects.columns(None if isinstance(own, str) else own),
+                **columns(None if isinstance(own, str) else own),
                 "verdict": words[rule],
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in words.items() if word != words[rule]),
             }
@@ -96,7 +95,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         "table": frame["table"],
         "paper": frame["paper"].map(signed),
         "ours": frame["ours"].map(signed),
-        "interval": found_effects.told_bounds(frame),
+        "interval": told_bounds(frame),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
         "verdict": frame["verdict"],
         "by other rules": frame["other_rules"],

@@ -18,25 +18,13 @@ from pathlib import Path
 
 import torch
 
-from fednb.recipe import Recipe
 from fednb.runs import training
 from fednb.runs.store import Store
 
-# A checkpoint must carry kept normalisation, Adam's state, FedMix's averages, clients that were not drawn.
-RECIPE = Recipe(
-    federation={"name": "shifted_digits", "size": 8},
-    model={"name": "digits_cnn", "channels": 2, "width": 8},
-    algorithm="fedbn",
-    augmentations=["fedmix"],
-    flow=["flip", "rotation"],
-    rounds=4,
-    local_steps=2,
-    batch_size=64,
-    optimiser="adam",
-    optimiser_state="kept",
-    participation=0.75,
-    evaluation=["features"],
-)
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from small_runs import FULL
+
+RECIPE = FULL.with_(local_steps=2)
 KILLS = 4  # of one training; the start after the last of them is left alone
 
 

@@ -59,7 +59,7 @@ def carry_out(work, items: list, tell, jobs: int) -> dict:
                     pipe.close()
     finally:
         for process, _ in working.values():
-            process.terminate()
+            process.kill()  # asked to end, one that executes a notebook would first wait for its cell
     return {item: ended[item] for item in items}
 
 
