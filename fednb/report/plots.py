@@ -175,7 +175,8 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
         _decorate(axes, "round", name, "", stand_in=False)
         axes.set_yscale("log" if name in log else "linear")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend(frameon=False, fontsize=8)
+    shown = {text: line for axes in every for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=len(shown), frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
     return figure
 
