@@ -69,14 +69,17 @@ def main(options) -> int:
 
 
 def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict]:
-    """For all runs that can be trained: recipe -> notebooks that wait for it, and recipe -> seconds."""
+    """For all runs that can be trained: recipe -> notebooks that wait for it, and recipe -> seconds.
+
+    First all of the first seed: whoever stops has whole tables of one seed, not half of one table at three.
+    """
     records = [record for _, each in needs for record in each.records]
     wanted, seconds = {}, {}
     for book, each in needs:
         seconds |= desk.seconds(book, each, records)
         for recipe in (*each.trainable, *(each.renewable if desk.again else ())):
             wanted.setdefault(recipe, {})[book.name] = None
-    return {recipe: list(names) for recipe, names in wanted.items()}, seconds
+    return {recipe: list(wanted[recipe]) for recipe in sorted(wanted, key=lambda recipe: recipe.seed)}, seconds
 
 
 def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -> dict:
