@@ -483,7 +483,7 @@ def test_a_methods_default_is_what_its_paper_prints(paper, told, name, option):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_profile_makes_a_recipe_for_every_algorithm(paper):
-    assert set(papers.settings(paper)["profile"]) - {"next"} == {"smoke", "stand_in", "quick", "paper"}
+    assert set(papers.settings(paper)["profile"]) == {"smoke", "stand_in", "quick", "paper"}
     for profile in papers.settings(paper)["profile"]:
         for name in papers.settings(paper)["algorithm"]:
             recipe = Recipe(**papers.recipe(paper, profile), algorithm=papers.algorithm(paper, name))
@@ -527,7 +527,7 @@ def test_a_profiles_federation_comes_under_every_printed_setting():
 
 
 @pytest.mark.parametrize("paper", papers.names())
-def test_what_was_tried_for_the_next_quick_is_a_recipe_with_its_last_ten_rounds(paper):
+def test_what_was_tried_for_quick_is_a_recipe_with_its_last_ten_rounds(paper):
     quick = papers.recipe(paper, "quick")
     for tried in papers.settings(paper)["tried"]:
         recipe = Recipe(**quick | tried["setting"])
