@@ -273,6 +273,7 @@ ROWS = [
         tasks=("classification",),
         hard_labels=True,
     ),
+    Row("augment", "image_noise", neutral={"augmentations": ({"name": "image_noise", "sigma": 0},)}),
     Row(
         "augment",
         "manifold_mixup",
