@@ -77,7 +77,7 @@ def _shares(draw: Callable, train: Split, test: Split, clients: int, least: int,
     most = min(len(train) // least, len(test))
     shares = draw(clients, TRIES) if clients <= most else None
     if shares is None:
-        fewer = largest(lambda number: draw(number, 20) is not None, min(clients, most + 1), step)
+        fewer = largest(lambda number: draw(number, 10) is not None, min(clients, most + 1), step)
         raise DataError(
             f"{len(train)} training and {len(test)} test images cannot be dealt out to {clients} clients by {how}, "
             f"with {least} training images (one for validation) and one test image for each client. "
