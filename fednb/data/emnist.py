@@ -160,7 +160,7 @@ def _parsed(file: Path, classes: int) -> Arrays:
 
 
 def _as_arrays(entry: dict):
-    """A writer's entry as soon as it is parsed: as Python's numbers a file's images take ten times the memory."""
+    """A writer's entry as soon as it is parsed: as Python's numbers a file's images take eight times the memory."""
     if entry.keys() != {"x", "y"}:
         return entry
     return np.array(entry["x"], np.float32), np.array(entry["y"])
