@@ -24,7 +24,7 @@ class FedBABU(Method):
     .. math:: (b_k, h_k) = \text{local training of } (b, h_0) \text{ for } E_f \text{ epochs}
 
     The head h_0 is as drawn at every client, in all rounds: it is not sent, gets no gradient, no weight decay and no
-    momentum. What a client tunes for a test is forgotten after it. Sends the body alone, keeps the head.
+    momentum. A client tunes for each test with a fresh optimiser, and forgets it after the test. Sends the body alone, keeps the head.
 
     An unseen client has the same head and the common body, and tunes them as the others do.
 
@@ -66,6 +66,8 @@ class FedBABU(Method):
     def begin(self, client: Client) -> None:
         head = list(client.model.head.parameters())
         client.scratch(self).update(head=head, drawn=[parameter.detach().clone() for parameter in head])
+        if "tuning" in client.scratch(self):
+            client.optimiser.state.clear()  # momenta kept from rounds have none of the head's
 
     def gradients(self, client: Client, batch: Batch) -> None:
         if "tuning" not in client.scratch(self):

@@ -63,7 +63,7 @@ class FederatedRun:
         if self.pooling is None:
             return list(self.federation.notes)
         return [
-            f"{self.pooling.name} is no federation: one client has the training images of all sites, its network is "
+            f"{self.pooling.name} is no federation: one client has the training images of all sites; its network is "
             f"tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: no bytes are counted.",
             *self.federation.notes,
         ]
