@@ -371,6 +371,14 @@ def test_an_unseen_client_of_partialfed_has_the_global_network(variant):
         assert same(dict(run.model.state_dict()), run.server.model)
 
 
+def test_partialfed_learns_its_choice_past_the_running_statistics_and_then_trains():
+    """Three steps a round at clinic, from its own count, 3, or the rounded mean of 3, 2 and 1 by size, 2."""
+    run = train({"algorithm": {"name": "partialfed", "variant": "adaptive"}}, rounds=2).run
+    counts = [v for n, v in run.clients["clinic"].memories["partialfed"].items() if n.endswith("num_batches_tracked")]
+    assert len(counts) == 5
+    assert {int(count) for count in counts} <= {5, 6}
+
+
 def test_partialfed_finds_a_layer_inside_another_network():
     settings = {"algorithm": {"name": "partialfed", "layers": ["stage1", "head"]}, "augmentations": ["distrans"]}
     run = train(settings, rounds=1).run

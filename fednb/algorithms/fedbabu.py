@@ -24,7 +24,8 @@ class FedBABU(Method):
     .. math:: (b_k, h_k) = \text{local training of } (b, h_0) \text{ for } E_f \text{ epochs}
 
     The head h_0 is as drawn at every client, in all rounds: it is not sent, gets no gradient, no weight decay and no
-    momentum. A client tunes for each test with a fresh optimiser, and forgets it after the test. Sends the body alone, keeps the head.
+    momentum. A client tunes for each test with a fresh optimiser, and forgets what it learned after the test. Sends the
+    body alone, keeps the head.
 
     An unseen client has the same head and the common body, and tunes them as the others do.
 

@@ -60,9 +60,9 @@ class PartialFed(Method):
 
     1. Clients load a part of the global network, by hand or learned, and the server averages as FedAvg (abstract and
        summary).
-    2. Fixed: by the summary, keeping only upper layers is better than keeping only lower ones, and leaving batch
-       normalisation and the classifier unloaded is better than loading all. The default is these two together; that it
-       is the paper's best strategy for shifted features is not verified.
+    2. Fixed: by the summary, keeping upper layers is better than keeping lower ones, and not to load batch
+       normalisation is better than to load it; it then joins the classifier to that, and ends. The default is these
+       two together; that it is the paper's best strategy for shifted features is not verified.
     3. Adaptive: that choices are learned through a Gumbel softmax. What follows is ours, not verified: a straight
        choice with the softmax's gradient; the start at 0; a choice for each module; learning before the round's
        training, on all training images, seen as at test time, so that neither statistics nor other methods' draws move;
