@@ -379,6 +379,13 @@ def test_partialfed_learns_its_choice_past_the_running_statistics_and_then_train
     assert {int(count) for count in counts} <= {5, 6}
 
 
+@pytest.mark.parametrize("settings", [{"buffers": "local"}, {"augmentations": ["fraug"]}], ids=str)
+def test_partialfed_leaves_alone_what_never_leaves_its_client(settings):
+    run = train({"algorithm": {"name": "partialfed", "variant": "adaptive"}, **settings}, rounds=2).run
+    client = run.clients["clinic"]
+    assert client.keeps and not client.keeps & {n.removeprefix("own/") for n in client.memories["partialfed"]}
+
+
 def test_partialfed_finds_a_layer_inside_another_network():
     settings = {"algorithm": {"name": "partialfed", "layers": ["stage1", "head"]}, "augmentations": ["distrans"]}
     run = train(settings, rounds=1).run
