@@ -24,7 +24,7 @@ from test_algorithms import (
 from torch import nn
 
 from fednb import randomness
-from fednb.algorithms.partialfed import PartialFed, choice_slopes, through_softmax
+from fednb.algorithms.partialfed import choice_slopes, through_softmax
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
@@ -442,7 +442,3 @@ def test_all_refuses_what_needs_clients(settings, message):
 
 def test_all_takes_what_a_client_does_alone():
     assert train({"algorithm": "all", "augmentations": ["mixup"], "evaluation": ["features"]}, rounds=1).rounds
-
-
-def test_partialfeds_own_options_are_no_state():
-    assert PartialFed() == PartialFed(layers=("normalisation", "head"))

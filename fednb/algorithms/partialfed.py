@@ -140,7 +140,7 @@ class PartialFed(Method):
     def _may_keep(self, model: nn.Module, name: str) -> bool:
         if self.variant == "adaptive":
             return True
-        place = name.rpartition(".")[0]
+        place = _place(name)
         normalised = isinstance(model.get_submodule(place), nn.modules.batchnorm._BatchNorm)
         return (normalised and NORMALISATION in self.layers) or any(_lies_in(place, layer) for layer in self.layers)
 
@@ -167,13 +167,10 @@ class PartialFed(Method):
 def choice_slopes(gradients: Message, received: Message, own: Message) -> Tensor:
     """The loss's gradient for v, ``[layers, 2]``, from that for the weights that v has chosen."""
     places = _places(own)
-    slopes = [[0.0, 0.0] for _ in places]
+    slopes = next(iter(gradients.values())).new_zeros(len(places), 2)
     for name, gradient in gradients.items():
-        row = slopes[places.index(_place(name))]
-        for column, values in enumerate((received, own)):
-            row[column] = row[column] + (gradient * values[name]).sum()
-    some = next(iter(gradients.values()))
-    return torch.stack([torch.stack([torch.as_tensor(value).to(some) for value in row]) for row in slopes])
+        slopes[places.index(_place(name))] += torch.stack([(gradient * w[name]).sum() for w in (received, own)])
+    return slopes
 
 
 def through_softmax(slopes: Tensor, soft: Tensor, temperature: float) -> Tensor:
