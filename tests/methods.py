@@ -128,8 +128,10 @@ class Row:
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
-    its loss has all terms. learns_slowly: the variants that need nine rounds for what others learn in six.
-    mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method that does.
+    its loss has all terms. adapts: it changes what is tested and not what is trained. pools: it is no federation and
+    is refused beside what exchanges anything. learns_slowly: the variants that need nine rounds for what others learn
+    in six. mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method that
+    does.
     """
 
     room: str
@@ -144,6 +146,8 @@ class Row:
     tasks: tuple[str, ...] = ("classification", "segmentation")
     plain: bool = False
     begins_in_round: int = 1
+    adapts: bool = False
+    pools: bool = False
     mixes_labels: bool = False
     hard_labels: bool = False
     learns_slowly: tuple[dict, ...] = ()
@@ -167,8 +171,10 @@ def own_statistics(correction: int) -> Callable[[Federation], dict]:
 
 
 ROWS = [
+    Row("algorithms", "all", neutral={"algorithm": "all"}, sizes=ONE, refuses_unseen=({},), plain=True, pools=True),
     Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
+    Row("algorithms", "fedbabu"),
     Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
     Row(
@@ -187,7 +193,15 @@ ROWS = [
         variants=({"mu": 0.1},),
     ),
     Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
+    Row(
+        "algorithms",
+        "partialfed",
+        neutral={"algorithm": {"name": "partialfed", "variant": "adaptive", "strategy_rate": 0}},
+        variants=({}, {"variant": "adaptive"}),
+    ),
+    Row("algorithms", "pfedavg", neutral={"algorithm": {"name": "pfedavg", "epochs": 0}}, adapts=True),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
+    Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
     Row(
         "augment",
         "advprop",

@@ -24,6 +24,8 @@ from fednb.doors import Method, overrides
 PRECISIONS = ("fp32", "bf16")
 DOORS = [name for name, value in vars(Method).items() if callable(value) and not name.startswith("_")]
 
+EXCHANGING = {"keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect"}
+
 Pair = tuple[str, str, str]
 
 CASE = {label(case): case for case in CASES}
@@ -42,10 +44,12 @@ def doors(name: str) -> set[str]:
 
 
 def refused(one: str, other: str) -> bool:
-    """Whether no run has both: each of them owns the criterion, or one needs labels that the other mixes."""
+    """Whether no run has both: each of them owns the criterion, one needs labels that the other mixes, or one is no
+    federation and the other exchanges or keeps something."""
     rows = row_of(CASE[one]), row_of(CASE[other])
     needed = any(needing.hard_labels and mixing.mixes_labels for needing, mixing in (rows, rows[::-1]))
-    return needed or "criterion" in doors(one) & doors(other)
+    alone = any(row.pools and EXCHANGING & doors(name) for row, name in zip(rows, (other, one), strict=True))
+    return needed or alone or "criterion" in doors(one) & doors(other)
 
 
 def every() -> list[Pair]:

@@ -153,11 +153,13 @@ class Client(doors.Client):
             return evaluate.example(self, self.site.test)
 
     def receive(self, message: Message, round: int) -> None:
-        """Loads the server's weights, and this client's own where they never leave it."""
+        """Loads the server's weights, and this client's own where they never leave it or a method has others."""
         self.round = round
         self._inbox = message
         self._scratch, self._generators = {}, {}
-        self._copy(part(message, "model") | self.memories.get("kept", {}))
+        sent = part(message, "model")
+        own = {name: value for method in self.methods for name, value in method.load(self, sent).items()}
+        self._copy(sent | self.memories.get("kept", {}) | own)
 
     def _copy(self, values: Message) -> None:
         state = self.model.state_dict()
