@@ -47,16 +47,17 @@ def test_moon(plain, participation):
     """A client's term is there from its second round on; its previous network is of the last round that it was in."""
     mu, tau = 0.7, 0.3
     run, w = start(algorithm={"name": "moon", "mu": mu, "tau": tau}, participation=participation, rounds=4)
-    sites, previous, seen = {site.name: site for site in run.federation.sites}, {}, []
+    sites, seen = {site.name: site for site in run.federation.sites}, []
+    previous = dict.fromkeys(sites)
     for t in (1, 2, 3, 4):
         chosen, ended = list(run.advance()["loss"]), {}
         for k in chosen:
 
-            def objective(now, x, y, k=k, came=w):
-                if k not in previous:
+            def objective(now, x, y, came=w, last=previous[k]):
+                if last is None:
                     return cross_entropy(now, x, y)
                 z = hidden(now, x)
-                near, far = cosine(z, hidden(came, x)) / tau, cosine(z, hidden(previous[k], x)) / tau
+                near, far = cosine(z, hidden(came, x)) / tau, cosine(z, hidden(last, x)) / tau
                 return cross_entropy(now, x, y) - mu * (near.exp() / (near.exp() + far.exp())).log().mean()
 
             def slope(now, x, y, objective=objective):
@@ -187,7 +188,8 @@ def test_fedrobust_by_hand(cut):
     (0.2, -0.4).
 
     They become (1.5 + 0.2, -1 - 2 - 0.4) = (1.7, -3.4) and (4.7, -2.4). A later method doubles what is seen; the loss
-    is the mean over images of half of channel 1 less half of channel 2, so that slopes are for delta (1, -1), for Lambda (1, -1) times the mean image (2, -0.5): [[2, -0.5], [-2, 0.5]].
+    is the mean over images of half of channel 1 less half of channel 2, so that with it delta has the slope (1, -1) and
+    Lambda (1, -1) times the mean image (2, -0.5): [[2, -0.5], [-2, 0.5]].
     Lambda + 0.1 (slope - 4 (Lambda - I)): 1.5 + 0.1 (2 - 2) = 1.5; -0.05; -1 + 0.1 (-2 + 4) = -0.8; 1.05.
     delta + 0.1 (slope - 4 delta): 0.2 + 0.1 (1 - 0.8) = 0.22; -0.4 + 0.1 (-1 + 1.6) = -0.34.
 

@@ -40,9 +40,9 @@ class FedRobust(Method):
     Reference: Reisizadeh et al., *Robust federated learning: the case of affine distribution shifts*, NeurIPS 2020,
     Algorithm 1 (FedRobust).
 
-    As printed (the text was not at hand: the tags are ours, and eta and lambda could not be looked up):
+    As printed (not checked against the text: the tags are ours, and eta and lambda were not found):
 
-    1. Lambda is a full matrix over all numbers of an image: for 3 x 256 x 256 pixels 38 billion. Ours, over channels,
+    1. Lambda is a full matrix over all numbers of an image: 39 billion numbers for 3 x 256 x 256. Ours, over channels,
        has the paper's own examples of a shift: intensity, contrast and brightness.
     2. One step down and one up from the same point, on every batch, between the rounds' means of w.
 

@@ -44,23 +44,24 @@ class HarmoFL(Method):
         variant: "paper" or "released".
 
     Reference: Jiang et al., *HarmoFL: harmonizing local and global drifts in federated learning on heterogeneous
-    medical images*, AAAI 2022, Sec. "Amplitude normalization" and "Weight perturbation".
+    medical images*, AAAI 2022.
 
-    As printed (``variant="paper"``; the text was not at hand: the tags are ours, and nu could not be looked up):
+    As printed (``variant="paper"``; not checked against the text: the tags are ours, and nu was not found):
 
     1. All of the amplitude is replaced, and the phase is the image's own.
     2. The average before the first batch is 0, by which the first images would be all but black; the first batch sets
        it here, as released.
-    3. Amplitudes are exchanged once, to save bytes. Ours are sent down each time, since a client may miss a round.
 
     As released (``variant="released"``):
 
-    1. The part of the spectrum that is replaced has size 0 around the centre, and that is the zero frequency alone:
-       each channel gets the same mean brightness, and nothing else changes.
-    2. The momentum passes through an integer (``int momentum`` in Cython 0.29): 0.1 becomes 0, and the average stays
-       that of a client's first batch.
-    3. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights, in both variants.
-    4. Its networks have batch normalisation without running statistics and without weights. Ours have both, and the
+    1. The part of the spectrum that is replaced has size 0 around the centre (``L=0``), and that is the zero frequency
+       alone: each channel gets the same mean brightness, and nothing else changes.
+    2. The momentum passes through a C integer (``int momentum``, Cython 0.29): 0.1 becomes 0, and the average stays
+       that of a client's first batch. Read off the code, which was not run.
+    3. Amplitudes are exchanged after round 1 only, to save bytes. Ours go up then, and down each time, since a client
+       may have missed a round.
+    4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights, in both variants.
+    5. Its networks have batch normalisation without running statistics and without weights. Ours have both, and the
        running statistics see the first pass of a step only, as in ``fedsam``.
     """
 
