@@ -206,7 +206,7 @@ def learning(case: dict, precision: str = "fp32") -> list[dict]:
     row = row_of(case)
     rounds = 9 if case in row.cases(row.learns_slowly) else 6
     settings = {"flow": (), "rounds": rounds, "local_epochs": 4}
-    return train(case | settings | {"precision": precision}).rounds
+    return train(case | settings | {"precision": precision}, federation(stripes=row.takes_brightness)).rounds
 
 
 def falls(case: dict, rounds: list[dict]) -> bool:

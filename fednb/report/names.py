@@ -7,9 +7,6 @@ from fednb import catalogue
 NOT_BUILT = {
     "additional_embeddings": "additional embeddings",
     "fedaws": "FedAwS",
-    "fedrobust": "FedRobust",
-    "harmofl": "HarmoFL",
-    "moon": "MOON",
     "pfedhn": "pFedHN",
     "pfedhn_pc": "pFedHN-pc",
     "pfedme": "pFedMe",
