@@ -187,6 +187,12 @@ ROWS = [
         variants=({"mu": 0.1},),
     ),
     Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
+    Row(
+        "algorithms",
+        "pfedme",
+        neutral={"algorithm": {"name": "pfedme", "penalty": 10, "steps": 1, "local_rate": 0.1, "personalised": False}},
+        variants=({"penalty": 2.0, "local_rate": 0.3}, {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5}),
+    ),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
     Row(
         "augment",
