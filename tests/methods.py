@@ -169,6 +169,12 @@ def own_statistics(correction: int) -> Callable[[Federation], dict]:
 ROWS = [
     Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
+    Row(
+        "algorithms",
+        "fedaws",
+        variants=({}, {"target": 1.0, "margin": 1.4, "spread": 1.0}),
+        tasks=("classification",),
+    ),
     Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
     Row(
@@ -187,6 +193,15 @@ ROWS = [
         variants=({"mu": 0.1},),
     ),
     Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
+    Row(
+        "algorithms",
+        "pfedhn",
+        variants=(
+            {"rate": 0.2, "momentum": 0.5},
+            {"personal_head": True, "hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},
+        ),
+        refuses_unseen=({"personal_head": True, "hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+    ),
     Row(
         "algorithms",
         "pfedme",

@@ -74,8 +74,8 @@ class PFedMe(Method):
             raise RecipeError(f"pfedme has steps {self.steps}; expected at least 1.")
         if not (self.local_rate >= 0 and self.local_rate * self.penalty <= 1):
             raise RecipeError(
-                f"pfedme has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at least "
-                "0 and a product of at most 1, beyond which a client's weights would step over its own model."
+                f"pfedme has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
+                "least 0 and a product of at most 1, beyond which a client's weights would step over its own model."
             )
         if not 0 < self.beta < float("inf"):
             raise RecipeError(f"pfedme has beta {self.beta}; expected a number above 0.")
