@@ -81,8 +81,8 @@ class FedAwS(Method):
             raise RecipeError(f"fedaws has target {self.target}; expected a value in (0, 1].")
         if not 0 <= self.margin <= 2:
             raise RecipeError(f"fedaws has margin {self.margin}; expected a value in [0, 2], as cosine distances are.")
-        if not 0 <= self.spread < float("inf"):
-            raise RecipeError(f"fedaws has spread {self.spread}; expected a number of at least 0.")
+        if self.spread < 0:
+            raise RecipeError(f"fedaws has spread {self.spread}; expected at least 0.")
 
     def prepare_offer(self, client: Client) -> Message:
         return {"images": self._images(client)}

@@ -83,8 +83,8 @@ class PFedHN(Method):
 
     def __post_init__(self):
         for name in ("embedding", "hidden", "layers", "rate", "decay"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise RecipeError(f"pfedhn has {name} {getattr(self, name)}; expected a number of at least 0.")
+            if getattr(self, name) < 0:
+                raise RecipeError(f"pfedhn has {name} {getattr(self, name)}; expected at least 0.")
         if not 0 <= self.momentum < 1:
             raise RecipeError(f"pfedhn has momentum {self.momentum}; expected a value in [0, 1).")
 

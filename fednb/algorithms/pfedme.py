@@ -68,17 +68,17 @@ class PFedMe(Method):
     personalised: bool = True
 
     def __post_init__(self):
-        if not 0 <= self.penalty < float("inf"):
-            raise RecipeError(f"pfedme has penalty {self.penalty}; expected a number of at least 0.")
+        if self.penalty < 0:
+            raise RecipeError(f"pfedme has penalty {self.penalty}; expected at least 0.")
         if self.steps < 1:
             raise RecipeError(f"pfedme has steps {self.steps}; expected at least 1.")
-        if not (self.local_rate >= 0 and self.local_rate * self.penalty <= 1):
+        if self.local_rate < 0 or self.local_rate * self.penalty > 1:
             raise RecipeError(
                 f"pfedme has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
                 "least 0 and a product of at most 1, beyond which a client's weights would step over its own model."
             )
-        if not 0 < self.beta < float("inf"):
-            raise RecipeError(f"pfedme has beta {self.beta}; expected a number above 0.")
+        if self.beta <= 0:
+            raise RecipeError(f"pfedme has beta {self.beta}; expected a value above 0.")
 
     def begin(self, client: Client) -> None:
         parameters = list(client.parameters().values())
