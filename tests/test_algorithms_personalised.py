@@ -32,7 +32,7 @@ from fednb.doors import Batch, part
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site
-from fednb.randomness import generator
+from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 
 assert plain  # the fixture
@@ -229,8 +229,9 @@ def test_pfedhns_gradient_is_autograds_through_embedding_and_hypernetwork(sign):
     """A change of both signs, and its opposite, through torch's own layers with ReLU between them."""
     draws = generator("pfedhn")
     shapes = {"a": (2, 3), "b": (4,)}
-    layers = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5)).double()
-    outputs = nn.ModuleDict({name: nn.Linear(5, torch.Size(shape).numel()) for name, shape in shapes.items()}).double()
+    with seeded("pfedhn"):
+        layers = nn.Sequential(nn.Linear(3, 9), nn.ReLU(), nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 9)).double()
+        outputs = nn.ModuleDict({n: nn.Linear(9, torch.Size(shape).numel()) for n, shape in shapes.items()}).double()
     vector = torch.randn(3, generator=draws, dtype=torch.float64, requires_grad=True)
     change = {n: sign * torch.randn(shape, generator=draws, dtype=torch.float64) for n, shape in shapes.items()}
     assert all((values > 0).any() and (values < 0).any() for values in change.values())

@@ -119,11 +119,9 @@ class PFedHN(Method):
     @torch.no_grad()
     def send(self, server: Server, client: str) -> Message:
         memory = server.memory(self)
-        embeddings = part(memory, "embedding")
-        known = client in embeddings
-        return weights(
-            part(memory, "phi"), embeddings[client] if known else torch.stack([*embeddings.values()]).mean(0)
-        )
+        known = part(memory, "embedding")
+        embedding = known[client] if client in known else torch.stack(list(known.values())).mean(0)
+        return weights(part(memory, "phi"), embedding)
 
     def begin(self, client: Client) -> None:
         self._load(client)
@@ -160,8 +158,7 @@ class PFedHN(Method):
 
     @torch.no_grad()
     def _load(self, client: Client) -> None:
-        if not client.visiting:
-            client.model.load_state_dict(client.inbox(self), strict=False)
+        client.model.load_state_dict(client.inbox(self), strict=False)
 
     @torch.enable_grad()
     def _slopes(self, values: Message, embedding: str, change: Message) -> tuple[Tensor, ...]:
