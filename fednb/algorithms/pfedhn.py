@@ -30,8 +30,9 @@ class PFedHN(Method):
 
     by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i,
     and keeps phi, all embeddings and their momentum; the client sends its change. Each is as large as the parameters,
-    and phi ``hidden`` + 1 times that (three times more memory while it learns). The clients of a round train weights
-    made from the same phi; Eq. 2 is then one step for each in turn, by name, whatever its number of images.
+    and phi ``hidden`` + 1 times that (with momentum and slope three times, while it learns). The clients of a round
+    train weights made from the same phi; at its end Eq. 2 is one step for each in turn, by name, whatever its number of
+    images.
 
     Running statistics never leave a client: it is tested with those of its training images, measured with the weights
     that came. Parameters that another method keeps are its own. A client that is in no round takes the mean of the
@@ -44,14 +45,15 @@ class PFedHN(Method):
             one model for all: with one client, rate 1, momentum 0 and decay 0 that is FedAvg, up to rounding and with
             running statistics that stay at the client.
         layers: hidden layers after the first, at least 0. 3 as released.
-        rate: alpha, at least 0. 0.01 as released (0.05 for pFedHN-pc, where DisTrans prints none).
+        rate: alpha, at least 0. 0.01 as released, 0.05 there for pFedHN-pc.
         momentum: in [0, 1). 0.9 as released.
         decay: weight decay, at least 0. 0.001 as released.
 
     Raises RecipeError for a hypernetwork of more than 2 GB.
 
     Reference: Shamsian, Navon, Fetaya and Chechik, *Personalized federated learning using hypernetworks*, ICML 2021,
-    Algorithm 1; pFedHN-pc is its variant with personal classifiers. The numbers of the equations are ours.
+    Algorithm 1; pFedHN-pc is its variant with personal classifiers. Checked against the released code, not against the
+    text; the numbers of the equations are ours. DisTrans prints no setting of its pFedHN.
 
     As printed:
 

@@ -37,12 +37,13 @@ class PFedMe(Method):
         penalty: lambda, at least 0. 15 in the released commands for MNIST (15 to 30 in its others).
         steps: K, at least 1. 5 as released.
         local_rate: eta, at least 0; eta lambda at most 1. 0.005 as released, beside an inner learning rate of 0.09.
-        beta: above 0. 1 as released in most commands, 2 where tuned; the paper varies it from 1 to 4.
+        beta: above 0. 1 as released in most commands, 2 where tuned; varied up to 4.
         personalised: True tests theta_k, the paper's "pFedMe (PM)". False tests the global model, "pFedMe (GM)", and
             keeps nothing; with steps 1, local_rate times penalty 1 and beta 1 that is FedAvg.
 
     Reference: Dinh, Tran and Nguyen, *Personalized federated learning with Moreau envelopes*, NeurIPS 2020,
-    Algorithm 1. The numbers of the equations are ours.
+    Algorithm 1. Values are those of the released commands, not checked against the paper's text; the numbers of the
+    equations are ours. DisTrans prints no setting of its pFedMe.
 
     As printed:
 
