@@ -179,6 +179,12 @@ ROWS = [
     Row("algorithms", "all", neutral={"algorithm": "all"}, sizes=ONE, refuses_unseen=({},), plain=True, pools=True),
     Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
+    Row(
+        "algorithms",
+        "fedaws",
+        variants=({}, {"target": 1.0, "margin": 1.4, "spread": 1.0}),
+        tasks=("classification",),
+    ),
     Row("algorithms", "fedbabu"),
     Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
@@ -221,6 +227,21 @@ ROWS = [
         variants=({}, {"variant": "adaptive"}),
     ),
     Row("algorithms", "pfedavg", neutral={"algorithm": {"name": "pfedavg", "epochs": 0}}, adapts=True),
+    Row(
+        "algorithms",
+        "pfedhn",
+        variants=(
+            {"rate": 0.2, "momentum": 0.5},
+            {"personal_head": True, "hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},
+        ),
+        refuses_unseen=({"personal_head": True, "hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+    ),
+    Row(
+        "algorithms",
+        "pfedme",
+        neutral={"algorithm": {"name": "pfedme", "penalty": 10, "steps": 1, "local_rate": 0.1, "personalised": False}},
+        variants=({"penalty": 2.0, "local_rate": 0.3}, {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5}),
+    ),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
     Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
     Row(
