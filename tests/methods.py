@@ -230,11 +230,13 @@ ROWS = [
     Row(
         "algorithms",
         "pfedhn",
-        variants=(
-            {"rate": 0.2, "momentum": 0.5},
-            {"personal_head": True, "hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},
-        ),
-        refuses_unseen=({"personal_head": True, "hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+        variants=({"rate": 0.2, "momentum": 0.5},),
+    ),
+    Row(
+        "algorithms",
+        "pfedhn_pc",
+        variants=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
     ),
     Row(
         "algorithms",

@@ -18,7 +18,7 @@ def test_every_door_has_a_word():
 
 @pytest.mark.parametrize("method", told(), ids=lambda method: method.name)
 def test_every_docstring_says_where_it_is_from_and_what_it_sends_and_keeps(method):
-    assert re.fullmatch(r"FedRDN|FedFA|DisTrans|.+ et al\., (\S+ )?\d{4}", method.paper)
+    assert re.fullmatch(r"FedRDN|FedFA|FRAug|DisTrans|.+ et al\., (\S+ )?\d{4}", method.paper)
     assert method.sends and method.keeps, "expected sentences with the words sends and keeps, or nothing"
     assert not re.search(r"[|\n\\]|``|\*\*", method.sends + method.keeps), "it would not fit into a cell of a table"
 

@@ -55,7 +55,7 @@ class FedAwS(Method):
 
     Raises RecipeError for a class that no client has: its embedding would never be learned.
 
-    Reference: Yu, Rawat, Menon and Kumar, *Federated learning with only positive labels*, ICML 2020, Algorithm 1. What
+    Reference: Yu et al., *Federated learning with only positive labels*, ICML 2020, Algorithm 1. What
     its experiments have (0.9, 10, the k nearest classes) is taken from accounts of the paper, not checked against its
     text; the numbers of the equations are ours. DisTrans prints no setting of its FedAwS.
 

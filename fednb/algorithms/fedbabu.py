@@ -33,7 +33,7 @@ class FedBABU(Method):
         tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 is the value of the authors' code
             (see below).
 
-    Reference: Oh, Kim and Yun, *FedBABU: toward enhanced representation for federated image classification*,
+    Reference: Oh et al., *FedBABU: toward enhanced representation for federated image classification*,
     ICLR 2022, Algorithm 1. FRAug prints a row (Table 2), neither its settings nor code. The paper's text was not at
     hand: what stands here is its abstract, and code.
 

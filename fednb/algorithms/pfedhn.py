@@ -51,7 +51,7 @@ class PFedHN(Method):
 
     Raises RecipeError for a hypernetwork of more than 2 GB.
 
-    Reference: Shamsian, Navon, Fetaya and Chechik, *Personalized federated learning using hypernetworks*, ICML 2021,
+    Reference: Shamsian et al., *Personalized federated learning using hypernetworks*, ICML 2021,
     Algorithm 1; pFedHN-pc is its variant with personal classifiers. Checked against the released code, not against the
     text; the numbers of the equations are ours. DisTrans prints no setting of its pFedHN.
 

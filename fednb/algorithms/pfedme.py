@@ -41,7 +41,7 @@ class PFedMe(Method):
         personalised: True tests theta_k, the paper's "pFedMe (PM)". False tests the global model, "pFedMe (GM)", and
             keeps nothing; with steps 1, local_rate times penalty 1 and beta 1 that is FedAvg.
 
-    Reference: Dinh, Tran and Nguyen, *Personalized federated learning with Moreau envelopes*, NeurIPS 2020,
+    Reference: Dinh et al., *Personalized federated learning with Moreau envelopes*, NeurIPS 2020,
     Algorithm 1. Values are those of the released commands, not checked against the paper's text; the numbers of the
     equations are ours. DisTrans prints no setting of its pFedMe.
 

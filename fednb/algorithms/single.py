@@ -10,8 +10,8 @@ class Single(Method):
 
     .. math:: w_k \leftarrow \text{local training of } w_k \quad \text{for every client } k
 
-    All clients begin at the same weights. The whole network stays with its client: nothing of it is sent, averaged or
-    loaded, and each client is tested with its own. With one client it is FedAvg.
+    All clients begin at the same weights. Each client keeps the whole network and is tested with its own; nothing of it
+    is sent, averaged or loaded. With one client it is FedAvg.
 
     An unseen client has nobody's weights and is refused. What augmentations exchange is still exchanged: Single is
     alone only where they exchange nothing.

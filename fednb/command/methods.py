@@ -14,6 +14,7 @@ CHANGES = {
     "keeps": "which entries are sent",
     **dict.fromkeys(("prepare_offer", "prepare_share", "prepare_receive"), "the preparation"),
     "send": "the server's message",
+    "load": "what is loaded",
     "begin": "a round's start",
     "inputs": "the images",
     **dict.fromkeys(("before_step", "after_step"), "what surrounds a step"),

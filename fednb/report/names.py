@@ -6,10 +6,6 @@ from fednb import catalogue
 
 NOT_BUILT = {
     "additional_embeddings": "additional embeddings",
-    "fedaws": "FedAwS",
-    "pfedhn": "pFedHN",
-    "pfedhn_pc": "pFedHN-pc",
-    "pfedme": "pFedMe",
 }
 
 
