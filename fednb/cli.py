@@ -60,8 +60,9 @@ def _verb(verbs, name: str, help: str, example: str) -> argparse.ArgumentParser:
 
 
 def _list(verbs) -> None:
-    verb = _verb(verbs, "list", "the notebooks: claim, data, cost", "fednb list --only fedrdn")
+    verb = _verb(verbs, "list", "the notebooks: claim, data, cost; or the methods", "fednb list --only fedrdn")
     _only(verb)
+    verb.add_argument("--methods", action="store_true", help="instead, what each method changes, sends and keeps")
 
 
 def _run(verbs) -> None:
@@ -119,7 +120,7 @@ def _data(verbs) -> None:
 def _report(verbs) -> None:
     verb = _verb(verbs, "report", "write the report's page again", "fednb report --readme")
     _folder(verb)
-    verb.add_argument("--readme", action="store_true", help="instead, write README's table of claims and notebooks")
+    verb.add_argument("--readme", action="store_true", help="instead, write README's tables of notebooks and methods")
 
 
 def _bench(verbs) -> None:

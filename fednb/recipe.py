@@ -67,7 +67,8 @@ class Recipe:
     form, and a record whose full form disagrees with today's defaults is refused.
 
     Raises RecipeError for unknown names, options or values, naming the nearest valid one, for a method that has no
-    meaning for the federation's task, and for one that needs a single label an image beside one that mixes them.
+    meaning for the federation's task, for one that needs a single label an image beside one that mixes them, and for
+    what a method refuses itself.
     """
 
     federation: str | dict = "shifted_digits"
@@ -134,6 +135,8 @@ class Recipe:
         for name, method in methods.items():
             method.tasks.require(name, task(federation), federation)
         _refuse_mixed_labels(methods)
+        for method in methods.values():
+            method.refuse(self, list(methods.values()))
 
     @classmethod
     def from_dict(cls, settings: dict) -> Recipe:

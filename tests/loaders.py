@@ -4,6 +4,8 @@ A new file in ``fednb/data`` needs one row here.
 """
 
 import csv
+import json
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,42 @@ def cifar(root: Path) -> None:
     for part, first, count in (("train", 0, 300), ("test", 300, 100)):
         for number in range(first, first + count):
             picture(root / "cifar10" / part / cifar10.CLASSES[number % 10] / f"{number}.png", number, size=32)
+
+
+def fine_labels(number: int, count: int) -> bytes:
+    """A pickle as CIFAR-100 has two: 32 x 32 images of noise, the classes in turn."""
+    pixels = np.random.RandomState(number).randint(0, 256, (count, 3072), np.uint8)
+    fine = [position % 100 for position in range(count)]
+    names = [f"{position}.png" for position in range(count)]
+    held = {"filenames": names, "batch_label": "one", "fine_labels": fine, "coarse_labels": [0] * count, "data": pixels}
+    return pickle.dumps(held, 2)
+
+
+def hundred(root: Path) -> None:
+    """Three training and two test images of each class."""
+    (root / "cifar-100-python").mkdir(parents=True)
+    for number, (part, count) in enumerate({"train": 300, "test": 200}.items()):
+        (root / "cifar-100-python" / part).write_bytes(fine_labels(number, count))
+
+
+def written(number: int, counts: dict[str, int]) -> dict:
+    """What one of LEAF's files holds: images of noise, the classes in turn."""
+    random = np.random.RandomState(number)
+    entries = {
+        name: {
+            "x": [[grey / 255 for grey in image] for image in random.randint(0, 256, (count, 784)).tolist()],
+            "y": [(number + position) % 62 for position in range(count)],
+        }
+        for name, count in counts.items()
+    }
+    return {"users": list(counts), "num_samples": list(counts.values()), "user_data": entries}
+
+
+def writers(root: Path) -> None:
+    """Two files of LEAF's; the last writer has too few images."""
+    (root / "emnist").mkdir(parents=True)
+    for number, counts in enumerate([{"f0100_03": 20, "f0101_47": 35}, {"f0300_11": 28, "f0301_02": 9}]):
+        (root / "emnist" / f"all_data_{number}.json").write_text(json.dumps(written(number, counts)))
 
 
 def digits(root: Path) -> None:
@@ -116,6 +154,15 @@ ROWS = [
             {"size": 32, "partition": "dirichlet", "clients": 4},
         ),
     ),
+    Row(
+        "cifar100",
+        hundred,
+        (
+            {"size": 32, "clients": 4, "classes_per_client": 50},
+            {"size": 40, "clients": 5, "partition": "dirichlet", "train_images": 200, "seed": 1},
+        ),
+    ),
+    Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
     Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
     Row("folders", folders, ({"folder": "own", "size": 8}, {"folder": "own", "size": 6, "seed": 1})),
     Row(

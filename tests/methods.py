@@ -37,15 +37,16 @@ HELD_OUT = 24  # validation images of a site, and test images; one class for all
 
 
 @cache
-def federation(sizes: tuple = tuple(SIZES.items()), held_out: int = 0) -> Federation:
+def federation(sizes: tuple = tuple(SIZES.items()), held_out: int = 0, stripes: bool = False) -> Federation:
     """Sites whose class is the brightest channel, by more in some images than in others, each with its own look.
 
-    held_out: seed of the validation and test images; training images do not depend on it.
+    held_out: seed of the validation and test images; training images do not depend on it. stripes: the class is the
+    place of a bright stripe over all channels.
     """
     sites = []
     for number, ((name, size), look) in enumerate(zip(sizes, cycle(LOOKS.values()), strict=False)):
-        held = [_split(HELD_OUT, look, 1000 * held_out + 10 * number + part) for part in (1, 2)]
-        sites.append(Site(name, _split(size, look, 10 * number), *held))
+        held = [_split(HELD_OUT, look, 1000 * held_out + 10 * number + part, stripes) for part in (1, 2)]
+        sites.append(Site(name, _split(size, look, 10 * number, stripes), *held))
     return Federation("toy", tuple(sites), ("red", "green", "blue"))
 
 
@@ -74,11 +75,12 @@ def _masked(size: int, brightness: int, seed: int) -> Split:
     return Split(images.to(torch.uint8), masks)
 
 
-def _split(size: int, look: tuple[float, tuple], seed: int) -> Split:
+def _split(size: int, look: tuple[float, tuple], seed: int, stripes: bool) -> Split:
     draw, (contrast, cast) = torch.Generator().manual_seed(seed), look
     targets = torch.arange(size) % 3
     images = torch.randint(0, 60, (size, 3, 8, 8), generator=draw)
-    images[torch.arange(size), targets] += torch.randint(40, 190, (size, 1, 1), generator=draw)
+    bright = images.unflatten(2, (4, 2)).transpose(1, 2) if stripes else images  # a stripe is two rows
+    bright[torch.arange(size), targets] += torch.randint(40, 190, (size,) + (1,) * (bright.dim() - 2), generator=draw)
     return Split((contrast * images + torch.tensor(cast).reshape(3, 1, 1)).to(torch.uint8), targets)
 
 
@@ -128,8 +130,11 @@ class Row:
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
-    its loss has all terms. learns_slowly: the variants that need nine rounds for what others learn in six.
-    mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method that does.
+    its loss has all terms. adapts: it changes what is tested and not what is trained. pools: it is no federation and
+    is refused beside what exchanges anything. learns_slowly: the variants that need nine rounds for what others learn
+    in six. mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method that
+    does. untouched_images: it is refused beside an algorithm that changes images. takes_brightness: it leaves no class
+    to learn where the class is how bright a channel is.
     """
 
     room: str
@@ -144,8 +149,12 @@ class Row:
     tasks: tuple[str, ...] = ("classification", "segmentation")
     plain: bool = False
     begins_in_round: int = 1
+    adapts: bool = False
+    pools: bool = False
     mixes_labels: bool = False
     hard_labels: bool = False
+    untouched_images: bool = False
+    takes_brightness: bool = False
     learns_slowly: tuple[dict, ...] = ()
 
     def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
@@ -167,8 +176,16 @@ def own_statistics(correction: int) -> Callable[[Federation], dict]:
 
 
 ROWS = [
+    Row("algorithms", "all", neutral={"algorithm": "all"}, sizes=ONE, refuses_unseen=({},), plain=True, pools=True),
     Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
+    Row(
+        "algorithms",
+        "fedaws",
+        variants=({}, {"target": 1.0, "margin": 1.4, "spread": 1.0}),
+        tasks=("classification",),
+    ),
+    Row("algorithms", "fedbabu"),
     Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
     Row(
@@ -186,8 +203,49 @@ ROWS = [
         neutral={"algorithm": {"name": "fedprox", "mu": 0}},
         variants=({"mu": 0.1},),
     ),
+    Row("algorithms", "fedrobust", neutral={"algorithm": {"name": "fedrobust", "rate": 0}}),
     Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
+    Row(
+        "algorithms",
+        "harmofl",
+        neutral={"algorithm": {"name": "harmofl", "alpha": 0, "amplitude": False}},
+        variants=({}, {"variant": "released"}),
+        takes_brightness=True,
+    ),
+    Row(
+        "algorithms",
+        "moon",
+        neutral={"algorithm": {"name": "moon", "mu": 0}},
+        tasks=("classification",),
+        begins_in_round=2,
+        hard_labels=True,
+    ),
+    Row(
+        "algorithms",
+        "partialfed",
+        neutral={"algorithm": {"name": "partialfed", "variant": "adaptive", "strategy_rate": 0}},
+        variants=({}, {"variant": "adaptive"}),
+    ),
+    Row("algorithms", "pfedavg", neutral={"algorithm": {"name": "pfedavg", "epochs": 0}}, adapts=True),
+    Row(
+        "algorithms",
+        "pfedhn",
+        variants=({"rate": 0.2, "momentum": 0.5},),
+    ),
+    Row(
+        "algorithms",
+        "pfedhn_pc",
+        variants=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+    ),
+    Row(
+        "algorithms",
+        "pfedme",
+        neutral={"algorithm": {"name": "pfedme", "penalty": 10, "steps": 1, "local_rate": 0.1, "personalised": False}},
+        variants=({"penalty": 2.0, "local_rate": 0.3}, {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5}),
+    ),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
+    Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
     Row(
         "augment",
         "advprop",
@@ -219,6 +277,7 @@ ROWS = [
         variants=({"seeds": 2, "steps": 5},),
         sends_images=True,
         tasks=("classification",),
+        untouched_images=True,
     ),
     Row(
         "augment",
@@ -235,6 +294,7 @@ ROWS = [
         "fedmix",
         neutral={"augmentations": ({"name": "fedmix", "ratio": 0},)},
         variants=({"ratio": 0.2, "mean_batch": 4},),
+        untouched_images=True,
     ),
     Row(
         "augment",
@@ -273,6 +333,7 @@ ROWS = [
         tasks=("classification",),
         hard_labels=True,
     ),
+    Row("augment", "image_noise", neutral={"augmentations": ({"name": "image_noise", "sigma": 0},)}),
     Row(
         "augment",
         "manifold_mixup",

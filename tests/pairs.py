@@ -24,6 +24,8 @@ from fednb.doors import Method, overrides
 PRECISIONS = ("fp32", "bf16")
 DOORS = [name for name, value in vars(Method).items() if callable(value) and not name.startswith("_")]
 
+EXCHANGING = {"keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect"}
+
 Pair = tuple[str, str, str]
 
 CASE = {label(case): case for case in CASES}
@@ -42,10 +44,16 @@ def doors(name: str) -> set[str]:
 
 
 def refused(one: str, other: str) -> bool:
-    """Whether no run has both: each of them owns the criterion, or one needs labels that the other mixes."""
-    rows = row_of(CASE[one]), row_of(CASE[other])
-    needed = any(needing.hard_labels and mixing.mixes_labels for needing, mixing in (rows, rows[::-1]))
-    return needed or "criterion" in doors(one) & doors(other)
+    """Whether no run has both: each of them owns the criterion, one needs labels that the other mixes or images that an
+    algorithm changes, or one is no federation and the other exchanges or keeps something."""
+    for needing, changing in ((one, other), (other, one)):
+        row, beside = row_of(CASE[needing]), row_of(CASE[changing])
+        changed = beside.room == "algorithms" and "inputs" in doors(changing)
+        if (row.hard_labels and beside.mixes_labels) or (row.untouched_images and changed):
+            return True
+        if row.pools and EXCHANGING & doors(changing):
+            return True
+    return "criterion" in doors(one) & doors(other)
 
 
 def every() -> list[Pair]:

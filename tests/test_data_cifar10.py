@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shutil
 from collections import Counter
 from itertools import combinations
@@ -12,6 +13,7 @@ import torch
 from PIL import Image
 
 import fednb.data
+from fednb.data import _cifar as cifar
 from fednb.data import _images as images
 from fednb.data import cifar10
 from fednb.data.cifar10 import CLASSES
@@ -146,7 +148,7 @@ class TestLayouts:
             "500 of CIFAR-10's 50000 train images are used; 500 are on disk.",
             "200 of CIFAR-10's 10000 test images are used; 200 are on disk.",
         )
-        monkeypatch.setattr(cifar10, "COMPLETE", {"train": 500, "test": 200})
+        monkeypatch.setattr(cifar, "COMPLETE", {"train": 500, "test": 200})
         assert load(folders).notes == ()
         for file in (copy / "cifar10" / "train" / "airplane").iterdir():
             Image.open(file).save(file.with_suffix(".jpg"))
@@ -212,6 +214,17 @@ class TestClassShares:
         first, again, other = (load(batches, classes_per_client=2, seed=seed).fingerprint for seed in (0, 0, 1))
         assert first == again != other
 
+    @pytest.mark.parametrize("u, clients", [(1, 200), (2, 100), (5, 10**9)])
+    def test_too_many_clients(self, batches, u, clients):
+        """The number that is named is possible, and a multiple of what the classes need."""
+        with pytest.raises(DataError, match=f"to {clients} clients by {u} of 10 classes each") as found:
+            load(batches, classes_per_client=u, clients=clients)
+        most = int(re.search(r"Take at most (\d+) clients", str(found.value))[1])
+        federation = load(batches, classes_per_client=u, clients=most)
+        assert len(federation.sites) == most > 20 and most * u % 10 == 0
+        for train, validation, test in counts(federation):
+            assert train >= 4 and validation and test
+
     def test_classes_that_cannot_be_given_out_equally(self, batches):
         with pytest.raises(RecipeError, match="may be 5, 10"):
             load(batches, clients=4, classes_per_client=2)
@@ -236,8 +249,18 @@ class TestDirichlet:
         assert spread(0.3) > spread(3.0) > spread(1000.0)
 
     def test_too_many_clients(self, batches):
-        with pytest.raises(RecipeError, match="500 images cannot be dealt out to 100 clients"):
-            load(batches, partition="dirichlet", clients=100)
+        """50 clients would need 500 images in equal parts, which no draw gives; the number named is possible."""
+        for clients in (50, 100, 10**9):
+            with pytest.raises(
+                DataError, match=rf"500 training and 200 test .* to {clients} clients by Dir\(0.6\)"
+            ) as found:
+                load(batches, partition="dirichlet", clients=clients)
+            most = int(re.search(r"Take at most (\d+) clients", str(found.value))[1])
+            assert 20 < most < 50 and len(load(batches, partition="dirichlet", clients=most).sites) == most
+
+    def test_test_images_limit_the_clients_too(self, batches):
+        with pytest.raises(DataError, match="Take at most 7 clients"):
+            load(batches, partition="dirichlet", clients=8, test_images=7)
 
 
 class TestFewer:
@@ -264,10 +287,14 @@ class TestFewer:
             load(batches, train_images=501)
 
     def test_a_client_that_is_left_with_nothing(self, batches):
-        with pytest.raises(RecipeError, match=r"client_\d is left with .* and 0 test images"):
+        with pytest.raises(
+            DataError, match=r"10 test images cannot be dealt out to 10 clients by 2 of 10 classes each"
+        ):
             load(batches, classes_per_client=2, test_images=10)
-        with pytest.raises(RecipeError, match=r"client_\d is left with .* 0 validation"):
+        with pytest.raises(DataError, match=r"30 training .* 5 training images .* Take at most 3 clients"):
             load(batches, train_images=30)
+        with pytest.raises(DataError, match=r"4 training .* each client\. Take more images"):
+            load(batches, train_images=4)
 
 
 class TestBadInput:

@@ -1,9 +1,11 @@
-"""The generated part of README, and the numbers that it quotes."""
+"""The generated parts of README, and the numbers that it quotes."""
+
+import re
 
 import pytest
 
 from fednb import papers
-from fednb.command import readme
+from fednb.command import methods, readme
 from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
@@ -17,9 +19,22 @@ def test_readme_is_up_to_date():
     assert readme.filled(text) == text, "write it again: fednb report --readme"
 
 
-def test_readme_without_markers_is_refused():
-    with pytest.raises(NotebookError, match="README.md has no two lines"):
+def test_readme_without_markers_is_refused(monkeypatch):
+    with pytest.raises(NotebookError, match="README.md has no two lines.*claims"):
         readme.filled("# fednb\n")
+    monkeypatch.setitem(readme.TABLES, "claims", str)
+    with pytest.raises(NotebookError, match="README.md has no two lines.*methods"):
+        readme.filled(f"{readme.BEGIN.format('claims')}\n{readme.END.format('claims')}\n")
+
+
+def test_readme_has_ten_lines_of_methods():
+    table, _, rest = readme.some_methods().partition("\n\n")
+    rows = table.splitlines()
+    assert len(rows) == 10 and {row.count(" | ") for row in rows[:1] + rows[2:]} == {5}
+    links = [re.match(r"\| \[(.+?)\]\((.+?)\) \|", row) for row in rows[2:]]
+    assert [link[1] for link in links[:4]] == ["FedRDN", "FedFA", "FRAug", "DisTrans"]
+    assert all((checkout() / link[2]).is_file() for link in links)
+    assert rest == f"`fednb list --methods` has the other {len(methods.told()) - 8}."
 
 
 def test_readme_quotes_the_recorded_and_the_printed_numbers():

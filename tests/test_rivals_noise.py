@@ -13,7 +13,9 @@ from torch import nn
 
 from fednb.augment.advprop import AdvProp, Doubled, auxiliary_layers
 from fednb.augment.embedding_noise import UNIT
+from fednb.augment.image_noise import ImageNoise
 from fednb.engine.loop import FederatedRun
+from fednb.errors import RecipeError
 from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe
@@ -259,3 +261,18 @@ def test_the_distributions_are_different_runs():
     rows = [[{"name": "embedding_noise", "distribution": name}] for name in UNIT]
     losses = [train({"augmentations": row, "rounds": 1}).rounds[0]["loss"] for row in rows]
     assert losses[0] != losses[1] != losses[2] != losses[0]
+
+
+# Noise on images
+
+
+def test_images_get_noise_of_the_named_size_in_training_alone():
+    client = started({"name": "image_noise", "sigma": 0.3})
+    split, everyone = client.site.train, torch.arange(len(client.site.train))
+    clean = split.images.double() / 255
+    first, second = (client.batch(split, everyone, training=True).images - clean for _ in range(2))
+    assert first.std().item() == pytest.approx(0.3, rel=0.1) and abs(first.mean().item()) < 0.03
+    assert not torch.equal(first, second)
+    assert torch.equal(client.batch(split, everyone, training=False).images, clean)
+    with pytest.raises(RecipeError, match="sigma -1; expected at least 0"):
+        ImageNoise(sigma=-1)

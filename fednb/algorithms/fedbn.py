@@ -11,7 +11,7 @@ class FedBN(Method):
     .. math:: w_\ell \leftarrow \sum_k \tfrac{n_k}{\sum_j n_j} w_{\ell,k}
         \quad \text{for every layer } \ell \text{ but batch normalisation}
 
-    Weights, biases and running statistics of those layers are neither sent nor averaged: each client keeps
+    Weights, biases and running statistics of those layers are neither sent nor averaged; each client keeps
     and is evaluated with its own. In a network without such layers it is FedAvg.
 
     A client that is in no round has weights and biases as at the start (1 and 0 unless pretrained) and its own

@@ -30,7 +30,7 @@ class FedProto(Method):
 
     over a batch of n images with features of length d. A class that nobody has seen yet has no prototype: it
     adds nothing to Eq. 7 and is not predicted. In round 1 there are none. Each client sends classes x (d + 1)
-    numbers, the server as many and keeps them.
+    numbers, the server as many; it keeps them.
 
     Where another method mixes images and their labels, with shares s_ij of class j, a feature is drawn to the mixed
     prototype, the sum over j of s_ij C^(j), as far as its classes are known. Its gradient is that of the sum over j of

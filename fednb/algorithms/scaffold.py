@@ -23,8 +23,9 @@ class Scaffold(Method):
         w \leftarrow w + \eta_g \sum_k p_k (y_k - w), \quad
         c \leftarrow c + \tfrac{|S|}{N} \sum_k p_k \Delta c_k  \tag{5}
 
-    with p_k the weights of the round's clients S of N. All variates start at 0. The server sends and keeps c,
-    a client sends Delta c_k and keeps c_k: each as large as the parameters. With one client it is FedAvg.
+    with p_k the weights of the round's clients S of N. All variates start at 0. The server sends c and a
+    client Delta c_k; the server keeps c and a client c_k: each as large as the parameters. With one client it is
+    FedAvg.
 
     Args:
         server_learning_rate: eta_g. 1 as in the paper's experiments.

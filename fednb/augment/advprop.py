@@ -27,9 +27,9 @@ class AdvProp(Method):
         \ell = \mathrm{CE}_\text{main}(x, y) + \mathrm{CE}_\text{aux}(x^a, y)  \tag{3}
 
     At test time the main layers are used. Auxiliary entries, ``<layer>.auxiliary.<entry>``, are sent and averaged as
-    the layer's own. In a network without batch normalisation nothing is added to it, and the same loss is plain
-    adversarial training. Other layers that keep running statistics, such as FedFA's, are not doubled: they see both
-    kinds of images, and their statistics are those of the clean ones, which the network is tested on.
+    the layer's own; nothing is kept. In a network without batch normalisation nothing is added to it, and the same
+    loss is plain adversarial training. Other layers with running statistics, such as FedFA's, are not doubled: they
+    see both kinds of images, and their statistics are those of the clean ones, which the network is tested on.
 
     The images are attacked last, as every other method of the run has left them, and epsilon is in their units: after
     a normalisation, in normalised ones. Where all pixels of a batch are in [0, 1], those of x^a are, too.

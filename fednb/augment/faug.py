@@ -36,7 +36,8 @@ class FAug(Method):
             classes.
         steps: of the server's training, at least 1. Ours; nothing is printed.
 
-    Raises RecipeError after a method that changes a batch's images, such as normalisation: name faug before it.
+    Raises RecipeError after a method that changes a batch's images, such as normalisation: name faug before it, and
+    leave out an algorithm that does.
 
     Reference: Jeong et al., *Communication-efficient on-device machine learning: federated distillation and
     augmentation under non-IID private data*, 2018 (arXiv 1811.11479), Sec. 3. FRAug names it and prints a row
@@ -74,9 +75,10 @@ class FAug(Method):
         earlier = client.methods[: client.methods.index(self)]
         changing = [method.name for method in earlier if overrides(method, "inputs")]
         if changing:
+            movable = changing[0] != client.methods[0].name  # an algorithm comes before all augmentations
             raise RecipeError(
                 f"faug comes after {changing[0]}, which would change a batch's own images and not the generated ones "
-                "that are added to it. Name faug before it."
+                f"that are added to it. {'Name faug before it.' if movable else 'Leave one of them out.'}"
             )
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("faug seeds")).to(client.device)

@@ -9,7 +9,7 @@ class FedRDNV(Method):
 
     .. math:: \hat\mu = \tfrac{1}{K} \sum_k \mu_k, \quad \hat\sigma = \tfrac{1}{K} \sum_k \sigma_k  \tag{8}
 
-    Sends 2 x channels floats per client, once, and keeps the average.
+    Sends 2 x channels floats per client, once; keeps the average.
 
     Reference: FedRDN, Sec. 4.5. Not released. Eq. 8 prints the sum without 1/K; the text says "average", which
     is what we take.

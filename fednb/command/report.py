@@ -1,4 +1,4 @@
-"""`fednb report`: the report's page again, from what was executed before, or README's table."""
+"""`fednb report`: the report's page again, from what was executed before, or README's tables."""
 
 from fednb.command import folder, notebooks, readme
 from fednb.errors import NotebookError

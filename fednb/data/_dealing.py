@@ -1,16 +1,19 @@
 """One data set dealt out to clients: the sites client_0, client_1, ..."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import gcd
 
 import numpy as np
 
-from fednb.data._partition import deal, dirichlet_shares, sizes, stratified
-from fednb.errors import RecipeError
+from fednb.data._partition import TRIES, deal, dealt, dirichlet_shares, largest, sizes, stratified
+from fednb.errors import DataError
 from fednb.federation import Site, Split
 from fednb.randomness import random_state
-from fednb.standalone.class_shares import class_shares
+from fednb.standalone.class_shares import check_whole, class_shares
 
 VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no validation images on these data
+LEAST = 5  # training images of a client, so that one becomes validation; batch normalisation needs two of the others
+LEAST_DRAWN = 10  # the same by Dirichlet, as released
 
 
 def by_class_shares(
@@ -21,8 +24,19 @@ def by_class_shares(
     Test images are cut by the same shares. With one class per client each is tested on its own test images,
     the positives, and as many of other classes with their true labels, drawn with replacement (as released;
     the paper says "randomly selected"): DisTrans, Sec. 5.1.
+
+    Raises DataError as ``_shares`` does.
     """
-    shares = class_shares(classes, clients, classes_per_client, *key)
+    check_whole("classes_per_client", classes_per_client)
+    trained, held_out = (split.targets.bincount(minlength=classes).tolist() for split in (train, test))
+
+    def draw(clients: int, tries: int) -> np.ndarray | None:
+        shares = class_shares(classes, clients, classes_per_client, *key)
+        enough = dealt(trained, shares).min() >= LEAST and dealt(held_out, shares).min() >= 1
+        return shares if enough else None
+
+    step = classes // gcd(classes, classes_per_client)
+    shares = _shares(draw, train, test, clients, LEAST, f"{classes_per_client} of {classes} classes each", step)
     targets = test.targets.numpy()
     tested = deal(targets, shares, *key, "test")
     notes = []
@@ -39,12 +53,37 @@ def by_dirichlet(
 
     FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its
     equal part of them, with all classes in proportion; together the parts are the whole, each image once.
+
+    Raises DataError as ``_shares`` does.
     """
     counts = train.targets.bincount(minlength=classes).tolist()
-    shares = dirichlet_shares(counts, clients, concentration, *key)
+
+    def draw(clients: int, tries: int) -> np.ndarray | None:
+        return dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN, tries=tries)
+
+    shares = _shares(draw, train, test, clients, LEAST_DRAWN, f"Dir({concentration})")
     tested = stratified(test.targets.numpy(), sizes(len(test), [1 / clients] * clients), *key, "test")
     notes = ["A client is tested on its equal part of all test images, with all classes in proportion."]
     return _sites(train, deal(train.targets.numpy(), shares, *key, "train"), test, tested, *key), notes
+
+
+def _shares(draw: Callable, train: Split, test: Split, clients: int, least: int, how: str, step: int = 1) -> np.ndarray:
+    """``draw(clients, tries)``, the shares.
+
+    Raises DataError when there are none that give each client ``least`` training images and one test image. It names
+    the largest number of clients, a multiple of ``step``, that has such shares.
+    """
+    check_whole("clients", clients)
+    most = min(len(train) // least, len(test))
+    shares = draw(clients, TRIES) if clients <= most else None
+    if shares is None:
+        fewer = largest(lambda number: draw(number, 10) is not None, min(clients, most + 1), step)
+        raise DataError(
+            f"{len(train)} training and {len(test)} test images cannot be dealt out to {clients} clients by {how}, "
+            f"with {least} training images (one for validation) and one test image for each client. "
+            f"{f'Take at most {fewer} clients, or' if fewer else 'Take'} more images."
+        )
+    return shares
 
 
 def _with_negatives(targets: np.ndarray, positives: np.ndarray, *key) -> np.ndarray:
@@ -55,12 +94,7 @@ def _with_negatives(targets: np.ndarray, positives: np.ndarray, *key) -> np.ndar
 def _sites(train: Split, trained: Sequence[np.ndarray], test: Split, tested: Sequence[np.ndarray], *key) -> list[Site]:
     sites = []
     for client, (own, held_out) in enumerate(zip(trained, tested, strict=True)):
-        counts = [*sizes(len(own), (1 - VALIDATION, VALIDATION)), len(held_out)]
-        if not all(counts):
-            raise RecipeError(
-                f"client_{client} is left with {counts[0]} training, {counts[1]} validation and {counts[2]} test "
-                f"images; expected some of each. Take fewer clients or more images."
-            )
-        cuts = stratified(train.targets[own].numpy(), counts[:2], *key, "validation", client)
+        counts = sizes(len(own), (1 - VALIDATION, VALIDATION))
+        cuts = stratified(train.targets[own].numpy(), counts, *key, "validation", client)
         sites.append(Site(f"client_{client}", *(train.select(own[cut]) for cut in cuts), test.select(held_out)))
     return sites

@@ -54,22 +54,23 @@ def read(domain: str, files: list[Path]) -> Arrays:
     source has; it is not unpacked further.
     """
     if files[0].suffix == ".npz":
-        arrays = _reading(files[0], _npz, _NPZ * _IMAGES[domain])
+        arrays = reading(files[0], _npz, _NPZ * _IMAGES[domain])
     elif domain == "mnist":
         names = ("x_train", "y_train", "x_test", "y_test")
-        arrays = {name: _reading(file, _idx, _IDX * _IMAGES[domain]) for name, file in zip(names, files, strict=True)}
+        arrays = {name: reading(file, _idx, _IDX * _IMAGES[domain]) for name, file in zip(names, files, strict=True)}
     else:
         reader, each = {"usps": (_libsvm, _LIBSVM), "svhn": (_mat, _MAT)}[domain]
         arrays = {}
         for part, file in zip(("train", "test"), files, strict=True):
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = _reading(file, reader, each * _IMAGES[domain])
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = reading(file, reader, each * _IMAGES[domain])
     for position, part in enumerate(("train", "test")):
         file = files[0] if len(files) == 1 else files[position * len(files) // 2]
         _check(file, part, arrays)
     return arrays
 
 
-def _reading(file: Path, reader: Callable, most: int):
+def reading(file: Path, reader: Callable, most: int):
+    """``reader(file, most)``; DataError naming the file, whatever else its damage makes the reader raise."""
     try:
         return reader(file, most)
     except (DataError, MemoryError):
@@ -85,7 +86,8 @@ def _refuse_more(file: Path, count: int, most: int):
         )
 
 
-def _unpacked(file: Path, stream: BinaryIO, most: int) -> bytes:
+def unpacked(file: Path, stream: BinaryIO, most: int) -> bytes:
+    """What the stream of a packed file gives; DataError if it is more than ``most`` bytes."""
     with stream:
         content = stream.read(most + 1)
     _refuse_more(file, len(content), most)
@@ -116,7 +118,7 @@ def _npz(file: Path, most: int) -> Arrays:
 def _idx(file: Path, most: int) -> np.ndarray:
     """MNIST's format: two zero bytes, type 8 (uint8), the number of dimensions, big-endian sizes, the
     bytes."""
-    content = _unpacked(file, gzip.open(file) if file.suffix == ".gz" else open(file, "rb"), most)
+    content = unpacked(file, gzip.open(file) if file.suffix == ".gz" else open(file, "rb"), most)
     dimensions = 3 if "idx3" in file.name else 1
     if content[:4] != bytes((0, 0, 8, dimensions)):
         raise ValueError(f"begins with {content[:4].hex()}, expected 000008{dimensions:02}")
@@ -130,7 +132,7 @@ def _libsvm(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
     Rounded to grey levels (torchvision cuts off instead: at most one level apart).
     """
     pixels, labels = [], []
-    for line in io.BytesIO(_unpacked(file, bz2.open(file), most)):
+    for line in io.BytesIO(unpacked(file, bz2.open(file), most)):
         label, *entries = line.split(maxsplit=257)
         values = np.array([entry.partition(b":")[2] for entry in entries[:256]], np.float64)
         if len(entries) != 256 or not np.abs(values).max() <= 1:

@@ -120,6 +120,18 @@ def dimensions(path: Path) -> tuple[int, int]:
         ) from error
 
 
+def resized(pixels: np.ndarray, size: int) -> np.ndarray:
+    """uint8 ``[n, channels, height, width]``, one or three channels, bilinearly as ``[n, channels, size, size]``."""
+    if pixels.shape[2:] == (size, size):
+        return pixels
+    made = np.empty((*pixels.shape[:2], size, size), np.uint8)
+    for image, into in zip(pixels, made, strict=True):
+        picture = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
+        larger = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
+        into[:] = larger if len(image) == 1 else larger.transpose(2, 0, 1)
+    return made
+
+
 def digests(paths: Sequence[Path]) -> list[str]:
     """SHA-256 of each file's bytes, as hex digits; DataError naming a file that cannot be read."""
 

@@ -1,6 +1,7 @@
 """Cutting one list of labelled images into parts: every class in proportion, or each part its own classes."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,16 +31,30 @@ def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarr
 
 def sizes(total: int, shares: Sequence[float]) -> list[int]:
     """Whole numbers in these shares of a total; shares that sum to 1 give numbers that sum to the total."""
-    edges = [0, *(round(total * share) for share in np.cumsum(shares))]
-    return [after - before for before, after in zip(edges, edges[1:], strict=False)]
+    return np.diff(np.rint(total * np.cumsum(shares)), prepend=0).astype(int).tolist()
 
 
-def dirichlet_shares(counts: Sequence[int], clients: int, concentration: float, *key, minimum: int = 10) -> np.ndarray:
+def dealt(counts: Sequence[int], shares: np.ndarray) -> np.ndarray:
+    """How many images ``deal`` gives each client of classes with so many."""
+    return np.sum([sizes(count, column) for count, column in zip(counts, shares.T, strict=True)], axis=0)
+
+
+def largest(possible: Callable[[int], bool], below: int, step: int = 1) -> int:
+    """The largest number below ``below`` that is possible, found by halving among the multiples of ``step``; 0 if none
+    is. Where a few smaller ones are impossible, by a bad draw, one that is possible all the same."""
+    numbers = range(step, below, step)
+    return step * bisect_left(numbers, True, key=lambda number: not possible(number))
+
+
+def dirichlet_shares(
+    counts: Sequence[int], clients: int, concentration: float, *key, minimum: int = 10, tries: int = TRIES
+) -> np.ndarray | None:
     """What share of each class's images each client gets, ``[clients, classes]``, drawn for each class from
     Dir(concentration, ..., concentration).
 
     A client that holds its equal part of all images (their number / clients) gets none of the classes that
-    follow. The whole draw is repeated until each client has at least ``minimum`` images.
+    follow. The whole draw is repeated until each client has at least ``minimum`` images; None when no draw of so many
+    ``tries`` gives it.
 
     Args:
         counts: the images of each class, in order.
@@ -47,13 +62,13 @@ def dirichlet_shares(counts: Sequence[int], clients: int, concentration: float, 
 
     Reference: FedFA, App. E.1, Dir(alpha). Both rules above are as released; the paper prints neither.
 
-    Raises RecipeError when no draw gives each client so many images, or a number is out of its range.
+    Raises RecipeError when a number is out of its range.
     """
     check_whole("clients", clients)
     if not 0.01 <= concentration < np.inf:  # below, all gammas may be too small for a float
         raise RecipeError(f"concentration is {concentration!r}; expected a number from 0.01, such as 0.6.")
     random = random_state(*key)
-    for _ in range(TRIES if clients * minimum <= sum(counts) else 0):
+    for _ in range(tries if clients * minimum <= sum(counts) else 0):
         held = np.zeros(clients)
         columns = []
         for count in counts:
@@ -64,10 +79,7 @@ def dirichlet_shares(counts: Sequence[int], clients: int, concentration: float, 
             held += sizes(count, columns[-1])
         if held.min() >= minimum:
             return np.stack(columns, axis=1)
-    raise RecipeError(
-        f"{sum(counts)} images cannot be dealt out to {clients} clients by Dir({concentration}) with at least "
-        f"{minimum} each (at most {TRIES} draws are tried). Take fewer clients, more images or a larger concentration."
-    )
+    return None
 
 
 def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:

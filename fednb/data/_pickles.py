@@ -1,4 +1,4 @@
-"""Reads the two kinds of pickles that data sets come in, lists of paths and CIFAR-10's batches, without executing
+"""Reads the two kinds of pickles that data sets come in, lists of paths and CIFAR's batches, without executing
 anything."""
 
 import io
@@ -30,27 +30,28 @@ def paths_and_labels(file: Path) -> tuple[list[str], list[str]]:
     return paths.tolist(), labels.tolist()
 
 
-def images_and_labels(file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """A batch of CIFAR-10: a pickled dictionary with "data", an array, and "labels", a list of class numbers.
+def images_and_labels(file: Path, key: str, content: bytes | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """A batch of CIFAR: a pickled dictionary with "data", an array, and under the key a list of class numbers.
 
-    The labels become int64 ``[n]``; the array is given as it is. Raises DataError as ``_read`` does.
+    The labels become int64 ``[n]``; the array is given as it is. ``content`` is what the file holds if it is inside
+    another. Raises DataError as ``_read`` does.
     """
 
     def pair(content) -> tuple[np.ndarray, np.ndarray]:
-        labels = np.asarray(content["labels"])
+        labels = np.asarray(content[key])
         return np.asarray(content["data"]), labels.astype(np.int64, casting="safe").reshape(len(labels))
 
-    return _read(file, 'a pickled dictionary with "data" and "labels"', pair)
+    return _read(file, f'a pickled dictionary with "data" and "{key}"', pair, content)
 
 
-def _read(file: Path, expected: str, convert: Callable):
+def _read(file: Path, expected: str, convert: Callable, content: bytes | None = None):
     """``convert`` of what the pickle holds.
 
     Only what rebuilds numpy arrays is allowed in it. Raises DataError if it asks for anything else, which is not
     looked up or called, or if it is damaged or cannot be converted.
     """
     try:
-        content = file.read_bytes()
+        content = file.read_bytes() if content is None else content
         for operation, argument, _ in pickletools.genops(content):
             if "PUT" in operation.name and argument > len(content):  # the memo reserves memory up to this entry
                 raise ValueError(f"entry {argument} of a memo in a file of {len(content)} bytes")

@@ -54,6 +54,7 @@ class Method:
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
     is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
     is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
+    pools: whether it is no federation: one client trains on the images of all sites, and nothing is exchanged.
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
     hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
@@ -61,12 +62,17 @@ class Method:
 
     printed: ClassVar[str] = ""
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
+    pools: ClassVar[bool] = False
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
         return type(self).__module__.rpartition(".")[2]
+
+    @classmethod
+    def refuse(cls, recipe: Recipe, methods: list[type[Method]]) -> None:
+        """Raises RecipeError, before data are loaded, for a recipe in which it has no meaning; methods: all of it."""
 
     def build(self, model: nn.Module) -> nn.Module:
         """Changes the network when it is made; called once, before the weights are sent."""
@@ -89,6 +95,10 @@ class Method:
 
     def send(self, server: Server, client: str) -> Message:
         """Adds to the server's message for one client: each round, and for each evaluation. Changes no state."""
+        return {}
+
+    def load(self, client: Client, received: Message) -> Message:
+        """Entries of the network that a client has in the place of those ``received``: in rounds and for tests."""
         return {}
 
     def begin(self, client: Client) -> None:

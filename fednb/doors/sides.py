@@ -24,7 +24,8 @@ class Client(Protocol):
     name, site: of its images. task: what is asked of them, its loss and scores. classes: how many. model: its network,
     loaded anew with each message. methods: all of the run, in their order. keeps: names of the entries of the network
     that never leave it. optimiser: of this round's training, else None. round: from 1 (0 before the first). steps:
-    training batches of this round so far. unseen: whether it is in no round.
+    training batches of this round so far. unseen: whether it is in no round. visiting: whether the network at hand is
+    another client's, to be tested on this one's images.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Client(Protocol):
     round: int
     steps: int
     unseen: bool
+    visiting: bool
 
     def memory(self, method: Method) -> Message:
         """What a method keeps at this client between rounds."""
@@ -95,7 +97,8 @@ class Server(Protocol):
 
     model: every entry of the network that is sent; parameters: the names of those that are trained. images:
     training images of each client, by name. weights: of this round's clients in the mean, with sum 1; share: the
-    part of all images (or, where the recipe's weights are equal, of all clients) that they have.
+    part of all images (or, where the recipe's weights are equal, of all clients) that they have. first: the entries of
+    the network that never leave a client, as they are before round 1.
     """
 
     methods: list[Method]
@@ -106,6 +109,7 @@ class Server(Protocol):
     round: int
     weights: dict[str, float]
     share: float
+    first: Message
 
     def memory(self, method: Method) -> Message:
         """What a method keeps at the server between rounds."""

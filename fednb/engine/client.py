@@ -55,6 +55,7 @@ class Client(doors.Client):
         self.recipe = recipe
         self.unseen = self.name in recipe.unseen
         self.device = next(model.parameters()).device
+        self.visiting = False
         self.round = 0
         self.steps = 0
         self.optimiser: torch.optim.Optimizer | None = None
@@ -133,6 +134,7 @@ class Client(doors.Client):
         """The scores of the test images with another client's whole network, ``local``; inputs are prepared here."""
         self.receive(message, round)
         self._copy(part(message, "local"))
+        self.visiting = True
         with self.adapted():
             return {"test": evaluate.scores(self, self.site.test)}
 
@@ -153,11 +155,14 @@ class Client(doors.Client):
             return evaluate.example(self, self.site.test)
 
     def receive(self, message: Message, round: int) -> None:
-        """Loads the server's weights, and this client's own where they never leave it."""
+        """Loads the server's weights, and this client's own where they never leave it or a method has others."""
         self.round = round
+        self.visiting = False
         self._inbox = message
         self._scratch, self._generators = {}, {}
-        self._copy(part(message, "model") | self.memories.get("kept", {}))
+        sent = part(message, "model")
+        own = {name: value for method in self.methods for name, value in method.load(self, sent).items()}
+        self._copy(sent | self.memories.get("kept", {}) | own)
 
     def _copy(self, values: Message) -> None:
         state = self.model.state_dict()

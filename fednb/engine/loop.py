@@ -1,6 +1,7 @@
 """One federated run: reads like Algorithm 1 of FedAvg."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from fednb.engine.allocator import keep_freed_memory
 from fednb.engine.client import Client
 from fednb.engine.server import Server
 from fednb.errors import RecipeError
-from fednb.federation import Federation
+from fednb.federation import Federation, Site, Split
 from fednb.randomness import seeded
 from fednb.recipe import Recipe
 
@@ -23,10 +24,10 @@ Addressed = tuple[str, Message]
 class FederatedRun:
     """A recipe on a federation: prepares on first use, then goes one round at a time.
 
-    ``rounds`` counts the finished ones. ``scores`` is what every test image earned when it was last evaluated,
-    float64 ``[n]`` on the CPU, in the order of the sites. ``state`` and ``load_state`` carry a run over an
-    interruption; on a CPU with the same number of threads the continued run gives exactly the numbers of an undisturbed
-    one.
+    ``rounds`` counts the finished ones. ``notes`` is what a reader of its numbers must know. ``scores`` is what every
+    test image earned when it was last evaluated, float64 ``[n]`` on the CPU, in the order of the sites. ``state`` and
+    ``load_state`` carry a run over an interruption; on a CPU with the same number of threads the continued run gives
+    exactly the numbers of an undisturbed one.
     """
 
     def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
@@ -48,12 +49,24 @@ class FederatedRun:
         model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
         self.model = model
         classes = len(federation.classes)
-        self.clients = {s.name: Client(s, task, classes, model, methods, recipe) for s in self.federation.sites}
-        self.taking_part = [name for name in self.clients if name not in recipe.unseen]
+        self.pooling = next((method for method in methods if method.pools), None)
+        sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
+        self.clients = {s.name: Client(s, task, classes, model, methods, recipe) for s in sites}
+        self.taking_part = [min(self.clients)] if self.pooling else [n for n in self.clients if n not in recipe.unseen]
         self.server = Server(model, methods, recipe)
         self.rounds = 0
         self.scores = torch.zeros(0, dtype=torch.float64)
         self.prepared: dict | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        if self.pooling is None:
+            return list(self.federation.notes)
+        return [
+            f"{self.pooling.name} is no federation: one client has the training images of all sites; its network is "
+            f"tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: no bytes are counted.",
+            *self.federation.notes,
+        ]
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
@@ -70,8 +83,8 @@ class FederatedRun:
         shared = self.server.prepare(offers)
         for _ in self.exchange("learn", 0, ((name, shared) for name in self.clients)):
             pass
-        up = _total([byte_counts(offer) for offer in offers.values()])
-        down = _total([byte_counts(shared)] * len(offers))
+        up = self._total([byte_counts(offer) for offer in offers.values()])
+        down = self._total([byte_counts(shared)] * len(offers))
         self.prepared = {"up": up, "down": down}
         return self.prepared
 
@@ -111,7 +124,7 @@ class FederatedRun:
         self.server.finish()
         self.rounds = number
         extra = {"cross_site": cross_site} if cross_site else {}
-        return {"round": number, "loss": losses, "up": _total(up), "down": _total(down), **extra}
+        return {"round": number, "loss": losses, "up": self._total(up), "down": self._total(down), **extra}
 
     def evaluate(self) -> dict[str, list[int | float]]:
         """The new global model at every client, with what the client keeps for itself."""
@@ -133,6 +146,11 @@ class FederatedRun:
 
     def _to_all(self) -> Iterator[Addressed]:
         return ((name, self.server.send(name)) for name in self.clients)
+
+    def _total(self, counts: list[dict[str, int]]) -> dict[str, int]:
+        """Bytes by name; none where what goes from server to client and back stays in one place."""
+        names = dict.fromkeys(name for count in counts for name in count) if self.pooling is None else ()
+        return {name: sum(count.get(name, 0) for count in counts) for name in names}
 
     def features(self) -> dict[str, Tensor]:
         """The global model's features of all test images, on their first 50 principal axes.
@@ -208,6 +226,9 @@ def _refuse_unseen(model: nn.Module, methods: list[Method], recipe, federation: 
             )
 
 
-def _total(counts: list[dict[str, int]]) -> dict[str, int]:
-    names = dict.fromkeys(name for count in counts for name in count)
-    return {name: sum(count.get(name, 0) for count in counts) for name in names}
+def _pooled(sites: tuple[Site, ...]) -> tuple[Site, ...]:
+    """The same sites, but the first by name has the training images of all, in the order of their names."""
+    first, *others = sorted(sites, key=lambda site: site.name)
+    parts = [site.train for site in (first, *others)]
+    train = Split(torch.cat([part.images for part in parts]), torch.cat([part.targets for part in parts]))
+    return tuple(replace(site, train=train) if site is first else site for site in sites)

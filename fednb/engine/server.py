@@ -19,7 +19,9 @@ class Server(doors.Server):
         self.owner = owners(methods)
         self.recipe = recipe
         keeps = kept(model, methods, recipe)
-        self.model: Message = {n: t.clone() for n, t in model.state_dict().items() if n not in keeps}
+        state = {name: value.clone() for name, value in model.state_dict().items()}
+        self.model: Message = {name: value for name, value in state.items() if name not in keeps}
+        self.first: Message = {name: value for name, value in state.items() if name in keeps}
         self.parameters = [n for n, _ in model.named_parameters() if n not in keeps]
         self.memories: dict[str, Message] = {}
         self.images: dict[str, int] = {}

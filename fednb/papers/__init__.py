@@ -162,11 +162,15 @@ def recipe(paper: str, profile: str) -> dict:
 
 
 def federations(paper: str, profile: str) -> list:
-    """The profile's federation under each setting that the paper prints for it, such as DisTrans' heterogeneity.
+    """The profile's federation under each setting that the paper prints for it: see ``under_settings``."""
+    return under_settings(paper, recipe(paper, profile)["federation"])
+
+
+def under_settings(paper: str, chosen) -> list:
+    """A federation under each setting that the paper prints for it, such as DisTrans' heterogeneity.
 
     In printed order, each as a Recipe takes it; the federation alone where the paper prints no settings for it.
     """
-    chosen = recipe(paper, profile)["federation"]
     made_by = {} if isinstance(chosen, str) else settings(paper).get("setting", {}).get(chosen["name"], {})
     return [chosen | options for options in made_by.values()] or [chosen]
 

@@ -6,18 +6,6 @@ from fednb import catalogue
 
 NOT_BUILT = {
     "additional_embeddings": "additional embeddings",
-    "all": "All",
-    "fedaws": "FedAwS",
-    "fedbabu": "FedBABU",
-    "fedrobust": "FedRobust",
-    "harmofl": "HarmoFL",
-    "moon": "MOON",
-    "partialfed": "PartialFed",
-    "pfedavg": "pFedAvg",
-    "pfedhn": "pFedHN",
-    "pfedhn_pc": "pFedHN-pc",
-    "pfedme": "pFedMe",
-    "single": "Single",
 }
 
 

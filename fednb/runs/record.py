@@ -27,7 +27,7 @@ class Record:
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
     ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``, with running statistics of
     each client's own training images).
-    fingerprint: of the federation. notes: what its reader must know (from the federation).
+    fingerprint: of the federation. notes: what its reader must know (of the federation, of a run that is none).
     origin: version of the code, torch, device, threads, seconds of training and evaluation.
     behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``); empty in older records.
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its

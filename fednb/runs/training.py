@@ -73,7 +73,7 @@ def train_one(
             prepare=run.prepared,
             rounds=rounds,
             fingerprint=federation.fingerprint,
-            notes=list(federation.notes),
+            notes=run.notes,
             origin=origin(run.model, seconds),
             behaviours=used(recipe),
         )

@@ -1,0 +1,115 @@
+"""CIFAR-100: a hundred kinds of small photographs, dealt out to clients by class."""
+
+from pathlib import Path
+
+from fednb.data import _cifar as cifar
+from fednb.data import _images as images
+from fednb.errors import DataError
+from fednb.federation import Federation
+
+NEEDS = (
+    "CIFAR-100 (Krizhevsky 2009; for research, the licence of the photographs is not stated). As torchvision "
+    "unpacks it, cifar-100-python/ with train and test, or cifar-100-python.tar.gz, in cifar100/ or in the data folder "
+    "itself. www.cs.toronto.edu/~kriz/cifar.html has the archive."
+)
+# The fine classes in the order of their numbers, which is the alphabet's.
+CLASSES = tuple(
+    """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+    caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
+    flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
+    motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
+    poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
+    squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+    wardrobe whale willow_tree wolf woman worm
+    """.split()
+)
+SOURCE = cifar.Source(
+    name="cifar100",
+    title="CIFAR-100",
+    folder="cifar-100-python",
+    archive="cifar-100-python.tar.gz",
+    files={"train": ("train",), "test": ("test",)},
+    labels="fine_labels",
+    classes=CLASSES,
+)
+
+
+def load(
+    root: Path,
+    *,
+    clients: int = 10,
+    partition: str = "class_shares",
+    classes_per_client: int = 100,
+    concentration: float = 0.6,
+    size: int = 64,
+    train_images: int | None = None,
+    test_images: int | None = None,
+    seed: int = 0,
+) -> Federation:
+    """Sites client_0, client_1, ...; RGB ``size`` x ``size``, a hundred classes. A tenth of each client's training
+    images is validation.
+
+    Args:
+        root: the data folder.
+        clients: how many sites. DisTrans: 10; 50, 100 and 500 in its Table 6.
+        partition: as for ``cifar10``: ``"class_shares"``, DisTrans', or ``"dirichlet"``.
+        classes_per_client: for class shares; times ``clients`` a multiple of a hundred. DisTrans, with 10 clients:
+            100, 60, 40, 20, 10, which are DH = 0, 40, 60, 80, 100 %; at 100 % the clients' classes are disjoint.
+            Table 6: 10.
+        concentration: for Dirichlet.
+        size: height and width in pixels; resized bilinearly. The files have 32. DisTrans, Sec. 5 names no resizing;
+            its Table 7 counts ResNet-50, used for CIFAR-100 alone, at 64.
+        train_images: how many training images to use, stratified by class; None takes all on disk. A tenth of
+            them is validation.
+        test_images: the same for test images.
+        seed: of all draws.
+
+    Complete: 50,000 training and 10,000 test images; ``notes`` says how many are used if it is fewer. The labels are
+    the fine ones; the twenty coarse ones are not read. Licence and layout: see ``NEEDS``.
+
+    Reference: DisTrans, Sec. 5, 5.1 and 5.4. Its released code has no CIFAR-100.
+
+    Raises DataError when files are missing, damaged, fewer than asked for or too few for so many clients; RecipeError
+    for an option out of its range.
+    """
+    images.check_size(size)
+    problem = missing(root, partition=partition)
+    if problem:
+        raise DataError(f"{problem} Expected: {NEEDS}")
+    notes = []
+    counts = {"train": train_images, "test": test_images}
+    train, test = cifar.splits(SOURCE, cifar.find(SOURCE, root), counts, seed, notes)
+    return cifar.federation(
+        SOURCE,
+        train,
+        test,
+        notes,
+        clients=clients,
+        partition=partition,
+        classes_per_client=classes_per_client,
+        concentration=concentration,
+        size=size,
+        seed=seed,
+    )
+
+
+def missing(root: Path, *, partition: str = "class_shares", **options) -> str | None:
+    """One sentence when neither the folder with both files nor the archive is there."""
+    cifar.check_partition(SOURCE, partition)
+    if cifar.find(SOURCE, root):
+        return None
+    return (
+        f"There is no {SOURCE.folder} with train and test, and no {SOURCE.archive}, in {root / 'cifar100'} or {root}."
+    )
+
+
+def describe(root: Path) -> list[str]:
+    """Where the files are, for ``fednb data``."""
+    place = cifar.find(SOURCE, root)
+    return [missing(root) or "ready", *([f"files in {place.relative_to(root)}"] if place else [])]
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """Files that cannot be read, each with the reason."""
+    return cifar.damaged(SOURCE, root)

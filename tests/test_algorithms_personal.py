@@ -1,0 +1,444 @@
+"""Single, All, pFedAvg, FedBABU and PartialFed beside float64 loops written on their own, and numbers by hand.
+
+As in tests/test_algorithms.py, the loops share with the code the keyed draws, the initial weights and autograd.
+"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from methods import federation, same, train
+from small_runs import SMALL, use_toy
+from test_algorithms import (
+    SETTINGS,
+    SIZES,
+    agree,
+    by_size,
+    cross_entropy,
+    gradient,
+    hidden,
+    local,
+    mean,
+    plain,
+    start,
+)
+from torch import nn
+
+from fednb import randomness
+from fednb.algorithms.partialfed import choice_slopes, through_softmax
+from fednb.engine.loop import FederatedRun
+from fednb.errors import RecipeError
+from fednb.federation import Federation, Site, Split
+from fednb.recipe import Recipe
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
+
+__all__ = ["plain"]  # a fixture
+
+HEAD = ("head.weight", "head.bias")
+
+
+def right(w: dict, site: Site) -> int:
+    """How many test images these weights classify correctly."""
+    logits = hidden(w, site.test.images.double() / 255) @ w["head.weight"].T + w["head.bias"]
+    return int((logits.argmax(1) == site.test.targets).sum())
+
+
+def tuned(w: dict, site: Site, round: int, epochs: int) -> dict:
+    """SGD with momentum and weight decay in the draws of a test, with a fresh velocity."""
+    order = randomness.generator(0, round, site.name, "adapt", "order")
+    rate, rho, decay = (SETTINGS[name] for name in ("learning_rate", "momentum", "weight_decay"))
+    w, velocity = dict(w), dict.fromkeys(w, 0.0)
+    for _ in range(epochs):
+        batches = list(torch.randperm(len(site.train), generator=order).split(SETTINGS["batch_size"]))
+        if len(batches) > 1 and len(batches[-1]) == 1:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        for batch in batches:
+            g = gradient(cross_entropy, w, site.train.images[batch].double() / 255, site.train.targets[batch])
+            velocity = {n: rho * velocity[n] + g[n] + decay * w[n] for n in w}
+            w = {n: w[n] - rate * velocity[n] for n in w}
+    return w
+
+
+def pooled(data: Federation, name: str = "clinic") -> Split:
+    """The training images of all sites, in the order of their names."""
+    sites = sorted(data.sites, key=lambda site: site.name)
+    parts = [[getattr(site.train, of) for site in sites] for of in ("images", "targets")]
+    return Split(*map(torch.cat, parts))
+
+
+# --- Float64 -----------------------------------------------------------------------------------------------
+
+
+def test_single(plain):
+    run, w = start(algorithm="single")
+    own = {site.name: w for site in run.federation.sites}
+    for t in (1, 2, 3):
+        last = run.advance()
+        own = {site.name: local(own[site.name], site, t)[0] for site in run.federation.sites}
+    assert run.server.model == {}
+    for site, found in zip(run.federation.sites, last["test"], strict=True):
+        torch.testing.assert_close(run.clients[site.name].memories["kept"], own[site.name], rtol=1e-9, atol=1e-12)
+        assert found == right(own[site.name], site)
+
+
+def test_all(plain):
+    run, w = start(algorithm="all")
+    sites = run.federation.sites
+    together = Site("clinic", pooled(run.federation), sites[0].validation, sites[0].test)
+    assert len(together.train) == 20
+    for t in (1, 2, 3):
+        last = run.advance()
+        w, steps = local(w, together, t)
+    assert steps == 10
+    agree(run, w)
+    assert last["test"] == [right(w, site) for site in sites]
+    assert list(last["loss"]) == ["clinic"]
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_pfedavg(plain, epochs):
+    run, w = start(algorithm={"name": "pfedavg", "epochs": epochs})
+    sites = run.federation.sites
+    for t in (1, 2, 3):
+        last = run.advance()
+        w = mean(by_size(sites), {s.name: local(w, s, t)[0] for s in sites})
+        for site in sites:
+            with run.clients[site.name].at_test(run.server.send(site.name), t):
+                expected = tuned(w, site, t, epochs)
+                torch.testing.assert_close(dict(run.model.state_dict()), expected, rtol=1e-9, atol=1e-12)
+        assert last["test"] == [right(tuned(w, site, t, epochs), site) for site in sites]
+    agree(run, w)
+
+
+@pytest.mark.parametrize("unseen", [[], ["tower"]])
+def test_fedbabu(plain, unseen):
+    run, w = start(algorithm={"name": "fedbabu", "tune_epochs": 2}, unseen=unseen)
+    head = {name: w[name] for name in HEAD}
+    taking_part = [site for site in run.federation.sites if site.name not in unseen]
+    body = {name: value for name, value in w.items() if name not in head}
+
+    def slope(now, x, y):
+        return gradient(lambda moving, x, y: cross_entropy(moving | head, x, y), now, x, y)
+
+    for t in (1, 2, 3):
+        last = run.advance()
+        body = mean(by_size(taking_part), {s.name: local(body, s, t, slope)[0] for s in taking_part})
+        for site in run.federation.sites:
+            with run.clients[site.name].at_test(run.server.send(site.name), t):
+                expected = tuned(body | head, site, t, 2)
+                torch.testing.assert_close(dict(run.model.state_dict()), expected, rtol=1e-9, atol=1e-12)
+                assert not torch.equal(run.model.head.weight, head["head.weight"])
+        assert last["test"] == [right(tuned(body | head, site, t, 2), site) for site in run.federation.sites]
+    agree(run, body)
+
+
+def test_partialfed_fixed(plain):
+    """All layers are averaged, the head is not loaded; a local model on another site is one client's, all of it."""
+    run, w = start(algorithm={"name": "partialfed", "layers": ["head"]}, evaluation=["cross_site"])
+    sites, own = run.federation.sites, {}
+    for t in (1, 2, 3):
+        last = run.advance()
+        own = {s.name: local(w | {n: own.get(s.name, w)[n] for n in HEAD}, s, t)[0] for s in sites}
+        w = mean(by_size(sites), own)
+        tested = {s.name: w | {n: own[s.name][n] for n in HEAD} for s in sites}
+        assert last["test"] == [right(tested[s.name], s) for s in sites]
+    agree(run, w)
+    for site in sites:
+        kept = run.clients[site.name].memories["partialfed"]
+        assert set(kept) == {f"own/{n}" for n in HEAD}
+        torch.testing.assert_close(kept["own/head.bias"], own[site.name]["head.bias"], rtol=1e-9, atol=1e-12)
+    assert last["cross_site"] == {s.name: [right(own[s.name], other) for other in sites] for s in sites}
+
+
+def test_partialfed_adaptive(plain):
+    """Logits through torch's own derivatives of a straight-through choice between two networks."""
+    rate, temperature, decay = 30.0, 0.7, 0.8
+    options = {"strategy_rate": rate, "temperature": temperature, "decay": decay}
+    run, w = start(algorithm={"name": "partialfed", "variant": "adaptive", **options})
+    sites, own, seen = run.federation.sites, {}, set()
+    logits = {site.name: torch.zeros(2, 2, dtype=torch.float64) for site in sites}  # hidden and head: load, keep
+
+    def mixed(v, received, kept):
+        rows = {n: v[int(n in HEAD)] for n in received}
+        return {n: rows[n][0] * received[n] + rows[n][1] * kept[n] for n in received}
+
+    for t in (1, 2, 3):
+        last, before, own_before = run.advance(), w, own
+        own = {}
+        for site in sites:
+            begun = before
+            if site.name in own_before:
+                draw = randomness.generator(0, t, site.name, "partialfed")
+                for batch in torch.randperm(len(site.train), generator=draw).split(SETTINGS["batch_size"]):
+                    a = logits[site.name].clone().requires_grad_()
+                    noise = -torch.log(torch.empty(2, 2).exponential_(generator=draw)).double()
+                    soft = torch.softmax((a + noise) / (temperature * decay ** (t - 1)), 1)
+                    v = F.one_hot(soft.argmax(1), 2) + soft - soft.detach()
+                    now = mixed(v, before, own_before[site.name])
+                    loss = cross_entropy(now, site.train.images[batch].double() / 255, site.train.targets[batch])
+                    logits[site.name] = (a - rate * torch.autograd.grad(loss, a)[0]).detach()
+                chosen = F.one_hot((logits[site.name][:, 1] > logits[site.name][:, 0]).long(), 2)
+                seen |= set(chosen[:, 1].tolist())
+                begun = mixed(chosen, before, own_before[site.name])
+            own[site.name], _ = local(begun, site, t)
+        w = mean(by_size(sites), own)
+        for site, found in zip(sites, last["test"], strict=True):
+            keeps = (logits[site.name][:, 1] > logits[site.name][:, 0]).long()
+            assert found == right(mixed(F.one_hot(keeps, 2), w, own[site.name]), site)
+            learned = run.clients[site.name].memories["partialfed"]["strategy"]
+            torch.testing.assert_close(learned, logits[site.name], rtol=1e-9, atol=1e-12)
+    agree(run, w)
+    assert seen == {0, 1}  # some layers are loaded and some kept
+
+
+# --- By hand -----------------------------------------------------------------------------------------------
+
+
+class Thin(nn.Module):
+    """One pixel x, one weight b, two head weights h: logits h b x."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(1, 1, bias=False)
+        self.head = nn.Linear(1, 2, bias=False)
+        self.body.weight.data.fill_(0.5)
+        self.head.weight.data.copy_(torch.tensor([[1.0], [-1.0]]))
+
+    def features(self, images):
+        return self.body(images.flatten(1))
+
+
+def thin(monkeypatch, algorithm, **settings) -> FederatedRun:
+    """Two clients of one bright pixel each, of class 0 at a and of class 1 at b."""
+    monkeypatch.setattr("fednb.models.build", lambda *arguments, **options: Thin())
+    sites = []
+    for name, label in (("a", 0), ("b", 1)):
+        split = Split(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8), torch.tensor([label]))
+        sites.append(Site(name, split, split, split))
+    recipe = Recipe(algorithm=algorithm, precision="fp64", learning_rate=0.1, rounds=1, batch_size=2, **settings)
+    return FederatedRun(recipe, Federation("thin", sites, ("0", "1")))
+
+
+def weights(values: dict) -> list[float]:
+    return [float(value) for name in sorted(values) for value in values[name].flatten()]
+
+
+def test_by_hand(monkeypatch):
+    """b = 0.5, h = (1, -1), x = 1: logits 0.5 and -0.5, p = (0.7310586, 0.2689414).
+
+    a, of class 0: the error p - y is (-0.2689414, 0.2689414); for b h^T error = -0.5378828, for h b error =
+    (-0.1344707, 0.1344707). With rate 0.1: b = 0.5537883, h = (1.0134471, -1.0134471).
+    b, of class 1: the error is (0.7310586, -0.7310586); for b 1.4621172, for h (0.3655293, -0.3655293):
+    b = 0.3537883, h = (0.9634471, -0.9634471).
+
+    Single: these. All, both images in one batch: the mean gradients (0.4621172 and (0.1155293, -0.1155293)):
+    b = 0.4537883, h = (0.9884471, -0.9884471). That is FedAvg's mean as well, after one step each.
+    FedBABU: the mean body 0.4537883, and h stays. Tuned at a for one epoch: z = +-0.4537883, p_0 = 0.7125040;
+    b = 0.4537883 + 0.1 * 2 * 0.2874960 = 0.5112875; h_0 = 1 + 0.1 * 0.2874960 * 0.4537883 = 1.0130462.
+    At b: b = 0.4537883 - 0.1 * 2 * 0.7125040 = 0.3112875; h_0 = 1 - 0.1 * 0.7125040 * 0.4537883 = 0.9676674.
+    PartialFed that does not load the head: b = 0.4537883 and each one's own h; the server has the mean of h.
+    """
+    ended = {"a": [0.5537883, 1.0134471, -1.0134471], "b": [0.3537883, 0.9634471, -0.9634471]}
+    averaged = [0.4537883, 0.9884471, -0.9884471]
+
+    def at_test(run):
+        run.advance()
+        found = {}
+        for name, client in run.clients.items():
+            with client.at_test(run.server.send(name), 1):
+                found[name] = pytest.approx(weights(run.model.state_dict()), abs=2e-7)
+        return found
+
+    assert at_test(thin(monkeypatch, "single")) == ended
+    for algorithm in ("all", "fedavg", {"name": "pfedavg", "epochs": 0}):
+        assert at_test(thin(monkeypatch, algorithm)) == {"a": averaged, "b": averaged}
+    tuned_head = {"a": [0.5112875, 1.0130462, -1.0130462], "b": [0.3112875, 0.9676674, -0.9676674]}
+    run = thin(monkeypatch, {"name": "fedbabu", "tune_epochs": 1})
+    assert at_test(run) == tuned_head
+    assert weights(run.server.model) == pytest.approx([0.4537883], abs=1e-7)
+    run = thin(monkeypatch, {"name": "partialfed", "layers": ["head"]})
+    assert at_test(run) == {name: [averaged[0], *values[1:]] for name, values in ended.items()}
+    assert weights(run.server.model) == pytest.approx(averaged, abs=1e-7)
+
+
+def test_partialfeds_choice_by_hand():
+    """One layer with two weights, global (1, -2), own (-1, 2), gradient (0.5, -0.25); another that has no gradient.
+
+    For loading 0.5 * 1 + 0.25 * 2 = 1, for keeping -0.5 - 0.5 = -1: loading makes the loss larger.
+    With s = (0.8, 0.2) and tau = 2: 0.8 * 0.2 * (1 - -1) / 2 = 0.16 for the first logit, -0.16 for the second. A step
+    down the slope raises the logit of keeping. With the gradient's sign turned: -0.16 and 0.16.
+    """
+    received = {"one.weight": torch.tensor([1.0, -2.0]), "two.running_mean": torch.tensor([3.0])}
+    own = {"one.weight": torch.tensor([-1.0, 2.0]), "two.running_mean": torch.tensor([-3.0])}
+    for sign in (1, -1):
+        slopes = choice_slopes({"one.weight": sign * torch.tensor([0.5, -0.25])}, received, own)
+        assert slopes.tolist() == [[sign, -sign], [0, 0]]
+        found = through_softmax(slopes, torch.tensor([[0.8, 0.2], [0.4, 0.6]]), 2.0)
+        torch.testing.assert_close(found, torch.tensor([[0.16 * sign, -0.16 * sign], [0, 0]]))
+
+
+# --- What each of them must hold ---------------------------------------------------------------------------
+
+
+def test_single_is_fedavg_on_each_site_alone():
+    data = federation()
+    together = train({"algorithm": "single"}, data)
+    for number, site in enumerate(data.sites):
+        alone = train({}, Federation(site.name, (site,), data.classes))
+        for one, other in zip(together.rounds, alone.rounds, strict=True):
+            assert one["loss"][site.name] == other["loss"][site.name]
+            assert one["test"][number] == other["test"][0]
+        assert same(together.run.clients[site.name].memories["kept"], alone.run.server.model)
+    assert all("model" not in values[way] for values in together.rounds for way in ("up", "down"))
+
+
+def test_all_is_fedavg_on_one_site_with_all_images():
+    """Whatever the order of the sites: the images stand in the order of their names."""
+    data = federation()
+    one = Site("clinic", pooled(data), data.sites[0].validation, data.sites[0].test)
+    alone = train({}, Federation("one", (one,), data.classes))
+    for sites in (data.sites, data.sites[::-1]):
+        together = train({"algorithm": "all"}, Federation("toy", sites, data.classes))
+        assert same(together.run.server.model, alone.run.server.model)
+        assert [values["loss"] for values in together.rounds] == [values["loss"] for values in alone.rounds]
+        assert together.rounds[-1]["test"][sites.index(data.sites[0])] == alone.rounds[-1]["test"][0]
+
+
+def test_the_record_of_all_says_that_it_is_no_federation(tmp_path, monkeypatch):
+    use_toy(monkeypatch)
+    data = federation()
+    record = train_one(SMALL.with_(algorithm="all"), Store(tmp_path))
+    assert record.notes[0].startswith("all is no federation: one client has the training images of all sites")
+    assert record.clients == [site.name for site in data.sites]
+    assert record.images == {split: [len(getattr(site, split)) for site in data.sites] for split in record.images}
+    assert record.prepare == {"up": {}, "down": {}}
+    assert all(values["up"] == values["down"] == {} for values in record.rounds)
+    plain_record = train_one(SMALL, Store(tmp_path))
+    assert plain_record.notes == [] and plain_record.rounds[0]["up"]["model"] > 0
+
+
+def test_the_rounds_of_pfedavg_are_fedavgs():
+    tuned_run, plain_run = train({"algorithm": {"name": "pfedavg", "epochs": 2}}), train({})
+    assert same(tuned_run.run.state(), plain_run.run.state())
+    for one, other in zip(tuned_run.rounds, plain_run.rounds, strict=True):
+        assert {**one, "test": 0, "validation": 0} == {**other, "test": 0, "validation": 0}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"momentum": 0.9, "weight_decay": 0.5, "optimiser_state": "kept"},
+        {"optimiser": "adam", "momentum": 0.0, "weight_decay": 0.5, "learning_rate": 0.01, "optimiser_state": "kept"},
+        {"augmentations": ["fedreg"]},
+        {"augmentations": ["fraug"]},
+        {"augmentations": ["distrans"]},
+    ],
+    ids=str,
+)
+def test_fedbabus_head_never_moves_in_a_round(settings):
+    recipe = {"algorithm": {"name": "fedbabu", "tune_epochs": 1}, **settings}
+    before = {n: v.clone() for n, v in train(recipe, rounds=0).run.model.head.state_dict().items()}
+    run = train(recipe).run
+    for client in run.clients.values():
+        kept = {name: client.memories["kept"][f"head.{name}"] for name in before}
+        assert same(kept, before)
+    assert not any(name.startswith("head.") for name in run.server.model)
+
+
+def test_partialfed_that_keeps_normalisation_is_fedbn_with_all_layers_sent():
+    ours, fedbn = (
+        train({"algorithm": {"name": "partialfed", "layers": ["normalisation"]}}),
+        train({"algorithm": "fedbn"}),
+    )
+    for one, other in zip(ours.rounds, fedbn.rounds, strict=True):
+        assert (one["loss"], one["validation"], one["test"]) == (other["loss"], other["validation"], other["test"])
+        assert one["up"]["model"] > other["up"]["model"]
+    assert same(ours.weights, fedbn.weights)
+    whole = train({}).rounds[0]
+    assert (ours.rounds[0]["up"], ours.rounds[0]["down"]) == (whole["up"], whole["down"])
+
+
+def test_partialfed_that_loads_all_is_fedavg():
+    ours, fedavg = train({"algorithm": {"name": "partialfed", "layers": []}}), train({})
+    assert ours.rounds == fedavg.rounds
+    assert same(ours.weights, fedavg.weights)
+
+
+@pytest.mark.parametrize("variant", ["fixed", "adaptive"])
+def test_an_unseen_client_of_partialfed_has_the_global_network(variant):
+    run = train({"algorithm": {"name": "partialfed", "variant": variant}, "unseen": ["tower"]}).run
+    with run.clients["tower"].at_test(run.server.send("tower"), 3):
+        assert same(dict(run.model.state_dict()), run.server.model)
+
+
+def test_partialfed_learns_its_choice_past_the_running_statistics_and_then_trains():
+    """Three steps a round at clinic, from its own count, 3, or the rounded mean of 3, 2 and 1 by size, 2."""
+    run = train({"algorithm": {"name": "partialfed", "variant": "adaptive"}}, rounds=2).run
+    counts = [v for n, v in run.clients["clinic"].memories["partialfed"].items() if n.endswith("num_batches_tracked")]
+    assert len(counts) == 5
+    assert {int(count) for count in counts} <= {5, 6}
+
+
+@pytest.mark.parametrize("settings", [{"buffers": "local"}, {"augmentations": ["fraug"]}], ids=str)
+def test_partialfed_leaves_alone_what_never_leaves_its_client(settings):
+    run = train({"algorithm": {"name": "partialfed", "variant": "adaptive"}, **settings}, rounds=2).run
+    client = run.clients["clinic"]
+    assert client.keeps and not client.keeps & {n.removeprefix("own/") for n in client.memories["partialfed"]}
+
+
+def test_partialfed_finds_a_layer_inside_another_network():
+    settings = {"algorithm": {"name": "partialfed", "layers": ["stage1", "head"]}, "augmentations": ["distrans"]}
+    run = train(settings, rounds=1).run
+    held = {name.removeprefix("own/") for name in run.clients["clinic"].memories["partialfed"]}
+    expected = {name for name in run.model.state_dict() if name.startswith(("backbone.stage1.", "head."))}
+    assert held == expected and len(held) > 4
+
+
+# --- Refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ({"name": "pfedavg", "epochs": -1}, "pfedavg has epochs -1; expected at least 0"),
+        ({"name": "fedbabu", "tune_epochs": -1}, "fedbabu has tune_epochs -1; expected at least 0"),
+        ({"name": "partialfed", "variant": "adaptiv"}, 'no variant "adaptiv"; did you mean "adaptive"'),
+        ({"name": "partialfed", "layers": "head"}, "layers 'head'; expected names"),
+        ({"name": "partialfed", "layers": [1]}, "expected names"),
+        ({"name": "partialfed", "layers": ["hed"]}, 'asked not to load "hed"; did you mean "head"'),
+        ({"name": "partialfed", "variant": "adaptive", "temperature": 0}, "temperature 0.0; expected a value above 0"),
+        ({"name": "partialfed", "variant": "adaptive", "decay": 0}, "decay 0.0; expected a value above 0"),
+        ({"name": "partialfed", "variant": "adaptive", "strategy_rate": -1}, "strategy_rate -1.0; expected at least 0"),
+        ({"name": "partialfed", "variant": "adaptive", "layers": ["head"]}, "an option of the variant fixed"),
+        ({"name": "partialfed", "strategy_rate": 2}, "an option of the variant adaptive; this is fixed"),
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused(algorithm, message):
+    with pytest.raises(RecipeError, match=message):
+        FederatedRun(Recipe(algorithm=algorithm), federation(SIZES)).prepare()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"unseen": ["tower"]}, "unseen ones \\(tower\\). Leave unseen empty"),
+        ({"participation": 0.5}, "one client.*participation is 0.5. Leave it at 1"),
+        ({"buffers": "local"}, 'buffers are "local".*Leave them "averaged"'),
+        (
+            {"evaluation": ["cross_site", "own_statistics", "features"]},
+            "cross_site and own_statistics compares? clients",
+        ),
+        ({"augmentations": ["mixup", "fedrdn"]}, "all cannot be combined with fedrdn"),
+        ({"augmentations": ["fraug"]}, "all cannot be combined with fraug"),
+        ({"augmentations": ["fedfa"]}, "all cannot be combined with fedfa"),
+    ],
+    ids=str,
+)
+def test_all_refuses_what_needs_clients(settings, message):
+    with pytest.raises(RecipeError, match=message):
+        Recipe(algorithm="all", **settings)
+
+
+def test_all_takes_what_a_client_does_alone():
+    assert train({"algorithm": "all", "augmentations": ["mixup"], "evaluation": ["features"]}, rounds=1).rounds

@@ -1,0 +1,416 @@
+"""MOON, FedRobust and HarmoFL beside float64 loops written on their own, by hand, and what must hold of each alone."""
+
+from contextlib import nullcontext
+from itertools import pairwise
+from math import exp, log
+from types import SimpleNamespace
+
+import pytest
+import test_algorithms
+import torch
+from methods import PIXELS, TINY, federation, pixel_federation, same, train
+from test_algorithms import Plain, agree, by_size, cross_entropy, gradient, hidden, local, mean, start
+from torch import nn
+
+from fednb.algorithms.fedrobust import FedRobust
+from fednb.algorithms.harmofl import HarmoFL
+from fednb.algorithms.moon import Moon, features_under
+from fednb.doors import Batch
+from fednb.engine.loop import FederatedRun
+from fednb.errors import RecipeError
+from fednb.recipe import Recipe
+
+plain = test_algorithms.plain
+
+
+def doubles(rows) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def holder(**given) -> SimpleNamespace:
+    """The little of a client or of the server that one door uses."""
+    memory, round_only, inbox = {}, {}, {}
+    return SimpleNamespace(
+        memory=lambda method: memory, scratch=lambda method: round_only, inbox=lambda method: inbox, **given
+    )
+
+
+# --- MOON --------------------------------------------------------------------------------------------------
+
+
+def cosine(a, b):
+    return (a * b).sum(1) / (a.square().sum(1).sqrt() * b.square().sum(1).sqrt())
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.67])
+def test_moon(plain, participation):
+    """A client's term is there from its second round on; its previous network is of the last round that it was in."""
+    mu, tau = 0.7, 0.3
+    run, w = start(algorithm={"name": "moon", "mu": mu, "tau": tau}, participation=participation, rounds=4)
+    sites, seen = {site.name: site for site in run.federation.sites}, []
+    previous = dict.fromkeys(sites)
+    for t in (1, 2, 3, 4):
+        chosen, ended = list(run.advance()["loss"]), {}
+        for k in chosen:
+
+            def objective(now, x, y, came=w, last=previous[k]):
+                if last is None:
+                    return cross_entropy(now, x, y)
+                z = hidden(now, x)
+                near, far = cosine(z, hidden(came, x)) / tau, cosine(z, hidden(last, x)) / tau
+                return cross_entropy(now, x, y) - mu * (near.exp() / (near.exp() + far.exp())).log().mean()
+
+            def slope(now, x, y, objective=objective):
+                return gradient(objective, now, x, y)
+
+            ended[k], _ = local(w, sites[k], t, slope)
+        previous |= ended
+        seen.append(set(chosen))
+        p = by_size(sites.values())
+        w = mean({k: p[k] / sum(p[j] for j in chosen) for k in chosen}, ended)
+    agree(run, w)
+    assert participation == 1 or any(one - next_one for one, next_one in pairwise(seen))
+
+
+class Linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(2, 2, bias=False, dtype=torch.float64)
+
+    def features(self, images):
+        return self.body(images.flatten(1))
+
+
+def contrast(received, previous, features, images, **options) -> torch.Tensor:
+    """MOON's term; the two weights are ``[2, 2]``."""
+    client = holder(model=Linear(), autocast=nullcontext)
+    method = Moon(**options)
+    client.scratch(method).update({"body.weight": received})
+    client.memory(method).update({"body.weight": previous})
+    return method.loss(client, Batch(images, None, training=True, features=features))
+
+
+def test_moon_by_hand():
+    """mu = 2, tau = 0.5, two images whose features are themselves, (3, 4) and (0, -1).
+
+    Received weights make (6, 8) and (0, 1) of them: cosines 1 and -1. Previous ones (-4, 3) and (0, -2): 0 and 1.
+    Over tau: 2 and 0; -2 and 2. Terms: log(1 + e^(0 - 2)) = 0.1269 and log(1 + e^(2 + 2)) = 4.0181.
+    Their mean times 2 is their sum, 4.1451.
+    """
+    images = doubles([[[[3, 4]]], [[[0, -1]]]])
+    received = doubles([[2, 0], [4, -1]])  # (1, 0) -> (2, 4), (0, 1) -> (0, -1)
+    previous = doubles([[-4 / 3, 0], [-5 / 3, 2]])
+    term = contrast(received, previous, images.flatten(1), images, mu=2.0, tau=0.5)
+    assert term.item() == pytest.approx(log(1 + exp(-2)) + log(1 + exp(4)), rel=1e-12)
+
+
+def test_moon_says_nothing_where_both_networks_agree():
+    """Features equal up to their lengths: the term is mu log 2 and has no slope. Else it draws to the received ones."""
+    images = doubles([[[[3, 4]]], [[[-2, 1]]]])
+    weights = doubles([[1, -2], [0.5, 3]])
+    z = doubles([[1, 5], [-2, -1]]).requires_grad_()
+    term = contrast(weights, 7 * weights, z, images, mu=3.0)
+    (slope,) = torch.autograd.grad(term, z)
+    assert term.item() == pytest.approx(3 * log(2), rel=1e-12) and slope.abs().max() < 1e-15
+    term = contrast(weights, -weights, z, images, mu=3.0)
+    (slope,) = torch.autograd.grad(term, z)
+    moved = z.detach() - 1e-3 * slope
+    goal = images.flatten(1) @ weights.T
+    assert (cosine(moved, goal) > cosine(z.detach(), goal)).all()
+
+
+def test_features_under_other_weights_leave_the_network_alone(plain):
+    plain(normalised=True)
+    run, came = start(algorithm="moon")
+    run.advance()
+    client, x = run.clients["clinic"], run.federation.sites[0].train.images.double() / 255
+    client.receive(run.server.send("clinic"), 2)
+    client.model.train()
+    before = {name: value.clone() for name, value in run.model.state_dict().items()}
+    other = Plain(normalised=True).double()
+    other.load_state_dict(came)
+    entries = {name: value + 1 if name == "norm.running_mean" else value for name, value in came.items()}
+    other.norm.running_mean += 1
+    found = features_under(client, entries, x)
+    torch.testing.assert_close(found, other.eval().features(x).detach(), rtol=1e-12, atol=1e-12)
+    assert same(dict(run.model.state_dict()), before) and run.model.training
+    assert not torch.equal(found, client.model.eval().features(x))
+
+
+# --- FedRobust ---------------------------------------------------------------------------------------------
+
+
+def shifted(x, matrix, offset):
+    """Channel i of an image is the sum over j of matrix[i, j] times channel j, and its part of the offset."""
+    channels = [sum(matrix[i, j] * x[:, j] for j in range(3)) + offset[i] for i in range(3)]
+    return torch.stack(channels, 1)
+
+
+@pytest.mark.parametrize("later", [{}, {"augmentations": ({"name": "normalise", "mean": (0.5, 0.4, 0.3)},)}], ids=str)
+def test_fedrobust(plain, later):
+    """The shift is of images in [0, 1]; what is normalised afterwards has its slope by the chain rule."""
+    eta, penalty = 0.4, 0.7
+    run, w = start(algorithm={"name": "fedrobust", "rate": eta, "penalty": penalty}, **later)
+    centre, spread = doubles([0, 0, 0]), doubles([1, 1, 1])
+    if later:
+        centre, spread = (doubles(getattr(run.server.methods[1], name)) for name in ("mean", "std"))
+    sites, identity = run.federation.sites, torch.eye(3, dtype=torch.float64)
+    shift = {site.name: {"matrix": identity, "offset": doubles(torch.zeros(3, 8, 8).tolist())} for site in sites}
+    for t in (1, 2, 3):
+        run.advance()
+        ended = {}
+        for site in sites:
+
+            def slope(now, x, y, own=shift[site.name]):
+                def objective(both, x, y):
+                    seen = shifted(x, both["matrix"], both["offset"])
+                    return cross_entropy(both, (seen - centre[:, None, None]) / spread[:, None, None], y)
+
+                g = gradient(objective, now | own, x, y)
+                away = {"matrix": own["matrix"] - identity, "offset": own["offset"]}
+                for name in own:
+                    own[name] = own[name] + eta * (g[name] - 2 * penalty * away[name])
+                return g
+
+            ended[site.name], _ = local(w, site, t, slope)
+        w = mean(by_size(sites), ended)
+    agree(run, w)
+    for site in sites:
+        kept = run.clients[site.name].memories["fedrobust"]
+        for name, value in shift[site.name].items():
+            torch.testing.assert_close(kept[name], value, rtol=1e-9, atol=1e-12)
+        assert (kept["matrix"] - identity).abs().max() > 1e-3 and kept["offset"].abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_fedrobust_by_hand(cut):
+    """rate 0.1, penalty 2, images (1, -2) and (3, 1) of two channels and one pixel; Lambda [[1.5, 0], [-1, 1]], delta
+    (0.2, -0.4).
+
+    They become (1.5 + 0.2, -1 - 2 - 0.4) = (1.7, -3.4) and (4.7, -2.4). A later method doubles what is seen; the loss
+    is the mean over images of half of channel 1 less half of channel 2, so that with it delta has the slope (1, -1) and
+    Lambda (1, -1) times the mean image (2, -0.5): [[2, -0.5], [-2, 0.5]].
+    Lambda + 0.1 (slope - 4 (Lambda - I)): 1.5 + 0.1 (2 - 2) = 1.5; -0.05; -1 + 0.1 (-2 + 4) = -0.8; 1.05.
+    delta + 0.1 (slope - 4 delta): 0.2 + 0.1 (1 - 0.8) = 0.22; -0.4 + 0.1 (-1 + 1.6) = -0.34.
+
+    It is the same where a later method cuts the images off from what they were, and adds to them.
+    """
+    method = FedRobust(rate=0.1, penalty=2.0)
+
+    def objective(batch):
+        return (0.5 * (batch.images[:, 0] - batch.images[:, 1])).mean()
+
+    def descend(loss, batch):
+        loss.backward()
+        method.gradients(client, batch)
+
+    client = holder(objective=objective, descend=descend)
+    kept = client.memory(method)
+    kept.update(matrix=doubles([[1.5, 0], [-1, 1]]), offset=doubles([[[0.2]], [[-0.4]]]))
+    batch = Batch(doubles([[1, -2], [3, 1]]).reshape(2, 2, 1, 1), None, training=True)
+    method.inputs(client, batch)
+    torch.testing.assert_close(batch.images.detach().flatten(1), doubles([[1.7, -3.4], [4.7, -2.4]]))
+    batch.images = 2 * batch.images
+    method.before_step(client, batch)
+    if cut:
+        batch.images = batch.images.detach() + 7
+    method.step(client, batch)
+    torch.testing.assert_close(kept["matrix"], doubles([[1.5, -0.05], [-0.8, 1.05]]))
+    torch.testing.assert_close(kept["offset"].flatten(), doubles([0.22, -0.34]))
+    assert not kept["matrix"].requires_grad
+
+
+def test_fedrobust_climbs_the_penalised_loss(plain):
+    """With weights that stay, on all images of a client at once."""
+    penalty = 0.5
+    algorithm = {"name": "fedrobust", "rate": 0.05, "penalty": penalty}
+    run, w = start(algorithm=algorithm, learning_rate=0.0, batch_size=16, rounds=6, local_epochs=1)
+    site, heights = run.federation.sites[0], []
+    for _ in range(6):
+        run.advance()
+        shift = run.clients[site.name].memories["fedrobust"]
+        away = (shift["matrix"] - torch.eye(3)).square().sum() + shift["offset"].square().sum()
+        seen = shifted(site.train.images.double() / 255, **shift)
+        heights.append(float(cross_entropy(w, seen, site.train.targets) - penalty * away))
+    start_height = float(cross_entropy(w, site.train.images.double() / 255, site.train.targets))
+    climbed = [start_height, *heights]
+    assert all(after > before for before, after in pairwise(climbed))
+    agree(run, w)
+
+
+def test_fedrobust_with_a_huge_penalty_has_no_shift():
+    """And with a small one it has, which no message shows and no test image gets."""
+    shifts = {}
+    for penalty, rate in ((1e6, 5e-7), (0.1, 1.0)):
+        trained = train({"algorithm": {"name": "fedrobust", "rate": rate, "penalty": penalty}})
+        client = trained.run.clients["clinic"]
+        shift = client.memories["fedrobust"]
+        shifts[penalty] = max((shift["matrix"] - torch.eye(3)).abs().max(), shift["offset"].abs().max())
+        assert {name for values in trained.rounds for way in ("up", "down") for name in values[way]} <= {
+            "model",
+            "images",
+        }
+        tested = next(client.test_batches(client.site.test)).images
+        assert torch.equal(tested, client.site.test.images.float() / 255)
+    assert shifts[1e6] < 1e-5 < 1e-3 < shifts[0.1]
+
+
+# --- HarmoFL -----------------------------------------------------------------------------------------------
+
+
+def normalised(x, amplitude, variant):
+    """Through the whole spectrum, not the half of it that suffices."""
+    spectrum = torch.fft.fft2(x)
+    wanted = amplitude.expand(x.shape).clone()
+    if variant == "released":
+        wanted, zero = spectrum.abs(), amplitude[:, 0, 0]
+        wanted[:, :, 0, 0] = zero
+    found = torch.fft.ifft2(wanted * torch.exp(1j * spectrum.angle()))
+    assert found.imag.abs().max() < 1e-12
+    return found.real
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_harmofl(plain, variant):
+    alpha, nu = 0.3, 0.4
+    run, w = start(algorithm={"name": "harmofl", "alpha": alpha, "momentum": nu, "variant": variant})
+    sites, common = run.federation.sites, None
+    for t in (1, 2, 3):
+        last = run.advance()
+        ended, running = {}, {}
+        for site in sites:
+
+            def slope(now, x, y, k=site.name, common=common, running=running):
+                if common is None:
+                    seen = torch.fft.fft2(x).abs().mean(0)
+                    if k not in running:
+                        running[k] = seen
+                    elif variant == "paper":
+                        running[k] = (1 - nu) * running[k] + nu * seen
+                x = normalised(x, running[k] if common is None else common, variant)
+                g = gradient(cross_entropy, now, x, y)
+                norm = sum(float((value**2).sum()) for value in g.values()) ** 0.5
+                return gradient(cross_entropy, {n: now[n] + alpha * g[n] / norm for n in now}, x, y)
+
+            ended[site.name], _ = local(w, site, t, slope)
+        p = by_size(sites)
+        w = mean(p, ended)
+        if common is None:
+            common = sum(p[k] * running[k] for k in p)
+        assert ("harmofl" in last["up"]) == (t == 1) and ("harmofl" in last["down"]) == (t > 1)
+    agree(run, w)
+    for site, right in zip(sites, last["test"], strict=True):
+        x = normalised(site.test.images.double() / 255, common, variant)
+        logits = hidden(w, x) @ w["head.weight"].T + w["head.bias"]
+        assert right == int((logits.argmax(1) == site.test.targets).sum())
+
+
+@pytest.mark.parametrize(
+    ("variant", "first", "second"),
+    [("paper", [[3.5, 1], [-1, -3.5]], [0.75, 3.125]), ("released", [[3.25, 1.25], [-0.75, -3.75]], [1.25, 3.25])],
+)
+def test_harmofl_by_hand(variant, first, second):
+    """Two pixels (a, b) have the spectrum (a + b, a - b), and (s, d) comes from (s + d, s - d) / 2. momentum 0.25.
+
+    (3, 1): 4, 2. (-1, -4): -5, 3. Mean amplitude 4.5, 2.5, with their signs: 4.5, 2.5 is (3.5, 1); -4.5, 2.5 is
+    (-1, -3.5). As released the difference stays: 4.5, 2 is (3.25, 1.25); -4.5, 3 is (-0.75, -3.75).
+
+    Then (0, 2): 2, -2. The mean becomes 0.75 (4.5, 2.5) + 0.25 (2, 2) = 3.875, 2.375: 3.875, -2.375 is (0.75, 3.125).
+    As released it stays 4.5 and the difference -2: (1.25, 3.25).
+
+    The server has from clients of weights 0.25 and 0.75 with amplitudes 4 and 8 their mean, 7, and keeps it.
+    """
+    method, client = HarmoFL(variant=variant, momentum=0.25), holder()
+
+    def seen(*rows):
+        batch = Batch(doubles(rows).reshape(-1, 1, 1, 2), None, training=True)
+        method.inputs(client, batch)
+        return batch.images.flatten(1)
+
+    torch.testing.assert_close(seen([3, 1], [-1, -4]), doubles(first))
+    torch.testing.assert_close(seen([0, 2]), doubles([second]))
+    sent = method.reply(client)["amplitude"].flatten()
+    torch.testing.assert_close(sent, doubles([3.875, 2.375] if variant == "paper" else [4.5, 2.5]))
+
+    server = holder()
+    method.collect(server, "a", 0.25, {"amplitude": doubles([4])})
+    method.collect(server, "b", 0.75, {"amplitude": doubles([8])})
+    for _ in range(2):
+        method.aggregate(server)
+        assert method.send(server, "any")["amplitude"].tolist() == [7]
+        server.scratch(method).clear()
+
+
+def test_harmofls_images_have_the_mean_amplitude_and_their_own_phase():
+    run = FederatedRun(Recipe(**TINY | {"algorithm": "harmofl", "precision": "fp64", "flow": ()}), federation())
+    run.prepare()
+    client = run.clients["clinic"]
+    client.receive(run.server.send("clinic"), 1)
+    chosen = torch.arange(5)
+    raw = torch.fft.fft2(client.site.train.images[chosen].double() / 255)
+    for training in (True, False):
+        seen = torch.fft.fft2(client.batch(client.site.train, chosen, training=training).images)
+        torch.testing.assert_close(seen.abs(), raw.abs().mean(0).expand(seen.shape), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(seen / seen.abs(), raw / raw.abs(), rtol=1e-9, atol=1e-9)
+    run.advance()
+    client.receive(run.server.send("clinic"), 2)
+    common = run.server.memories["harmofl"]["amplitude"]
+    seen = torch.fft.rfft2(client.batch(client.site.test, chosen, training=False).images)
+    torch.testing.assert_close(seen.abs(), common.expand(seen.shape), rtol=1e-9, atol=1e-12)
+
+
+def test_harmofl_without_amplitudes_is_fedsam():
+    ours = train({"algorithm": {"name": "harmofl", "alpha": 0.2, "amplitude": False}})
+    other = train({"algorithm": {"name": "fedsam", "rho": 0.2}})
+    assert ours.rounds == other.rounds and same(ours.weights, other.weights)
+
+
+def test_a_client_that_comes_later_takes_the_amplitude_that_is_known():
+    run = FederatedRun(Recipe(**TINY | {"algorithm": "harmofl", "participation": 0.67}), federation())
+    rounds = [run.advance()]
+    known = run.server.memories["harmofl"]["amplitude"].clone()
+    rounds += [run.advance() for _ in range(2)]
+    assert any(values["loss"].keys() - rounds[0]["loss"].keys() for values in rounds)
+    assert torch.equal(run.server.memories["harmofl"]["amplitude"], known)
+    assert ["harmofl" in values["up"] for values in rounds] == [True, False, False]
+
+
+# --- What is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ({"name": "moon", "mu": -1}, "moon has mu -1.0; expected at least 0"),
+        ({"name": "moon", "tau": 0}, "moon has tau 0.0; expected a value above 0"),
+        ({"name": "moon", "temperature": 1.0}, 'moon has no option "temperature"'),
+        ({"name": "fedrobust", "rate": -1}, "fedrobust has rate -1.0; expected at least 0"),
+        ({"name": "fedrobust", "penalty": 0}, "fedrobust has penalty 0.0; expected a value above 0"),
+        ({"name": "fedrobust", "rate": 2, "penalty": 0.5}, "expected a product below 1"),
+        ({"name": "harmofl", "alpha": -1}, "harmofl has alpha -1.0; expected at least 0"),
+        ({"name": "harmofl", "momentum": 0}, "harmofl has momentum 0.0; expected a value in \\(0, 1\\]"),
+        ({"name": "harmofl", "variant": "relesed"}, 'harmofl has no variant "relesed"; did you mean "released"'),
+    ],
+    ids=lambda given: str(given),
+)
+def test_options_out_of_range_are_refused(algorithm, message):
+    with pytest.raises(RecipeError, match=message):
+        start(algorithm=algorithm)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "augment", "message"),
+    [
+        ("moon", "mixup", "moon cannot be combined with mixup.*it compares an image's features under three networks"),
+        ("fedrobust", "fedmix", "fedmix cannot be combined with fedrobust"),
+        ("harmofl", "faug", "faug comes after harmofl.*Leave one of them out"),
+    ],
+)
+def test_what_has_no_meaning_together_is_refused(algorithm, augment, message):
+    with pytest.raises(RecipeError, match=message):
+        train({"algorithm": algorithm, "augmentations": (augment,)}, rounds=1)
+
+
+def test_moon_has_no_meaning_for_masks():
+    with pytest.raises(RecipeError, match="moon.*feature vectors of whole images"):
+        train(PIXELS | {"algorithm": "moon"}, pixel_federation(), rounds=0)
