@@ -54,15 +54,25 @@ class Split:
 
 @dataclass(frozen=True)
 class Site:
-    """One institution's data; a client is a site that takes part in a run."""
+    """One institution's data; a client is a site that takes part in a run.
+
+    spare: training images that a loader left out and was asked to hand over all the same; no round trains on them.
+    """
 
     name: str
     train: Split
     validation: Split
     test: Split
+    spare: Split | None = None
 
     def to(self, device) -> "Site":
-        return Site(self.name, *(getattr(self, split).to(device) for split in SPLITS))
+        moved = (part if part is None else part.to(device) for part in self.parts)
+        return Site(self.name, *moved)
+
+    @property
+    def parts(self) -> tuple[Split | None, ...]:
+        """Training, validation, test and spare images."""
+        return self.train, self.validation, self.test, self.spare
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,9 @@ class Federation:
                 f"site {site.name} of {self.name} has no training images; every site needs at least one. "
                 "Add images or leave the site out."
             )
-        for split in SPLITS:
-            part = getattr(site, split)
+        for split, part in zip((*SPLITS, "spare"), site.parts, strict=True):
+            if part is None:
+                continue
             if tuple(part.images.shape[1:]) != self.image_shape:
                 raise DataError(
                     f"{self.name}: images of {site.name} / {split} are {list(part.images.shape[1:])}, those of "
@@ -150,8 +161,7 @@ class Federation:
         """16 hex digits over site names, class names, pixels and labels, in order."""
         digest = hashlib.sha256("\n".join((*(site.name for site in self.sites), *self.classes)).encode())
         for site in self.sites:
-            for split in SPLITS:
-                part = getattr(site, split)
+            for part in (part for part in site.parts if part is not None):
                 digest.update(part.images.cpu().contiguous().numpy().data)
                 digest.update(part.targets.cpu().contiguous().numpy().data)
         return digest.hexdigest()[:16]

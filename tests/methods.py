@@ -46,7 +46,8 @@ def federation(sizes: tuple = tuple(SIZES.items()), held_out: int = 0, stripes: 
     sites = []
     for number, ((name, size), look) in enumerate(zip(sizes, cycle(LOOKS.values()), strict=False)):
         held = [_split(HELD_OUT, look, 1000 * held_out + 10 * number + part, stripes) for part in (1, 2)]
-        sites.append(Site(name, _split(size, look, 10 * number, stripes), *held))
+        spare = _split(size, look, 10 * number + 3, stripes)
+        sites.append(Site(name, _split(size, look, 10 * number, stripes), *held, spare))
     return Federation("toy", tuple(sites), ("red", "green", "blue"))
 
 
@@ -235,8 +236,8 @@ ROWS = [
     Row(
         "algorithms",
         "pfedhn_pc",
-        variants=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
-        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+        variants=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
+        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
     ),
     Row(
         "algorithms",
@@ -246,6 +247,14 @@ ROWS = [
     ),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
     Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
+    Row(
+        "augment",
+        "additional_embeddings",
+        neutral={"augmentations": ({"name": "additional_embeddings", "epochs": 0},)},
+        variants=({"epochs": 3},),
+        tasks=("classification",),
+        adapts=True,
+    ),
     Row(
         "augment",
         "advprop",

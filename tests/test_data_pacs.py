@@ -79,6 +79,13 @@ class TestCut:
         assert hashes(one.test) == hashes(other.test)
         assert hashes(one.train) != hashes(other.train) and hashes(one.validation) != hashes(other.validation)
 
+    def test_what_a_fraction_leaves_out_is_handed_over_on_request(self, whole):
+        plain, asked, every = (load(whole, **o).sites[0] for o in ({}, {"spare": True}, {"fraction": 1.0}))
+        assert plain.spare is None and hashes(asked.train) == hashes(plain.train)
+        assert hashes(asked.train) | hashes(asked.spare) == hashes(every.train)
+        assert len(asked.train) + len(asked.spare) == len(every.train)
+        assert hashes(asked.test) == hashes(plain.test) and hashes(asked.validation) == hashes(plain.validation)
+
     def test_smaller_fractions_are_inside_larger_ones(self, whole):
         small, large = load(whole, test_fraction=0.5).sites[0], load(whole, fraction=0.4).sites[0]
         assert hashes(small.train) < hashes(large.train) and hashes(small.test) < hashes(large.test)

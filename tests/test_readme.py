@@ -19,6 +19,14 @@ def test_readme_is_up_to_date():
     assert readme.filled(text) == text, "write it again: fednb report --readme"
 
 
+def test_the_page_of_recorded_runs_is_up_to_date():
+    folder = checkout() / "results"
+    text = (folder / "README.md").read_text()
+    assert readme.recorded(folder) == text, "write it again: fednb report --readme"
+    counts = [int(row.split(" | ")[5]) for row in text.splitlines() if row.startswith("| ") and "federation" not in row]
+    assert sum(counts) == len(list(folder.rglob("*.json")))
+
+
 def test_readme_without_markers_is_refused(monkeypatch):
     with pytest.raises(NotebookError, match="README.md has no two lines.*claims"):
         readme.filled("# fednb\n")

@@ -1,6 +1,7 @@
 """AdvProp and noise on features: what is added stays in its bounds and reaches what it is meant for."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -276,3 +277,52 @@ def test_images_get_noise_of_the_named_size_in_training_alone():
     assert torch.equal(client.batch(split, everyone, training=False).images, clean)
     with pytest.raises(RecipeError, match="sigma -1; expected at least 0"):
         ImageNoise(sigma=-1)
+
+
+# Additional embeddings
+
+
+def test_the_head_alone_learns_from_all_images_for_the_test_and_is_forgotten():
+    client = started({"name": "additional_embeddings", "epochs": 2})
+    tuner, site, before = client.methods[1], client.site, copied(client.model)
+    with torch.no_grad():
+        client.model.eval()
+        whole = torch.cat([site.train.images, site.spare.images]).double() / 255
+        features, targets = client.model.features(whole), torch.cat([site.train.targets, site.spare.targets])
+    order, w, b = generator(0, 1, "clinic", "adapt", "additional_embeddings"), *before_head(before)
+    velocity = [torch.zeros_like(w), torch.zeros_like(b)]
+    for _ in range(2):
+        for chosen in torch.randperm(len(targets), generator=order).split(TINY["batch_size"]):
+            leaves = [w.clone().requires_grad_(), b.clone().requires_grad_()]
+            logits = features[chosen] @ leaves[0].T + leaves[1]
+            loss = (logits.logsumexp(1) - logits[torch.arange(len(chosen)), targets[chosen]]).mean()
+            for place, slope in enumerate(torch.autograd.grad(loss, leaves)):
+                step = slope + TINY["weight_decay"] * (w, b)[place]
+                velocity[place] = TINY["momentum"] * velocity[place] + step
+            w, b = w - TINY["learning_rate"] * velocity[0], b - TINY["learning_rate"] * velocity[1]
+    with client.adapted():
+        after = copied(client.model)
+    torch.testing.assert_close(after.pop("head.weight"), w, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(after.pop("head.bias"), b, rtol=1e-9, atol=1e-12)
+    assert all(torch.equal(value, before[name]) for name, value in after.items())
+    assert tuner.epochs == 2 and not torch.equal(w, before["head.weight"])
+
+
+def copied(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def before_head(entries: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    return entries["head.weight"], entries["head.bias"]
+
+
+def test_without_spare_images_it_is_refused_by_name():
+    sites = tuple(replace(site, spare=None) for site in federation().sites)
+    run = FederatedRun(
+        Recipe(**TINY | {"augmentations": ["additional_embeddings"]}), replace(federation(), sites=sites)
+    )
+    with pytest.raises(RecipeError, match='images of clinic that no round trains on.*"spare": True'):
+        run.prepare()
+    adam = Recipe(**TINY | {"augmentations": ["additional_embeddings"], "optimiser": "adam", "momentum": 0.0})
+    with pytest.raises(RecipeError, match='SGD, and the recipe has optimiser "adam"'):
+        FederatedRun(adam, federation()).prepare()

@@ -1,4 +1,4 @@
-"""README's tables: claims and notebooks, from the notebooks' metadata and the recorded runs, and some methods."""
+"""README's tables, of claims and of some methods, and the page of results/: what is recorded, from the records."""
 
 from pathlib import Path
 
@@ -9,6 +9,26 @@ from fednb.files import write_text
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"
 END = "<!-- /{0} -->"
 SHOWN = 8  # methods, in ten lines
+PAGE = """# Recorded runs
+
+Written by `fednb report --readme` from the {runs} records in this folder, which took {hours} hours of one process each.
+A record (`.json`) holds the whole recipe, every round's losses, scores and bytes, the version of the code, and hashes
+of the behaviour of what it used; beside it lie the score of every test image and what else the recipe asked for
+(`.npz`). Each carries a checksum.
+
+{table}
+
+"By older code": something that the run used behaves otherwise today; such runs carry no verdict. Hours are of training
+and evaluation, on machines of two cores that were not always quiet.
+
+All of them again, where the data sets are at hand (`fednb data` says which):
+
+```bash
+make run DATA=folder                                        # into report/, without touching this folder
+.venv/bin/fednb run --record --data folder                  # what is missing here
+.venv/bin/fednb run --record --data folder --profile paper  # at the printed settings
+```
+"""
 
 
 def claims() -> str:
@@ -54,6 +74,43 @@ def some_methods() -> str:
 TABLES = {"claims": claims, "methods": some_methods}
 
 
+def recorded(folder: Path) -> str:
+    """The page of a folder of records: what is recorded at which settings, by what, and in how many hours."""
+    from fednb.runs.behaviour import changed
+    from fednb.runs.record import read
+
+    groups = {}
+    for path in sorted(folder.rglob("*.json")):
+        record, _ = read(path)
+        groups.setdefault(_setting(record), []).append(record)
+    rows = [
+        "| federation | network | rounds | precision | on | runs | seeds | by older code | hours |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for setting, records in sorted(groups.items()):
+        seeds = ", ".join(map(str, sorted({record.recipe["seed"] for record in records})))
+        older = sum(bool(changed(record)) for record in records)
+        told = (len(records), seeds, older or "", f"{_hours(records):.1f}")
+        rows.append("| " + " | ".join(map(str, (*setting, *told))) + " |")
+    every = [record for records in groups.values() for record in records]
+    return PAGE.format(runs=len(every), hours=f"{_hours(every):.0f}", table="\n".join(rows))
+
+
+def _setting(record) -> tuple[str, ...]:
+    recipe, origin = record.recipe, record.origin
+    federation, model = recipe["federation"], recipe["model"]
+    size = f", {federation['size']} x {federation['size']}" if "size" in federation else ""
+    width = next((f", {name} {model[name]}" for name in ("width", "channels") if name in model), "")
+    work = f"{recipe['local_steps']} steps" if recipe.get("local_steps") else f"{recipe['local_epochs']} epochs"
+    on = f"{origin['device']}, torch {origin['torch']}"
+    rounds = f"{recipe['rounds']} of {work}"
+    return federation["name"] + size, model["name"] + width, rounds, recipe["precision"], on
+
+
+def _hours(records) -> float:
+    return sum(record.origin["seconds"] for record in records) / 3600
+
+
 def filled(text: str) -> str:
     """README's text with fresh tables, each between its two markers; NotebookError if they are not there."""
     for name, table in TABLES.items():
@@ -69,8 +126,10 @@ def filled(text: str) -> str:
 
 
 def update() -> int:
-    """Write the tables into README.md; returns exit status 0."""
-    path: Path = notebooks.checkout() / "README.md"
+    """Write the tables into README.md, and results/README.md; returns exit status 0."""
+    root = notebooks.checkout()
+    path = root / "README.md"
     write_text(path, filled(path.read_text(encoding="utf-8")))
-    print(f"{path.name} is up to date")
+    write_text(root / "results" / "README.md", recorded(root / "results"))
+    print("README.md and results/README.md are up to date")
     return 0

@@ -29,6 +29,7 @@ def load(
     fraction: float = 0.1,
     test_fraction: float = 1.0,
     size: int = 224,
+    spare: bool = False,
     seed: int = 0,
 ) -> Federation:
     """Four sites art_painting, cartoon, photo, sketch; RGB ``size`` x ``size``, seven classes.
@@ -43,6 +44,7 @@ def load(
         test_fraction: share of the test images that is used, stratified; below 1 testing takes less time.
         size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
             FRAug prints none, its code uses 224.
+        spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``.
         seed: of the validation and training images.
 
     ``notes`` says so when the files are not of the original size, 227 x 227. Licence and layout: see ``NEEDS``.
@@ -62,7 +64,7 @@ def load(
     sites, notes = [], ["PACS' own lists are not used: test, validation and training images are drawn by fednb."]
     for domain in DOMAINS:
         paths, targets, unused = class_folders.listed(root / "pacs" / domain, CLASSES)
-        parts = _parts(targets, fraction, test_fraction, domain, seed)
+        parts = _parts(targets, fraction, test_fraction, domain, seed)[: None if spare else 3]
         used = np.sort(np.concatenate(parts))
         chosen = [paths[position] for position in used]
         pixels, unusual = images.read(root, f"pacs_{domain}", chosen, images.digests(chosen), size)
@@ -92,12 +94,13 @@ def describe(root: Path) -> list[str]:
 
 
 def _parts(targets: np.ndarray, fraction: float, test_fraction: float, domain: str, seed: int) -> list[np.ndarray]:
-    """The positions of training, validation and test images in a domain."""
+    """The positions of training, validation, test and spare images in a domain."""
     rest, test = stratified(targets, sizes(len(targets), (1 - TEST, TEST)), "pacs", domain)
     own = stratified(targets[rest], sizes(len(rest), (1 - VALIDATION, VALIDATION)), "pacs", domain, seed)
     train, validation = (rest[positions] for positions in own)
-    parts = [train[: round(len(train) * fraction)], validation, test[: round(len(test) * test_fraction)]]
-    if not all(len(part) for part in parts):
+    used = round(len(train) * fraction)
+    parts = [train[:used], validation, test[: round(len(test) * test_fraction)], train[used:]]
+    if not all(len(part) for part in parts[:3]):
         raise RecipeError(
             f"{domain} is left with {len(parts[0])} training, {len(parts[1])} validation and {len(parts[2])} test "
             f"images by fraction={fraction} and test_fraction={test_fraction}. Enlarge them."

@@ -4,10 +4,6 @@ import re
 
 from fednb import catalogue
 
-NOT_BUILT = {
-    "additional_embeddings": "additional embeddings",
-}
-
 
 def parts(run: str) -> list[tuple[str, str]]:
     """Names and options: ``"fedprox(mu=0.1)+fedrdn"`` -> ``[("fedprox", "mu=0.1"), ("fedrdn", "")]``."""
@@ -20,7 +16,7 @@ def printed(name: str) -> str:
         if name in catalogue.names(room):
             method = catalogue.find(room, name)
             return method.printed or method.__name__
-    return NOT_BUILT.get(name, name)
+    return name
 
 
 def pretty(run: str, options: bool = False) -> str:
