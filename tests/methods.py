@@ -236,8 +236,8 @@ ROWS = [
     Row(
         "algorithms",
         "pfedhn_pc",
-        variants=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
-        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.2, "momentum": 0.5},),
+        variants=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
+        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
     ),
     Row(
         "algorithms",

@@ -22,7 +22,7 @@ class All(Method):
     communication. One client, under the name of the site that comes first in the alphabet, has the training images of
     all; the others take part in no round. The one network is tested at every site, on the site's own images.
 
-    Sends and keeps nothing: the record of a run counts no bytes, and its notes say what the run is. A round is an epoch
+    Sends and keeps nothing. The record of a run counts no bytes, and its notes say what the run is. A round is an epoch
     over all images, as many as the clients of FedAvg see together, in one after the other: more steps from one start
     than any of them takes. On one site it is FedAvg.
 
