@@ -81,6 +81,12 @@ def cut(published):
     return lambda split: {domain: domainnet._parts(published, domain, split) for domain in DOMAINS}
 
 
+def test_classes_have_fedbns_numbers():
+    numbers = {"bird": 0, "ice_cream": 3, "tiger": 5, "wine_glass": 8, "zebra": 9}  # of the label_dict in its code
+    assert {name: CLASSES.index(name) for name in numbers} == numbers
+    assert len(CLASSES) == 10 and list(CLASSES) == sorted(CLASSES)
+
+
 class TestPublishedCounts:
     @pytest.mark.parametrize(
         "split, train, validation",
