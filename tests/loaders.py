@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fednb.data import ch_mnist, cifar10, office_caltech10, pacs
+from fednb.data import ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs
 from fednb.data.retinal_vessels import SITES as EYES
 
 
@@ -119,6 +119,28 @@ def office(root: Path) -> None:
                 csv.writer(handle).writerows(rows)
 
 
+def pictured(root: Path) -> None:
+    """Lists as FedBN has them, but of 215 and 10 images; the first test image of each site has the bytes of a training
+    image, and an eleventh class is not read."""
+    for site, domain in enumerate(domainnet.DOMAINS):
+        names = [domainnet.CLASSES[i % 10] for i in range(225)]
+        paths = [f"DomainNet/{domain}/{name}/{domain}_{i:03}.png" for i, name in enumerate(names)]
+        for number, path in enumerate(paths):
+            picture(root / path, 225 * site + number + 10 * (number == 0), size=6)
+        picture(root / "DomainNet" / domain / "aircraft_carrier" / "0.png", site)
+        for part, first, last in (("test", 0, 10), ("train", 10, 225)):
+            pair = np.array(paths[first:last]), np.array(names[first:last])
+            (root / "DomainNet" / f"{domain}_{part}.pkl").write_bytes(pickle.dumps(pair))
+
+
+def things(root: Path, each: int = 15) -> None:
+    """So many images of each class at each site."""
+    folders = [folder for folder, _ in office_home.DOMAINS.values()]
+    for number in range(4 * 65 * each):
+        folder, name = folders[number % 4], office_home.CLASSES[number // 4 % 65]
+        picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
+
+
 def drawings(root: Path) -> None:
     for number in range(4 * 7 * 20):
         domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
@@ -162,6 +184,16 @@ ROWS = [
             {"size": 40, "clients": 5, "partition": "dirichlet", "train_images": 200, "seed": 1},
         ),
     ),
+    Row(
+        "domainnet",
+        pictured,
+        (
+            {"size": 5},
+            {"size": 6, "drop_duplicates": True, "split": "fedbn_95"},
+            {"size": 6, "split": "fedfa"},
+            {"size": 6, "split": "fedfa_released"},
+        ),
+    ),
     Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
     Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
     Row("folders", folders, ({"folder": "own", "size": 8}, {"folder": "own", "size": 6, "seed": 1})),
@@ -174,6 +206,11 @@ ROWS = [
             {"size": 6, "split": "fedfa"},
             {"size": 6, "split": "stratified"},
         ),
+    ),
+    Row(
+        "office_home",
+        things,
+        ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
     ),
     Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
     Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
