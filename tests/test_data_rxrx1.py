@@ -139,14 +139,8 @@ class TestBadInput:
         edit(tree, lambda lines: [line for line in lines if "U2OS-04" not in line])
         with pytest.raises(DataError, match="has 3 experiments on U2OS; expected 4 or more"):
             load(tree)
-        edit(
-            tree,
-            lambda lines: [
-                line.replace("U2OS-03_1_B02", "U2OS-04_1_B02").replace("train,U2OS-03,1,B02", "train,U2OS-04,1,B02")
-                for line in lines
-            ],
-        )
-        with pytest.raises(DataError, match=r"metadata\.csv has 14 images|has 2 images of the 48 classes for U2OS_4"):
+        edit(tree, lambda lines: [line.replace("train,U2OS-03,1,B02", "train,U2OS-04,1,B02") for line in lines])
+        with pytest.raises(DataError, match="has 2 images of the 48 classes for U2OS_4; expected 10 or more"):
             load(tree)
 
     def test_a_missing_and_a_damaged_image_are_named(self, tree):
@@ -158,7 +152,7 @@ class TestBadInput:
         with pytest.raises(DataError, match=r"B03_s2\.png cannot be read"):
             load(tree)
 
-    @pytest.mark.parametrize("each", [0, 5, 2.5, True])
+    @pytest.mark.parametrize("each", [0, 5, 4.0, True])
     def test_clients_out_of_range(self, root, each):
-        with pytest.raises(RecipeError, match=f"clients_per_cell_type is {each}; expected a number from 1 to 4"):
+        with pytest.raises(RecipeError, match=f"clients_per_cell_type is {each}; expected a (whole )?number from 1"):
             load(root, clients_per_cell_type=each)

@@ -10,6 +10,7 @@ from fednb.data import _text_lists as text_lists
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
+from fednb.standalone.class_shares import check_whole
 
 NEEDS = (
     "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021; CC BY-NC-SA 4.0): 125,510 images of 256 x 256 "
@@ -57,8 +58,9 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     or images; RecipeError for an option out of its range.
     """
     images.check_size(size)
-    if clients_per_cell_type not in range(1, GROUPS + 1) or isinstance(clients_per_cell_type, bool):
-        raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type!r}; expected a number from 1 to {GROUPS}.")
+    check_whole("clients_per_cell_type", clients_per_cell_type)
+    if clients_per_cell_type > GROUPS:
+        raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
     if problem := missing(root):
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], ["48 classes as released; the paper says 50. Its division of the images is not known."]
