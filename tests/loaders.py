@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fednb.data import ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs
+from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
+from fednb.data._persons import Source
 from fednb.data.retinal_vessels import SITES as EYES
 
 
@@ -165,7 +166,69 @@ def eyes(root: Path) -> None:
                 Image.fromarray(np.uint8(255) * mask).convert("1").save(place / kind / f"{stem}.png")
 
 
+def birds(root: Path, suffix: str = ".png") -> None:
+    """Three training and two test images of each species."""
+    place, names = root / bird200.FOLDER, [f"{number:03}.Species_{number}" for number in range(1, 201)]
+    files = [f"{names[number % 200]}/Species_{number:04}{suffix}" for number in range(5 * 200)]
+    for number, file in enumerate(files):
+        picture(place / "images" / file, number, size=6)
+    held = {
+        "classes.txt": names,
+        "images.txt": files,
+        "image_class_labels.txt": [number % 200 + 1 for number in range(len(files))],
+        "train_test_split.txt": [int(number < 600) for number in range(len(files))],
+    }
+    for name, words in held.items():
+        (place / name).write_text("".join(f"{number} {word}\n" for number, word in enumerate(words, 1)))
+
+
+def cells(root: Path) -> None:
+    """Sixteen images of eight of the classes in every batch, and in the table those of a class that is not used."""
+    place, number = root / rxrx1.FOLDER, 0
+    lines = ["site_id,well_id,cell_type,dataset,experiment,plate,well,site,well_type,sirna,sirna_id"]
+    for cell_type, batches in {"HEPG2": 5, "HUVEC": 9, "RPE": 4, "U2OS": 4}.items():
+        for batch in range(1, batches + 1):
+            for well in range(9):
+                treatment = 0 if well == 8 else rxrx1.CLASSES[(8 * batch + well) % 48]
+                for site in (1, 2):
+                    number += 1
+                    experiment, at = f"{cell_type}-{batch:02}", f"B{well + 2:02}"
+                    start = f"{experiment}_1_{at}"
+                    lines.append(
+                        f"{start}_{site},{start},{cell_type},train,{experiment},1,{at},{site},treatment,s1,{treatment}"
+                    )
+                    if well < 8:
+                        picture(place / "images" / experiment / "Plate1" / f"{at}_s{site}.png", number, size=6)
+    (place / rxrx1.TABLE).write_text("\n".join(lines) + "\n")
+
+
+def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path], None]:
+    """Writes so many images of each person, in turns, of two pixels more each way than are kept."""
+
+    def make(root: Path) -> None:
+        place, mode = root / source.name, "L" if source.channels == 1 else "RGB"
+        order = sorted((turn, person) for person, count in counts.items() for turn in range(count))
+        names = [f"{number:06}{suffix}" for number in range(1, len(order) + 1)]
+        for number, name in enumerate(names):
+            picture(place / source.images / name, number, mode, source.crop + 2)
+        (place / source.list).write_text(
+            "".join(f"{n} {person}\n" for n, (_, person) in zip(names, order, strict=True))
+        )
+
+    return make
+
+
 ROWS = [
+    Row("bioid", faces(bioid.SOURCE, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}), ({"clients": 3, "size": 16},)),
+    Row(
+        "bird200",
+        birds,
+        (
+            {"size": 5, "clients": 4, "classes_per_client": 100},
+            {"size": 6, "classes_per_client": 20, "seed": 1},
+        ),
+    ),
+    Row("celeba", faces(celeba.SOURCE, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}), ({"clients": 3, "size": 16},)),
     Row("ch_mnist", tissue, ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1})),
     Row(
         "cifar10",
@@ -214,6 +277,7 @@ ROWS = [
     ),
     Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
     Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
+    Row("rxrx1", cells, ({"size": 5}, {"size": 6, "clients_per_cell_type": 2, "seed": 1})),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),
 ]
