@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image
 
 from fednb.data import ch_mnist, cifar10, office_caltech10, pacs
+from fednb.data.prostate_mri import SITES as HOSPITALS
 from fednb.data.retinal_vessels import SITES as EYES
 
 
@@ -143,6 +144,28 @@ def eyes(root: Path) -> None:
                 Image.fromarray(np.uint8(255) * mask).convert("1").save(place / kind / f"{stem}.png")
 
 
+def scan(place: Path, case: str, grey: np.ndarray, mask: np.ndarray | None, word: str = "segmentation") -> None:
+    """Writes a volume and its mask, ``[slices, height, width]``, as the prostates' are published."""
+    import nibabel
+
+    place.mkdir(parents=True, exist_ok=True)
+    for name, array in {case: grey, f"{case}_{word}": mask}.items():
+        if array is not None:
+            nibabel.Nifti1Image(array.transpose(), np.eye(4)).to_filename(place / f"{name}.nii.gz")
+
+
+def prostates(root: Path) -> None:
+    """Five volumes a site, of 13 slices; of slice i of volume n, pixel (n, i) is prostate, unless it is an end."""
+    for site, name in enumerate(HOSPITALS):
+        for number in range(5):
+            grey = np.random.RandomState(10 * site + number).randint(0, 2000, (13, 20, 20), np.int16)
+            mask = np.zeros((13, 20, 20), np.uint8)
+            mask[range(1, 12), number, range(1, 12)] = 1 + (number == 2)
+            scan(
+                root / "prostate_mri" / name, f"Case{number:02}", grey, mask, ("segmentation", "Segmentation")[site % 2]
+            )
+
+
 ROWS = [
     Row("ch_mnist", tissue, ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1})),
     Row(
@@ -176,6 +199,15 @@ ROWS = [
         ),
     ),
     Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
+    Row(
+        "prostate_mri",
+        prostates,
+        (
+            {"size": 20},
+            {"size": 20, "split": "harmofl"},
+            {"size": 14, "split": "patients", "ratio": 0.3},
+        ),
+    ),
     Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),
