@@ -188,14 +188,15 @@ class TestVolumes:
             assert [channel.unique().tolist() for channel in image] == [[grey] for grey in wanted]
 
     def test_grey_values_are_clipped_at_the_quantile_of_the_volume(self, tree):
-        """Of 5,200 voxels 20 are above 200, less than a hundredth: 200 is white, -55 black, 255 levels between."""
-        grey = np.full((DEEP, SIDE, SIDE), 200.0, np.float32)
+        """Of 5,200 voxels 20 have 5000 and 100 have 200, so 200 is at 0.99: white; -55 is black, 255 levels between."""
+        grey = np.full((DEEP, SIDE, SIDE), 72.5, np.float32)
         grey[5, 1:3] = 9.5
         grey[5, 3] = 5000
+        grey[5, 4:9] = 200
         grey[12, 0, 0] = -55
         replace(tree, "Case00", grey, marked((5, 0, 5)))
         rows = sample(load(tree, split="harmofl"), 0, 5)[0][1]
-        assert [row.unique().tolist() for row in rows[:5]] == [[255], [64], [64], [255], [255]]
+        assert [row.unique().tolist() for row in rows[:10]] == [[127], [64], [64], *[[255]] * 6, [127]]
 
     def test_rows_and_columns_are_those_of_the_file(self, tree):
         """A file counts along x, y, z: the second axis is a picture's row."""

@@ -71,10 +71,10 @@ def load(
     images.check_size(size)
     if not isinstance(ratio, float) or not 0 < ratio <= RATIO:
         raise RecipeError(f"ratio is {ratio!r}; expected a share of a site's slices, above 0 and up to {RATIO}.")
-    if problem := missing(root, split=split, index_files=index_files):
-        raise DataError(f"{problem} Expected: {NEEDS}")
     if split == "harmofl" and ratio != RATIO:
         raise RecipeError(f'ratio is {ratio} with split="harmofl", which trains on 0.64. Leave ratio or split out.')
+    if problem := missing(root, split=split, index_files=index_files):
+        raise DataError(f"{problem} Expected: {NEEDS}")
     notes = []
     sites = [_site(root, name, size, split, ratio, index_files, notes) for name in SITES]
     if split != "patients":
