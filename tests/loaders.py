@@ -15,6 +15,7 @@ from PIL import Image
 
 from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
 from fednb.data._persons import Source
+from fednb.data.prostate_mri import SITES as HOSPITALS
 from fednb.data.retinal_vessels import SITES as EYES
 
 
@@ -218,6 +219,28 @@ def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path
     return make
 
 
+def scan(place: Path, case: str, grey: np.ndarray, mask: np.ndarray | None, word: str = "segmentation") -> None:
+    """Writes a volume and its mask, ``[slices, height, width]``, as the prostates' are published."""
+    import nibabel
+
+    place.mkdir(parents=True, exist_ok=True)
+    for name, array in {case: grey, f"{case}_{word}": mask}.items():
+        if array is not None:
+            nibabel.Nifti1Image(array.transpose(), np.eye(4)).to_filename(place / f"{name}.nii.gz")
+
+
+def prostates(root: Path) -> None:
+    """Five volumes a site, of 13 slices; of slice i of volume n, pixel (n, i) is prostate, unless it is an end."""
+    for site, name in enumerate(HOSPITALS):
+        for number in range(5):
+            grey = np.random.RandomState(10 * site + number).randint(0, 2000, (13, 20, 20), np.int16)
+            mask = np.zeros((13, 20, 20), np.uint8)
+            mask[range(1, 12), number, range(1, 12)] = 1 + (number == 2)
+            scan(
+                root / "prostate_mri" / name, f"Case{number:02}", grey, mask, ("segmentation", "Segmentation")[site % 2]
+            )
+
+
 ROWS = [
     Row("bioid", faces(bioid.SOURCE, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}), ({"clients": 3, "size": 16},)),
     Row(
@@ -276,6 +299,15 @@ ROWS = [
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
     ),
     Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
+    Row(
+        "prostate_mri",
+        prostates,
+        (
+            {"size": 20},
+            {"size": 20, "split": "harmofl"},
+            {"size": 14, "split": "patients", "ratio": 0.3},
+        ),
+    ),
     Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
     Row("rxrx1", cells, ({"size": 5}, {"size": 6, "clients_per_cell_type": 2, "seed": 1})),
     Row("shifted_digits", variants=({}, {"size": 40})),
