@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fednb.data import ch_mnist, cifar10, office_caltech10, pacs
+from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
+from fednb.data._persons import Source
+from fednb.data.prostate_mri import SITES as HOSPITALS
 from fednb.data.retinal_vessels import SITES as EYES
 
 
@@ -119,6 +121,28 @@ def office(root: Path) -> None:
                 csv.writer(handle).writerows(rows)
 
 
+def pictured(root: Path) -> None:
+    """Lists as FedBN has them, but of 215 and 10 images; the first test image of each site has the bytes of a training
+    image, and an eleventh class is not read."""
+    for site, domain in enumerate(domainnet.DOMAINS):
+        names = [domainnet.CLASSES[i % 10] for i in range(225)]
+        paths = [f"DomainNet/{domain}/{name}/{domain}_{i:03}.png" for i, name in enumerate(names)]
+        for number, path in enumerate(paths):
+            picture(root / path, 225 * site + number + 10 * (number == 0), size=6)
+        picture(root / "DomainNet" / domain / "aircraft_carrier" / "0.png", site)
+        for part, first, last in (("test", 0, 10), ("train", 10, 225)):
+            pair = np.array(paths[first:last]), np.array(names[first:last])
+            (root / "DomainNet" / f"{domain}_{part}.pkl").write_bytes(pickle.dumps(pair))
+
+
+def things(root: Path, each: int = 15) -> None:
+    """So many images of each class at each site."""
+    folders = [folder for folder, _ in office_home.DOMAINS.values()]
+    for number in range(4 * 65 * each):
+        folder, name = folders[number % 4], office_home.CLASSES[number // 4 % 65]
+        picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
+
+
 def drawings(root: Path) -> None:
     for number in range(4 * 7 * 20):
         domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
@@ -143,7 +167,91 @@ def eyes(root: Path) -> None:
                 Image.fromarray(np.uint8(255) * mask).convert("1").save(place / kind / f"{stem}.png")
 
 
+def birds(root: Path, suffix: str = ".png") -> None:
+    """Three training and two test images of each species."""
+    place, names = root / bird200.FOLDER, [f"{number:03}.Species_{number}" for number in range(1, 201)]
+    files = [f"{names[number % 200]}/Species_{number:04}{suffix}" for number in range(5 * 200)]
+    for number, file in enumerate(files):
+        picture(place / "images" / file, number, size=6)
+    held = {
+        "classes.txt": names,
+        "images.txt": files,
+        "image_class_labels.txt": [number % 200 + 1 for number in range(len(files))],
+        "train_test_split.txt": [int(number < 600) for number in range(len(files))],
+    }
+    for name, words in held.items():
+        (place / name).write_text("".join(f"{number} {word}\n" for number, word in enumerate(words, 1)))
+
+
+def cells(root: Path) -> None:
+    """Sixteen images of eight of the classes in every batch, and in the table those of a class that is not used."""
+    place, number = root / rxrx1.FOLDER, 0
+    lines = ["site_id,well_id,cell_type,dataset,experiment,plate,well,site,well_type,sirna,sirna_id"]
+    for cell_type, batches in {"HEPG2": 5, "HUVEC": 9, "RPE": 4, "U2OS": 4}.items():
+        for batch in range(1, batches + 1):
+            for well in range(9):
+                treatment = 0 if well == 8 else rxrx1.CLASSES[(8 * batch + well) % 48]
+                for site in (1, 2):
+                    number += 1
+                    experiment, at = f"{cell_type}-{batch:02}", f"B{well + 2:02}"
+                    start = f"{experiment}_1_{at}"
+                    lines.append(
+                        f"{start}_{site},{start},{cell_type},train,{experiment},1,{at},{site},treatment,s1,{treatment}"
+                    )
+                    if well < 8:
+                        picture(place / "images" / experiment / "Plate1" / f"{at}_s{site}.png", number, size=6)
+    (place / rxrx1.TABLE).write_text("\n".join(lines) + "\n")
+
+
+def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path], None]:
+    """Writes so many images of each person, in turns, of two pixels more each way than are kept."""
+
+    def make(root: Path) -> None:
+        place, mode = root / source.name, "L" if source.channels == 1 else "RGB"
+        order = sorted((turn, person) for person, count in counts.items() for turn in range(count))
+        names = [f"{number:06}{suffix}" for number in range(1, len(order) + 1)]
+        for number, name in enumerate(names):
+            picture(place / source.images / name, number, mode, source.crop + 2)
+        (place / source.list).write_text(
+            "".join(f"{n} {person}\n" for n, (_, person) in zip(names, order, strict=True))
+        )
+
+    return make
+
+
+def scan(place: Path, case: str, grey: np.ndarray, mask: np.ndarray | None, word: str = "segmentation") -> None:
+    """Writes a volume and its mask, ``[slices, height, width]``, as the prostates' are published."""
+    import nibabel
+
+    place.mkdir(parents=True, exist_ok=True)
+    for name, array in {case: grey, f"{case}_{word}": mask}.items():
+        if array is not None:
+            nibabel.Nifti1Image(array.transpose(), np.eye(4)).to_filename(place / f"{name}.nii.gz")
+
+
+def prostates(root: Path) -> None:
+    """Five volumes a site, of 13 slices; of slice i of volume n, pixel (n, i) is prostate, unless it is an end."""
+    for site, name in enumerate(HOSPITALS):
+        for number in range(5):
+            grey = np.random.RandomState(10 * site + number).randint(0, 2000, (13, 20, 20), np.int16)
+            mask = np.zeros((13, 20, 20), np.uint8)
+            mask[range(1, 12), number, range(1, 12)] = 1 + (number == 2)
+            scan(
+                root / "prostate_mri" / name, f"Case{number:02}", grey, mask, ("segmentation", "Segmentation")[site % 2]
+            )
+
+
 ROWS = [
+    Row("bioid", faces(bioid.SOURCE, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}), ({"clients": 3, "size": 16},)),
+    Row(
+        "bird200",
+        birds,
+        (
+            {"size": 5, "clients": 4, "classes_per_client": 100},
+            {"size": 6, "classes_per_client": 20, "seed": 1},
+        ),
+    ),
+    Row("celeba", faces(celeba.SOURCE, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}), ({"clients": 3, "size": 16},)),
     Row("ch_mnist", tissue, ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1})),
     Row(
         "cifar10",
@@ -162,6 +270,16 @@ ROWS = [
             {"size": 40, "clients": 5, "partition": "dirichlet", "train_images": 200, "seed": 1},
         ),
     ),
+    Row(
+        "domainnet",
+        pictured,
+        (
+            {"size": 5},
+            {"size": 6, "drop_duplicates": True, "split": "fedbn_95"},
+            {"size": 6, "split": "fedfa"},
+            {"size": 6, "split": "fedfa_released"},
+        ),
+    ),
     Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
     Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
     Row("folders", folders, ({"folder": "own", "size": 8}, {"folder": "own", "size": 6, "seed": 1})),
@@ -175,8 +293,23 @@ ROWS = [
             {"size": 6, "split": "stratified"},
         ),
     ),
+    Row(
+        "office_home",
+        things,
+        ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
+    ),
     Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
+    Row(
+        "prostate_mri",
+        prostates,
+        (
+            {"size": 20},
+            {"size": 20, "split": "harmofl"},
+            {"size": 14, "split": "patients", "ratio": 0.3},
+        ),
+    ),
     Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
+    Row("rxrx1", cells, ({"size": 5}, {"size": 6, "clients_per_cell_type": 2, "seed": 1})),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),
 ]

@@ -72,7 +72,7 @@ class TestByName:
         assert sys.modules[f"fednb.data.{name}"].NEEDS in str(caught.value)
 
     def test_loaders_import_without_the_libraries_that_few_need(self):
-        late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision"
+        late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision", "nibabel"
         program = (
             "import sys, importlib\nfrom fednb import catalogue\n"
             "[importlib.import_module(f'fednb.data.{name}') for name in catalogue.names('data')]\n"

@@ -337,9 +337,12 @@ class TestBadInput:
 
     @pytest.mark.parametrize("content", [b"file,class\na,b\n", b"path,label\n\xff\xfe,\xff\n", b"path\na\n"])
     def test_a_damaged_list_is_named(self, tree, content):
-        replace(tree / "splits" / "office_caltech_10_dslr_test.csv", content)
+        file = tree / "splits" / "office_caltech_10_dslr_test.csv"
+        replace(file, content)
         with pytest.raises(DataError, match=r"dslr_test\.csv cannot be read"):
             load(tree)
+        assert [bad for bad, _ in office_caltech10.damaged(tree)] == [file]
+        assert office_caltech10.describe(tree)[0] == "ready"
 
     def test_an_empty_list(self, tree):
         write_list(tree, "dslr", "test", [])

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "torchvision", "pandas", "matplotlib", "seaborn", "sklearn", "umap", "papermill", "rich")
+HEAVY = ("torch", "torchvision", "pandas", "matplotlib", "seaborn", "sklearn", "umap", "papermill", "rich", "nibabel")
 
 
 @pytest.mark.parametrize("code", ["import fednb", "import fednb.cli", "import fednb.papers, fednb.command.notebooks"])

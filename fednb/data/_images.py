@@ -14,7 +14,7 @@ from fednb.data._cache import cached, key
 from fednb.errors import DataError, RecipeError
 
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets has 2.3 million
+MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets, in Office-Home, has 32 million
 ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes a pixel
 UNUSUAL = {
     "turned": "Stored turned (EXIF), which is heeded in your own folders alone",
@@ -42,20 +42,23 @@ def check_size(size):
         )
 
 
-def decode(path: Path, size: int | None, upright: bool = False) -> tuple[np.ndarray, set[str]]:
+def decode(path: Path, size: int | None, upright: bool = False, crop: int | None = None) -> tuple[np.ndarray, set[str]]:
     """uint8 ``[3, size, size]`` of one file, RGB, resized bilinearly without cropping as FedBN's pipeline does, and
     what of ``UNUSUAL`` it is.
 
     Grey images get three equal channels; transparent pixels are shown on white; the first frame counts.
     ``size=None`` keeps the file's own size. ``upright`` turns a photograph as its EXIF tag says; the papers' code, and
-    torchvision's, take it as it is stored.
-    Raises DataError naming the file if it is missing, truncated, no image, has more than 8 bits a channel or more than
-    ``MOST_PIXELS`` pixels.
+    torchvision's, take it as it is stored. ``crop`` keeps the centre alone, ``crop`` x ``crop`` pixels, before it
+    is resized.
+    Raises DataError naming the file if it is missing, truncated, no image, smaller than ``crop``, has more than 8 bits
+    a channel or more than ``MOST_PIXELS`` pixels.
     """
     try:
         with Image.open(path) as image:
             _refuse(path, image)
             image, unusual = _plain(image, upright)
+            if crop is not None:
+                image = _centre(path, image, crop)
             if size is not None:
                 image = image.resize((size, size), Image.Resampling.BILINEAR)
             return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)), unusual
@@ -104,6 +107,14 @@ def _plain(image: Image.Image, upright: bool) -> tuple[Image.Image, set[str]]:
     return image if image.mode == "RGB" else image.convert("RGB"), unusual
 
 
+def _centre(path: Path, image: Image.Image, side: int) -> Image.Image:
+    """The square in the centre of an image, as torchvision cuts it; DataError if the image is smaller."""
+    if min(image.size) < side:
+        raise DataError(f"{path} has {image.width} x {image.height} pixels; expected {side} or more each way.")
+    left, top = (round((length - side) / 2) for length in image.size)
+    return image.crop((left, top, left + side, top + side))
+
+
 def dimensions(path: Path) -> tuple[int, int]:
     """Width and height of an image file, without decoding it; DataError if it is none, or not to be decoded."""
     try:
@@ -149,12 +160,19 @@ def digests(paths: Sequence[Path]) -> list[str]:
 
 
 def read(
-    root: Path, name: str, paths: Sequence[Path], hashes: Sequence[str], size: int, upright: bool = False
+    root: Path,
+    name: str,
+    paths: Sequence[Path],
+    hashes: Sequence[str],
+    size: int,
+    upright: bool = False,
+    crop: int | None = None,
 ) -> tuple[np.ndarray, list[str]]:
     """uint8 ``[n, 3, size, size]`` of these files, from the cache of ``root`` if they have been decoded
     before, and notes on unusual ones.
 
-    ``hashes`` are the files' ``digests``; with the size they name the cache file. ``upright``: see ``decode``.
+    ``hashes`` are the files' ``digests``; with the size they name the cache file. ``upright``, ``crop``: see
+    ``decode``.
     Raises DataError naming the first file that cannot be decoded.
     """
     shape = len(paths), 3, size, size
@@ -163,7 +181,7 @@ def read(
         pixels, unusual = np.empty(shape, np.uint8), np.zeros((len(paths), len(UNUSUAL)), bool)
 
         def put(position: int):
-            pixels[position], found = decode(paths[position], size, upright)
+            pixels[position], found = decode(paths[position], size, upright, crop)
             unusual[position] = [kind in found for kind in UNUSUAL]
 
         _for_all(paths, put)
@@ -173,7 +191,8 @@ def read(
         same_shape = held["pixels"].shape == shape and held["unusual"].shape == (len(paths), len(UNUSUAL))
         return same_shape and held["pixels"].dtype == np.uint8 and held["unusual"].dtype == bool
 
-    held = cached(root, f"{name}_{size}_{'upright_' * upright}{key(hashes)}", make, fits)
+    how = "upright_" * upright + ("" if crop is None else f"crop{crop}_")
+    held = cached(root, f"{name}_{size}_{how}{key(hashes)}", make, fits)
     kinds = [{kind for kind, yes in zip(UNUSUAL, row, strict=True) if yes} for row in held["unusual"]]
     return held["pixels"], notes(paths, [found - {"turned"} if upright else found for found in kinds])
 

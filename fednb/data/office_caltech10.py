@@ -1,19 +1,13 @@
 """Office-Caltech-10: ten kinds of objects seen by four sources of photographs."""
 
-import csv
-import itertools
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
-from fednb.data import _pickles as pickles
-from fednb.data._partition import stratified
+from fednb.data._fedbn_lists import Lists, Parts
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation, Site, Split
+from fednb.federation import Federation
 
 NEEDS = (
     "Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012; for research, the images "
@@ -47,8 +41,12 @@ TABLE11 = {
     "dslr": (75, 50, 32),
     "webcam": (141, 95, 59),
 }
-
-Parts = dict[str, list[str]]  # train, validation, test: paths such as amazon/mug/frame_0001.jpg
+LISTS = Lists(
+    "office_caltech10",
+    "office_caltech_10",
+    {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
+    CLASSES,
+)
 
 
 def load(
@@ -85,21 +83,12 @@ def load(
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], []
     for domain in DOMAINS:
-        files = _files(root, domain)
-        parts = _parts(root, domain, split, list(files))
+        parts = _parts(root, domain, split)
         parts["train"] = _first(parts, domain, split, train_images)
-        absent = [path for part in parts.values() for path in part if path not in files]
-        if absent:
-            raise DataError(
-                f"{len(absent)} images in the lists of {domain} are not in {root / 'office_caltech_10'}, "
-                f'first {absent[0]}. Get the images of the lists, or use split="stratified".'
-            )
-        hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
-        notes.extend(_duplicates(domain, parts, hashes, drop_duplicates))
-        pixels, unusual = images.read(root, f"office_{domain}", list(files.values()), list(hashes.values()), size)
-        notes += [*_lacking(root, domain, split), *_unused(root, domain), *unusual]
-        row = {path: number for number, path in enumerate(files)}
-        sites.append(Site(domain, *(_split(pixels, row, part) for part in parts.values())))
+        site, said = LISTS.site(root, domain, parts, LISTS.files(root, domain), size, drop_duplicates)
+        sites.append(site)
+        notes += said if split == "stratified" else [*said, *LISTS.lacking(root, domain)]
+        notes += _unused(root, domain)
     return Federation("office_caltech10", sites, CLASSES, tuple(notes))
 
 
@@ -107,28 +96,20 @@ def missing(root: Path, *, split: str = "fedbn", **options) -> str | None:
     """One sentence when a domain's or a class's folder, or the lists that ``split`` needs, are not there."""
     if split not in SPLITS:
         raise RecipeError(f'office_caltech10 has no split "{split}"; {nearest(str(split), SPLITS)}')
-    folders = [root / "office_caltech_10" / domain / name for domain in DOMAINS for name in CLASSES]
-    absent = [folder for folder in folders if not folder.is_dir()]
-    if absent:
-        whole = dict.fromkeys(folder.parent for folder in absent if not folder.parent.is_dir())
-        return f"There is no folder {', '.join(str(folder) for folder in whole or absent)}."
-    for domain, part in itertools.product(DOMAINS, ("train", "test")) if split != "stratified" else ():
-        if not _list_file(root, domain, part):
-            places = ", ".join(str(place) for place in _list_places(root, domain, part))
-            return f'The {part} list of {domain} is at none of {places}; split="stratified" needs no lists.'
-    return None
+    return LISTS.missing(root, with_lists=split != "stratified")
 
 
 def describe(root: Path) -> list[str]:
     """Images and lists on disk by domain, for ``fednb data``."""
     lines = [missing(root) or "ready"]
     for domain in DOMAINS:
-        found = len(_files(root, domain))
-        lists = sum(_list_file(root, domain, part) is not None for part in ("train", "test"))
-        lines.append(f"{domain}: {found} images (complete: {sum(TABLE11[domain])}), {lists} of 2 lists")
-        lines.extend(_unused(root, domain))
-        lines.extend(_lacking(root, domain, "fedbn") if lists == 2 else [])
+        lines += [*LISTS.described(root, domain), *_unused(root, domain)]
     return lines
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """The lists that cannot be read, each with the reason, for ``fednb data``."""
+    return LISTS.damaged(root)
 
 
 def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
@@ -142,66 +123,31 @@ def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
         raise DataError(f"{problem} Expected: {NEEDS}")
     groups = []
     for domain in DOMAINS:
-        files = _files(root, domain)
+        files = LISTS.files(root, domain)
         hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
         members = defaultdict(lambda: ([], []))
         for side, part in enumerate(("train", "test")):
-            for path in _listed(root, domain, part):
+            for path in LISTS.listed(root, domain, part):
                 if path in hashes:
                     members[hashes[path]][side].append(path)
         groups.extend(group for group in members.values() if all(group))
     return groups
 
 
-def _files(root: Path, domain: str) -> dict[str, Path]:
-    """All images of a domain by their path in the lists, sorted."""
-    folder = root / "office_caltech_10" / domain
-    return {
-        f"{domain}/{name}/{file.name}": file
-        for name in CLASSES
-        if (folder / name).is_dir()
-        for file in images.files(folder / name)
-    }
-
-
 def _unused(root: Path, domain: str) -> list[str]:
     return class_folders.unused(root / "office_caltech_10" / domain, CLASSES)
 
 
-def _lacking(root: Path, domain: str, split: str) -> list[str]:
-    """A note on each list that is shorter or longer than FedBN's."""
-    train, validation, test = TABLE11[domain]
-    notes = []
-    for part, complete in (("train", train + validation), ("test", test)) if split != "stratified" else ():
-        rows = len(_listed(root, domain, part))
-        if rows != complete:
-            notes.append(f"The {part} list of {domain} has {rows} rows; FedBN's has {complete}.")
-    return notes
-
-
-def _parts(root: Path, domain: str, split: str, names: list[str]) -> Parts:
+def _parts(root: Path, domain: str, split: str) -> Parts:
     if split == "stratified":
-        if len(names) != sum(TABLE11[domain]):
-            raise DataError(
-                f"{root / 'office_caltech_10' / domain} has {len(names)} images; FedFA's Table 11 divides "
-                f'{sum(TABLE11[domain])}. Complete the folder, or use the federation "folders" for other '
-                f"images."
-            )
-        targets = np.array([_target(name) for name in names])
-        cuts = stratified(targets, TABLE11[domain], "office_caltech10", domain)
-        train, validation, test = ([names[i] for i in cut] for cut in cuts)
-        return {"train": train, "validation": validation, "test": test}
-    listed = _listed(root, domain, "train")
+        return LISTS.drawn(root, domain, TABLE11[domain])
+    listed, test = LISTS.both(root, domain)
     start = len(listed) - FEDBN_VALIDATION if split == "fedbn" else TABLE11[domain][0]
     if not 0 < start < len(listed):
         raise DataError(
             f'the train list of {domain} has {len(listed)} images; split="{split}" needs more than '
             f"{FEDBN_VALIDATION if split == 'fedbn' else start}. Get the whole list."
         )
-    test = _listed(root, domain, "test")
-    both = set(listed) & set(test)
-    if both:
-        raise DataError(f"{min(both)} is in the train list and in the test list of {domain}; expected one only.")
     return {"train": listed[:start], "validation": listed[start:], "test": test}
 
 
@@ -221,68 +167,3 @@ def _first(parts: Parts, domain: str, split: str, train_images: int | None) -> l
             f'train_images is {count!r}; {domain} with split="{split}" has 1 to {most} beside its validation images.'
         )
     return parts["train"][:count]
-
-
-def _duplicates(domain: str, parts: Parts, hashes: dict[str, str], drop: bool) -> list[str]:
-    """Counts, and with ``drop`` removes, training and validation images that equal a test image."""
-    test = {hashes[path] for path in parts["test"]}
-    counts = []
-    for part in ("train", "validation"):
-        kept = [path for path in parts[part] if hashes[path] not in test]
-        if len(kept) < len(parts[part]):
-            counts.append(f"{len(parts[part]) - len(kept)} in {part}")
-        if drop:
-            parts[part] = kept
-    if not counts:
-        return []
-    done = "left out" if drop else "kept; drop_duplicates=True leaves them out"
-    return [f"{domain}, images with the same bytes as a test image: {', '.join(counts)} ({done})."]
-
-
-def _split(pixels: np.ndarray, row: dict[str, int], paths: list[str]) -> Split:
-    targets = torch.tensor([_target(path) for path in paths], dtype=torch.int64)
-    return Split(torch.from_numpy(pixels[[row[path] for path in paths]]), targets)
-
-
-def _target(path: str) -> int:
-    return CLASSES.index(path.split("/")[1])
-
-
-def _list_places(root: Path, domain: str, part: str) -> tuple[Path, ...]:
-    pickle = f"{domain}_{part}.pkl"
-    return (
-        root / "splits" / f"office_caltech_10_{domain}_{part}.csv",
-        root / "office_caltech_10" / pickle,
-        root / "splits" / pickle,
-    )
-
-
-def _list_file(root: Path, domain: str, part: str) -> Path | None:
-    return next((place for place in _list_places(root, domain, part) if place.is_file()), None)
-
-
-def _listed(root: Path, domain: str, part: str) -> list[str]:
-    """The paths of a list, in its order, as <domain>/<class>/<file>."""
-    file = _list_file(root, domain, part)
-    rows = zip(*pickles.paths_and_labels(file), strict=True) if file.suffix == ".pkl" else _csv_rows(file)
-    paths = []
-    for number, (path, label) in enumerate(rows, 1):
-        path = "/".join(path.replace("\\", "/").split("/")[-3:])
-        if path.count("/") != 2 or path.split("/")[:2] != [domain, label] or label not in CLASSES:
-            raise DataError(
-                f'{file}, entry {number}: path "{path}" and label "{label}"; expected '
-                f"{domain}/<class>/<file> and "
-                f"its class, one of {', '.join(CLASSES)}."
-            )
-        paths.append(path)
-    if not paths or len(set(paths)) < len(paths):
-        raise DataError(f"{file} has {len(paths)} entries, {len(set(paths))} different; expected each image once.")
-    return paths
-
-
-def _csv_rows(file: Path) -> list[tuple[str, str]]:
-    try:
-        with open(file, newline="", encoding="utf-8") as handle:
-            return [(row["path"], row["label"]) for row in csv.DictReader(handle, strict=True)]
-    except (csv.Error, KeyError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} cannot be read ({error}); expected columns path,label in UTF-8.") from error

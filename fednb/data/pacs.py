@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
-from fednb.data._partition import sizes, stratified
-from fednb.errors import DataError, RecipeError
-from fednb.federation import Federation, Site, Split
+from fednb.data._fraction import Cut
+from fednb.errors import DataError
+from fednb.federation import Federation
 
 NEEDS = (
     "PACS (Li et al. 2017; for research, the images come from Caltech-256, Sketchy, TU-Berlin and Google). "
@@ -20,7 +17,6 @@ NEEDS = (
 DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 SIDE = 227  # of the original files
-TEST, VALIDATION = 0.1, 0.1  # of a domain's images; of the others
 
 
 def load(
@@ -55,24 +51,16 @@ def load(
     of its range.
     """
     images.check_size(size)
-    for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
-        if not 0 < share <= 1:
-            raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+    cut = Cut("pacs", CLASSES, fraction, test_fraction, spare, seed)
     problem = missing(root)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], ["PACS' own lists are not used: test, validation and training images are drawn by fednb."]
     for domain in DOMAINS:
-        paths, targets, unused = class_folders.listed(root / "pacs" / domain, CLASSES)
-        parts = _parts(targets, fraction, test_fraction, domain, seed)[: None if spare else 3]
-        used = np.sort(np.concatenate(parts))
-        chosen = [paths[position] for position in used]
-        pixels, unusual = images.read(root, f"pacs_{domain}", chosen, images.digests(chosen), size)
-        notes += [*unused, *unusual]
-        rows = (np.searchsorted(used, part) for part in parts)
-        whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets[used]))
-        sites.append(Site(domain, *(whole.select(row) for row in rows)))
-        width, height = images.dimensions(chosen[0])
+        site, said, decoded = cut.site(root, domain, root / "pacs" / domain, size)
+        sites.append(site)
+        notes += said
+        width, height = images.dimensions(decoded[0])
         if (width, height) != (SIDE, SIDE):
             notes.append(f"Files of {width} x {height} pixels; PACS' own are {SIDE} x {SIDE}.")
     return Federation("pacs", sites, CLASSES, tuple(notes))
@@ -91,18 +79,3 @@ def describe(root: Path) -> list[str]:
         lines.append(f"{domain}: {found} images (complete: {complete})")
         lines.extend(class_folders.unused(root / "pacs" / domain, CLASSES))
     return lines
-
-
-def _parts(targets: np.ndarray, fraction: float, test_fraction: float, domain: str, seed: int) -> list[np.ndarray]:
-    """The positions of training, validation, test and spare images in a domain."""
-    rest, test = stratified(targets, sizes(len(targets), (1 - TEST, TEST)), "pacs", domain)
-    own = stratified(targets[rest], sizes(len(rest), (1 - VALIDATION, VALIDATION)), "pacs", domain, seed)
-    train, validation = (rest[positions] for positions in own)
-    used = round(len(train) * fraction)
-    parts = [train[:used], validation, test[: round(len(test) * test_fraction)], train[used:]]
-    if not all(len(part) for part in parts[:3]):
-        raise RecipeError(
-            f"{domain} is left with {len(parts[0])} training, {len(parts[1])} validation and {len(parts[2])} test "
-            f"images by fraction={fraction} and test_fraction={test_fraction}. Enlarge them."
-        )
-    return parts

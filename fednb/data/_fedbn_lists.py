@@ -1,0 +1,187 @@
+"""Images in class folders that FedBN's lists cut: a train and a test list for each domain."""
+
+import csv
+import itertools
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fednb.data import _class_folders as class_folders
+from fednb.data import _images as images
+from fednb.data import _pickles as pickles
+from fednb.data._partition import stratified
+from fednb.errors import DataError
+from fednb.federation import Site, Split
+
+SIDES = ("train", "test")  # of FedBN's lists
+Parts = dict[str, list[str]]  # train, validation, test: paths such as amazon/mug/frame_0001.jpg
+
+
+@dataclass(frozen=True)
+class Lists:
+    """One data set: images at ``folder``/<domain>/<class>/<file>, and their lists.
+
+    ``domains``: the rows of FedBN's train and test list of each; ``classes``: in FedBN's numbering.
+    """
+
+    name: str
+    folder: str
+    domains: Mapping[str, tuple[int, int]]
+    classes: tuple[str, ...]
+
+    def missing(self, root: Path, with_lists: bool) -> str | None:
+        """One sentence when a domain's or a class's folder, or a list, is not there."""
+        absent = class_folders.missing([root / self.folder / domain for domain in self.domains], self.classes)
+        if absent:
+            return absent
+        for domain, part in itertools.product(self.domains, SIDES) if with_lists else ():
+            if not self._list_file(root, domain, part):
+                places = ", ".join(str(place) for place in self._list_places(root, domain, part))
+                return f'The {part} list of {domain} is at none of {places}; split="stratified" needs no lists.'
+        return None
+
+    def files(self, root: Path, domain: str) -> dict[str, Path]:
+        """All images of a domain by their path in the lists, sorted."""
+        folder = root / self.folder / domain
+        return {
+            f"{domain}/{name}/{file.name}": file
+            for name in self.classes
+            if (folder / name).is_dir()
+            for file in images.files(folder / name)
+        }
+
+    def described(self, root: Path, domain: str) -> list[str]:
+        """How much of a domain is on disk, in lines for people; ``damaged`` names its damaged lists."""
+        lists = sum(self._list_file(root, domain, part) is not None for part in SIDES)
+        complete = sum(self.domains[domain])
+        lines = [f"{domain}: {len(self.files(root, domain))} images (complete: {complete}), {lists} of 2 lists"]
+        with suppress(DataError):
+            lines += self.lacking(root, domain)
+        return lines
+
+    def damaged(self, root: Path) -> list[tuple[Path, str]]:
+        """The lists that cannot be read, each with the reason."""
+        found = []
+        for domain, part in itertools.product(self.domains, SIDES):
+            if file := self._list_file(root, domain, part):
+                try:
+                    self.listed(root, domain, part)
+                except (DataError, OSError) as error:
+                    found.append((file, str(error)))
+        return found
+
+    def lacking(self, root: Path, domain: str) -> list[str]:
+        """A note on each list that is there and is shorter or longer than FedBN's."""
+        notes = []
+        for part, complete in zip(SIDES, self.domains[domain], strict=True):
+            rows = len(self.listed(root, domain, part)) if self._list_file(root, domain, part) else complete
+            if rows != complete:
+                notes.append(f"The {part} list of {domain} has {rows} rows; FedBN's has {complete}.")
+        return notes
+
+    def both(self, root: Path, domain: str) -> tuple[list[str], list[str]]:
+        """The train and the test list; DataError if an image is in both."""
+        train, test = (self.listed(root, domain, part) for part in SIDES)
+        common = set(train) & set(test)
+        if common:
+            raise DataError(f"{min(common)} is in the train list and in the test list of {domain}; expected one only.")
+        return train, test
+
+    def drawn(self, root: Path, domain: str, sizes: tuple[int, int, int]) -> Parts:
+        """Parts of these sizes, all classes in proportion, always the same; no list is read.
+
+        Raises DataError unless the domain is complete.
+        """
+        names, complete = list(self.files(root, domain)), sum(self.domains[domain])
+        if len(names) != complete:
+            raise DataError(
+                f'{root / self.folder / domain} has {len(names)} images; split="stratified" divides {complete}. '
+                'Complete the folder, or use the federation "folders" for other images.'
+            )
+        cuts = stratified(np.array([self._target(name) for name in names]), sizes, self.name, domain)
+        return dict(zip(("train", "validation", "test"), ([names[i] for i in cut] for cut in cuts), strict=True))
+
+    def site(
+        self, root: Path, domain: str, parts: Parts, files: dict[str, Path], size: int, drop_duplicates: bool
+    ) -> tuple[Site, list[str]]:
+        """The site of these parts, and notes on duplicates and unusual files.
+
+        ``files`` are the images that are decoded and cached together: those of the parts, or more of the domain.
+        Raises DataError when one of the parts is not among them.
+        """
+        absent = [path for part in parts.values() for path in part if path not in files]
+        if absent:
+            raise DataError(
+                f"{len(absent)} images in the lists of {domain} are not in {root / self.folder}, first {absent[0]}. "
+                'Get the images of the lists, or use split="stratified".'
+            )
+        hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
+        notes = _duplicates(domain, parts, hashes, drop_duplicates)
+        decoded = list(files.values())
+        pixels, unusual = images.read(root, f"{self.name}_{domain}", decoded, list(hashes.values()), size)
+        row = {path: number for number, path in enumerate(files)}
+        return Site(domain, *(self._split(pixels, row, part) for part in parts.values())), [*notes, *unusual]
+
+    def listed(self, root: Path, domain: str, part: str) -> list[str]:
+        """The paths of a list, in its order, as <domain>/<class>/<file>."""
+        file = self._list_file(root, domain, part)
+        rows = zip(*pickles.paths_and_labels(file), strict=True) if file.suffix == ".pkl" else _csv_rows(file)
+        paths = []
+        for number, (path, label) in enumerate(rows, 1):
+            path = "/".join(path.replace("\\", "/").split("/")[-3:])
+            if path.count("/") != 2 or path.split("/")[:2] != [domain, label] or label not in self.classes:
+                raise DataError(
+                    f'{file}, entry {number}: path "{path}" and label "{label}"; expected '
+                    f"{domain}/<class>/<file> and its class, one of {', '.join(self.classes)}."
+                )
+            paths.append(path)
+        if not paths or len(set(paths)) < len(paths):
+            raise DataError(f"{file} has {len(paths)} entries, {len(set(paths))} different; expected each image once.")
+        return paths
+
+    def _list_file(self, root: Path, domain: str, part: str) -> Path | None:
+        """Where a list is."""
+        return next((place for place in self._list_places(root, domain, part) if place.is_file()), None)
+
+    def _list_places(self, root: Path, domain: str, part: str) -> tuple[Path, ...]:
+        pickle = f"{domain}_{part}.pkl"
+        return (
+            root / "splits" / f"{self.folder.lower()}_{domain}_{part}.csv",
+            root / self.folder / pickle,
+            root / "splits" / pickle,
+        )
+
+    def _split(self, pixels: np.ndarray, row: dict[str, int], paths: list[str]) -> Split:
+        targets = torch.tensor([self._target(path) for path in paths], dtype=torch.int64)
+        return Split(torch.from_numpy(pixels[[row[path] for path in paths]]), targets)
+
+    def _target(self, path: str) -> int:
+        return self.classes.index(path.split("/")[1])
+
+
+def _duplicates(domain: str, parts: Parts, hashes: dict[str, str], drop: bool) -> list[str]:
+    """Counts, and with ``drop`` removes, training and validation images that equal a test image."""
+    test = {hashes[path] for path in parts["test"]}
+    counts = []
+    for part in ("train", "validation"):
+        kept = [path for path in parts[part] if hashes[path] not in test]
+        if len(kept) < len(parts[part]):
+            counts.append(f"{len(parts[part]) - len(kept)} in {part}")
+        if drop:
+            parts[part] = kept
+    if not counts:
+        return []
+    done = "left out" if drop else "kept; drop_duplicates=True leaves them out"
+    return [f"{domain}, images with the same bytes as a test image: {', '.join(counts)} ({done})."]
+
+
+def _csv_rows(file: Path) -> list[tuple[str, str]]:
+    try:
+        with open(file, newline="", encoding="utf-8") as handle:
+            return [(row["path"], row["label"]) for row in csv.DictReader(handle, strict=True)]
+    except (csv.Error, KeyError, UnicodeDecodeError) as error:
+        raise DataError(f"{file} cannot be read ({error}); expected columns path,label in UTF-8.") from error

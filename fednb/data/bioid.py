@@ -1,0 +1,60 @@
+"""BioID: grey faces, where each client holds the images of one person."""
+
+from pathlib import Path
+
+from fednb.data import _persons as persons
+from fednb.federation import Federation
+
+NEEDS = (
+    "The BioID Face Database (Jesorsky et al. 2001; for research on face detection): 1,521 grey images of 384 x 286 "
+    "pixels at bioid/images/BioID_<number>.pgm, and bioid/identity_BioID.txt, a list with lines such as "
+    '"BioID_0000.pgm 1". www.bioid.com/facedb has the images, 167 MB unpacked. It does not say which of its 23 persons '
+    "an image shows: the list has to be written by hand."
+)
+SOURCE = persons.Source(
+    name="bioid",
+    title="BioID",
+    images="images",
+    list="identity_BioID.txt",
+    complete=(1521, 23),
+    crop=256,
+    channels=1,
+)
+
+
+def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:
+    """Sites client_0, client_1, ..., each with the images of one person; grey ``size`` x ``size``, a class for each
+    client: the persons by their names in the list.
+
+    Which persons they are and how their images are divided: as in ``fednb.data.celeba.load``.
+
+    Args:
+        root: the data folder.
+        clients: how many sites, and classes. DisTrans: 20.
+        size: height and width in pixels; the centre, 256 x 256, is resized bilinearly. DisTrans: 256, for LeNet.
+        seed: of who holds whom, of the validation images and of the test images of others.
+
+    ``notes`` says so if the list is not whole. Licence and layout: see ``NEEDS``.
+
+    Reference: DisTrans, Sec. 5 ("20 people's images in a descending order") and 5.1. Its reader and its list of the
+    persons are not released, nor is the share of test images printed: CelebA's is taken.
+
+    Raises DataError when the list or an image of a person in use is missing or damaged, or there are too few persons
+    or images; RecipeError for an option out of its range.
+    """
+    return persons.federation(SOURCE, root, NEEDS, clients=clients, size=size, seed=seed)
+
+
+def missing(root: Path, **options) -> str | None:
+    """One sentence when the list or the folder of the images is not there."""
+    return persons.missing(SOURCE, root)
+
+
+def describe(root: Path) -> list[str]:
+    """How many images and persons are listed, for ``fednb data``."""
+    return persons.describe(SOURCE, root)
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """The list, with the reason, when it cannot be read."""
+    return persons.damaged(SOURCE, root)

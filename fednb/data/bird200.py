@@ -1,0 +1,111 @@
+"""Bird-200: photographs of two hundred species of birds, dealt out to clients by class."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fednb.data import _dealing as dealing
+from fednb.data import _images as images
+from fednb.data import _text_lists as text_lists
+from fednb.errors import DataError
+from fednb.federation import Federation, Split
+
+NEEDS = (
+    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011; for non-commercial research and education, the photographs belong "
+    "to their owners): 11,788 images at CUB_200_2011/images/<class>/<file>.jpg, and beside images/ the lists "
+    "images.txt, image_class_labels.txt, train_test_split.txt and classes.txt. "
+    "www.vision.caltech.edu/datasets/cub_200_2011 has the archive, CUB_200_2011.tgz, 1.2 GB."
+)
+FOLDER = "CUB_200_2011"
+LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
+CLASSES = 200
+COMPLETE = {"train": 5994, "test": 5794}
+PARTS = {"train": "1", "test": "0"}  # in train_test_split.txt
+
+Listed = dict[str, tuple[list[Path], np.ndarray]]
+
+
+def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: int = 128, seed: int = 0) -> Federation:
+    """Sites client_0, client_1, ...; RGB ``size`` x ``size``, two hundred classes. A tenth of each client's training
+    images is validation.
+
+    Training and test images are those of the data set's own list. Both are cut by DisTrans' class shares
+    (``fednb.standalone.class_shares``).
+
+    Args:
+        root: the data folder.
+        clients: how many sites. DisTrans: 10.
+        classes_per_client: times ``clients`` a multiple of 200. DisTrans: 200, 120, 80, 40, 20, which are DH = 0, 40,
+            60, 80, 100 %.
+        size: height and width in pixels; resized bilinearly without cropping. DisTrans: 128.
+        seed: of the class shares, of the images that each client gets and of its validation images.
+
+    Complete: 5,994 training and 5,794 test images; ``notes`` says so if it is fewer. Licence and layout: see ``NEEDS``.
+
+    Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, and the paper does not say by which list it tests.
+
+    Raises DataError when a list or a listed image is missing or damaged, or the images are too few for so many
+    clients; RecipeError for an option out of its range.
+    """
+    images.check_size(size)
+    if problem := missing(root):
+        raise DataError(f"{problem} Expected: {NEEDS}")
+    classes, listed = _listed(root / FOLDER)
+    notes, splits = [], []
+    for part, (paths, targets) in listed.items():
+        pixels, unusual = images.read(root, f"bird200_{part}", paths, images.digests(paths), size)
+        splits.append(Split(torch.from_numpy(pixels), torch.from_numpy(targets)))
+        notes += unusual
+        if len(paths) != COMPLETE[part]:
+            notes.append(f"{len(paths)} {part} images are listed; Bird-200 has {COMPLETE[part]}.")
+    sites, dealt = dealing.by_class_shares(*splits, CLASSES, clients, classes_per_client, "bird200", seed)
+    return Federation("bird200", sites, classes, (*notes, *dealt))
+
+
+def missing(root: Path, **options) -> str | None:
+    """One sentence when a list or the folder of the images is not there."""
+    return text_lists.missing(root / FOLDER / name for name in (*LISTS, "images"))
+
+
+def describe(root: Path) -> list[str]:
+    """The listed images of each part, and those of them that are on disk, for ``fednb data``."""
+    problem = missing(root) or "; ".join(reason for _, reason in damaged(root))
+    if problem:
+        return [problem]
+    _, listed = _listed(root / FOLDER)
+    return [
+        "ready",
+        *(
+            f"{part}: {sum(path.is_file() for path in paths)} of {len(paths)} listed images (complete: {complete})"
+            for (part, (paths, _)), complete in zip(listed.items(), COMPLETE.values(), strict=True)
+        ),
+        *images.unused(root / FOLDER / "images", [p for paths, _ in listed.values() for p in paths], "images.txt"),
+    ]
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """The folder, with the reason, when its lists cannot be read or contradict each other."""
+    return [] if missing(root) else text_lists.damage(root / FOLDER, lambda: _listed(root / FOLDER))
+
+
+def _listed(place: Path) -> tuple[Sequence[str], Listed]:
+    """The names of the classes; the image files and class numbers of each part, in the order of images.txt."""
+    names, paths, labels, parts = (text_lists.pairs(place / name) for name in LISTS)
+    if list(names) != [str(number) for number in range(1, CLASSES + 1)]:
+        raise DataError(f"{place / LISTS[0]} has {len(names)} lines; expected those of the classes 1 to {CLASSES}.")
+    for number in paths | labels | parts:
+        path, label, part = (held.get(number, "") for held in (paths, labels, parts))
+        if label not in names or path.split("/")[0] != names[label] or part not in PARTS.values():
+            raise DataError(
+                f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{part}"; expected a '
+                "path in the folder of its class, a class of classes.txt, and 1 (training) or 0 (test). Fetch "
+                f"{', '.join(LISTS)} again."
+            )
+    listed = {}
+    for part, mark in PARTS.items():
+        chosen = [number for number in paths if parts[number] == mark]
+        targets = np.array([int(labels[number]) - 1 for number in chosen], np.int64)
+        listed[part] = [place / "images" / paths[number] for number in chosen], targets
+    return tuple(names.values()), listed

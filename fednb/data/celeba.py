@@ -1,0 +1,63 @@
+"""CelebA: faces of celebrities, where each client holds the images of one person."""
+
+from pathlib import Path
+
+from fednb.data import _persons as persons
+from fednb.federation import Federation
+
+NEEDS = (
+    "CelebA (Liu et al. 2015; for non-commercial research, the photographs belong to their owners): 202,599 aligned "
+    "images of 178 x 218 pixels at celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt of "
+    "10,177 persons. mmlab.ie.cuhk.edu.hk/projects/CelebA.html has img_align_celeba.zip, 1.4 GB, and the list. This is "
+    "torchvision's folder, unpacked; only the images of the persons in use have to be there."
+)
+SOURCE = persons.Source(
+    name="celeba",
+    title="CelebA",
+    images="img_align_celeba",
+    list="identity_CelebA.txt",
+    complete=(202_599, 10_177),
+    crop=178,
+    channels=3,
+)
+
+
+def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:
+    """Sites client_0, client_1, ..., each with the images of one person; RGB ``size`` x ``size``, a class for each
+    client: the persons by their numbers in the list.
+
+    They are those with the most images; of equally many the lower number. A fifth of each person's images is for
+    testing, always the same, and a tenth of a client's others is validation. A client is tested on its own person and
+    on as many images of the others: the heterogeneity is DH = 100 %, the only one that DisTrans evaluates here.
+
+    Args:
+        root: the data folder.
+        clients: how many sites, and classes. DisTrans: 50.
+        size: height and width in pixels; the centre, 178 x 178, is resized bilinearly. DisTrans: 128, for AlexNet; its
+            code crops 148 and resizes to 64 instead.
+        seed: of who holds whom, of the validation images and of the test images of others.
+
+    ``notes`` says so if the list is not whole. Licence and layout: see ``NEEDS``.
+
+    Reference: DisTrans, Sec. 5 ("50 identities in descending order") and 5.1. As released: the persons with the most
+    images, and 80 % of each for training; its draw is not the one here.
+
+    Raises DataError when the list or an image of a person in use is missing or damaged, or there are too few persons
+    or images; RecipeError for an option out of its range.
+    """
+    return persons.federation(SOURCE, root, NEEDS, clients=clients, size=size, seed=seed)
+
+
+def missing(root: Path, **options) -> str | None:
+    """One sentence when the list or the folder of the images is not there."""
+    return persons.missing(SOURCE, root)
+
+
+def describe(root: Path) -> list[str]:
+    """How many images and persons are listed, for ``fednb data``."""
+    return persons.describe(SOURCE, root)
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """The list, with the reason, when it cannot be read."""
+    return persons.damaged(SOURCE, root)

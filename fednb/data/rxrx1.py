@@ -1,0 +1,145 @@
+"""RxRx1: cells of four types under the microscope; a client has the experiments of one institution on one type."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fednb.data import _images as images
+from fednb.data import _text_lists as text_lists
+from fednb.data._partition import sizes, stratified
+from fednb.errors import DataError, RecipeError
+from fednb.federation import Federation, Site, Split
+from fednb.standalone.class_shares import check_whole
+
+NEEDS = (
+    "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021; CC BY-NC-SA 4.0): 125,510 images of 256 x 256 "
+    "pixels at rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
+    "wilds.stanford.edu/datasets has them, 7.4 GB packed; www.rxrx.ai/rxrx1 has the original, with six channels, "
+    "which is not read."
+)
+FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
+COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
+BATCHES = {"HEPG2": 11, "HUVEC": 24, "RPE": 11, "U2OS": 5}  # experiments on each cell type
+GROUPS = 4  # of the batches of a cell type
+# Forty treatments, seven positive controls (1108 to 1137) and the negative one (1138), by sirna_id, as released.
+CLASSES = tuple(
+    "13 51 54 61 65 88 161 178 189 191 198 209 228 255 285 318 326 407 440 447 451 457 476 501 541 563 569 689 696 704 "
+    "735 775 778 859 864 865 919 940 1034 1098 1110 1112 1120 1122 1126 1131 1135 1138".split()
+)
+TEST, VALIDATION = 0.2, 0.1  # of a client's images; of the others
+LEAST = 10  # images of a client: with fewer a part may be empty
+
+Images = list[tuple[str, int]]  # path and class number
+
+
+def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
+    """Sites HEPG2_1, HEPG2_2, ..., HUVEC_1, ..., RPE_1, ..., U2OS_1, ...; RGB ``size`` x ``size``, 48 classes: the
+    genetic treatments of the cells.
+
+    The batches of experiments on a cell type, in the order of their names, are cut into four groups of equal size; a
+    client has one group, and what four groups leave over is not used (``notes``). A fifth of each client's images is
+    for testing, always the same, and a tenth of the others is validation, with all classes in proportion. A treatment
+    has two images in a batch, of two places in one well: one may be in training and the other in testing.
+
+    Args:
+        root: the data folder.
+        clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
+            which are 8, 12 and 16 clients.
+        size: height and width in pixels; resized bilinearly. The files have 256, as has the released reader.
+        seed: of the validation images.
+
+    FRAug prints 50 classes of 1139; its code lists the 48 that are taken here. Neither the groups, nor their order, nor
+    the division into training and test images is printed or released. Licence and layout: see ``NEEDS``.
+
+    Reference: FRAug, Sec. 4.2.
+
+    Raises DataError when the table or an image that it lists is missing or damaged, or a cell type has too few batches
+    or images; RecipeError for an option out of its range.
+    """
+    images.check_size(size)
+    check_whole("clients_per_cell_type", clients_per_cell_type)
+    if clients_per_cell_type > GROUPS:
+        raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
+    if problem := missing(root):
+        raise DataError(f"{problem} Expected: {NEEDS}")
+    sites, notes = [], ["48 classes as released; the paper says 50. Its division of the images is not known."]
+    for cell_type, batches in _batches(root / FOLDER).items():
+        each = len(batches) // GROUPS
+        if not each:
+            raise DataError(
+                f"{root / FOLDER / TABLE} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
+                "more, one for each group. Fetch it again."
+            )
+        notes += [f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over."]
+        notes += _fewer(cell_type, batches)
+        for number in range(clients_per_cell_type):
+            group = sorted(batches)[number * each : (number + 1) * each]
+            held = [entry for experiment in group for entry in batches[experiment]]
+            site, unusual = _site(root, f"{cell_type}_{number + 1}", held, size, seed)
+            sites.append(site)
+            notes += unusual
+    return Federation("rxrx1", sites, CLASSES, notes)
+
+
+def missing(root: Path, **options) -> str | None:
+    """One sentence when the table or the folder of the images is not there."""
+    return text_lists.missing(root / FOLDER / name for name in (TABLE, "images"))
+
+
+def describe(root: Path) -> list[str]:
+    """The batches of experiments by cell type, for ``fednb data``."""
+    problem = missing(root) or "; ".join(reason for _, reason in damaged(root))
+    if problem:
+        return [problem]
+    held = _batches(root / FOLDER)
+    return [
+        "ready",
+        *(
+            f"{cell_type}: {len(batches)} batches (complete: {BATCHES[cell_type]}), {sum(map(len, batches.values()))} "
+            f"images of the {len(CLASSES)} classes"
+            for cell_type, batches in held.items()
+        ),
+    ]
+
+
+def damaged(root: Path) -> list[tuple[Path, str]]:
+    """The table, with the reason, when it cannot be read."""
+    return [] if missing(root) else text_lists.damage(root / FOLDER / TABLE, lambda: _batches(root / FOLDER))
+
+
+def _batches(place: Path) -> dict[str, dict[str, Images]]:
+    """The images of ``CLASSES`` of each experiment, by cell type and experiment."""
+    held = {cell_type: {} for cell_type in BATCHES}
+    numbers = {name: number for number, name in enumerate(CLASSES)}
+    for cell_type, experiment, plate, well, site, treatment in text_lists.table(place / TABLE, COLUMNS):
+        if cell_type not in held:
+            raise DataError(
+                f'{place / TABLE} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. Fetch it again.'
+            )
+        batch = held[cell_type].setdefault(experiment, [])
+        if treatment in numbers:
+            batch.append((f"images/{experiment}/Plate{plate}/{well}_s{site}.png", numbers[treatment]))
+    return held
+
+
+def _fewer(cell_type: str, batches: dict[str, Images]) -> list[str]:
+    if len(batches) == BATCHES[cell_type]:
+        return []
+    return [f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}."]
+
+
+def _site(root: Path, name: str, held: Images, size: int, seed: int) -> tuple[Site, list[str]]:
+    """One client, and notes on its images."""
+    if len(held) < LEAST:
+        raise DataError(
+            f"{root / FOLDER / TABLE} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
+            f"{LEAST} or more. Fetch it again."
+        )
+    paths = [root / FOLDER / path for path, _ in held]
+    targets = np.array([label for _, label in held], np.int64)
+    pixels, unusual = images.read(root, f"rxrx1_{name}", paths, images.digests(paths), size)
+    whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
+    rest, test = stratified(targets, sizes(len(whole), (1 - TEST, TEST)), "rxrx1", name)
+    own = stratified(targets[rest], sizes(len(rest), (1 - VALIDATION, VALIDATION)), "rxrx1", name, seed)
+    return Site(name, *(whole.select(rest[cut]) for cut in own), whole.select(test)), unusual

@@ -1,0 +1,157 @@
+"""Bird-200, on files made in its layout: its own lists, class shares, and what can be wrong with them."""
+
+import shutil
+
+import loaders
+import pytest
+
+import fednb.data
+from fednb.data import _images as images
+from fednb.data import bird200
+from fednb.errors import DataError, RecipeError
+from fednb.federation import SPLITS
+
+LISTS = bird200.FOLDER
+
+
+def load(root, size=6, **options):
+    return fednb.data.load("bird200", root, **{"clients": 2, "size": size, **options})
+
+
+def pixels(*splits) -> list[bytes]:
+    return [image.numpy().tobytes() for split in splits for image in split.images]
+
+
+def on_disk(root, number) -> bytes:
+    """The pixels of an image by its number in the lists; 1 to 600 are for training, the class is (number - 1) % 200."""
+    species = (number - 1) % 200 + 1
+    file = root / LISTS / "images" / f"{species:03}.Species_{species}" / f"Species_{number - 1:04}.png"
+    return images.decode(file, 6)[0].tobytes()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("birds")
+    loaders.birds(root)
+    return root
+
+
+@pytest.fixture
+def tree(root, tmp_path):
+    shutil.copytree(root, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def edit(root, name, change):
+    """Writes a list anew: ``change(lines)`` are its lines."""
+    file = root / LISTS / name
+    file.write_text("\n".join(change(file.read_text().splitlines())) + "\n")
+
+
+class TestSites:
+    def test_training_and_test_images_are_those_of_the_list(self, root):
+        federation = load(root)
+        trained = pixels(*(part for site in federation.sites for part in (site.train, site.validation)))
+        assert sorted(trained) == sorted(on_disk(root, number) for number in range(1, 601))
+        tested = pixels(*(site.test for site in federation.sites))
+        assert sorted(tested) == sorted(on_disk(root, number) for number in range(601, 1001))
+
+    def test_labels_are_those_of_the_lists(self, root):
+        federation = load(root)
+        species = {on_disk(root, number): (number - 1) % 200 for number in range(1, 1001)}
+        assert federation.classes[0] == "001.Species_1" and len(federation.classes) == 200
+        for split in (getattr(federation.sites[1], name) for name in SPLITS):
+            assert [species[image] for image in pixels(split)] == split.targets.tolist()
+
+    @pytest.mark.parametrize("clients, u", [(4, 100), (10, 20)])
+    def test_class_shares(self, root, clients, u):
+        federation = load(root, clients=clients, classes_per_client=u)
+        assert [site.name for site in federation.sites] == [f"client_{number}" for number in range(clients)]
+        for site in federation.sites:
+            own = set(site.train.targets.tolist()) | set(site.validation.targets.tolist())
+            assert len(own) == u and set(site.test.targets.tolist()) <= own
+
+    def test_the_seed_decides_and_128_pixels_are_decoded_once(self, tree, monkeypatch):
+        cold = fednb.data.load("bird200", tree, clients=4, classes_per_client=100)
+        assert cold.image_shape == (3, 128, 128)
+        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
+        again, other = (fednb.data.load("bird200", tree, clients=4, classes_per_client=100, seed=s) for s in (0, 1))
+        assert cold.fingerprint == again.fingerprint != other.fingerprint
+
+    def test_original_names_are_jpeg(self, tmp_path):
+        loaders.birds(tmp_path, ".jpg")
+        assert load(tmp_path).counts().to_numpy()[:, 2].sum() == 400
+
+
+class TestCounts:
+    def test_5994_and_5794_images_are_complete(self, root, monkeypatch):
+        assert sum(bird200.COMPLETE.values()) == 11_788
+        notes = load(root).notes
+        assert notes == (
+            "600 train images are listed; Bird-200 has 5994.",
+            "400 test images are listed; Bird-200 has 5794.",
+        )
+        monkeypatch.setattr(bird200, "COMPLETE", {"train": 600, "test": 400})
+        assert load(root).notes == ()
+
+    def test_described_by_what_is_on_disk(self, tree, picture):
+        (tree / LISTS / "images" / "001.Species_1" / "Species_0000.png").unlink()
+        picture(tree / LISTS / "images" / "extra.png", 1)
+        ready, train, test, unused = bird200.describe(tree)
+        assert ready == "ready" and train == "train: 599 of 600 listed images (complete: 5994)"
+        assert test == "test: 400 of 400 listed images (complete: 5794)" and "not used: 1 in images" in unused
+
+
+class TestBadInput:
+    def test_nothing_there(self, tmp_path):
+        with pytest.raises(DataError, match=r"no \S+CUB_200_2011/classes\.txt and no .* Expected: Caltech-UCSD"):
+            load(tmp_path)
+        assert bird200.damaged(tmp_path) == [] and "images" in bird200.describe(tmp_path)[0]
+
+    def test_a_missing_list_is_named(self, tree):
+        (tree / LISTS / "train_test_split.txt").unlink()
+        with pytest.raises(DataError, match=r"There is no \S+train_test_split\.txt\. Expected"):
+            load(tree)
+        assert "train_test_split.txt" in fednb.data.available("bird200", tree)
+
+    @pytest.mark.parametrize(
+        "name, change, message",
+        [
+            ("classes.txt", lambda lines: lines[:-1], "has 199 lines"),
+            ("images.txt", lambda lines: lines[:-1], 'image 1000 has the path ""'),
+            ("images.txt", lambda lines: [*lines, "1 twice.png"], r'images\.txt, line 1001: "1 twice.png"'),
+            ("images.txt", lambda lines: ["1", *lines[1:]], r'images\.txt, line 1: "1"; expected two words'),
+            ("image_class_labels.txt", lambda lines: ["1 2", *lines[1:]], 'image 1 has .* the class "2"'),
+            ("image_class_labels.txt", lambda lines: ["1 201", *lines[1:]], 'the class "201"'),
+            ("train_test_split.txt", lambda lines: ["1 2", *lines[1:]], 'the part "2"'),
+            ("train_test_split.txt", lambda lines: lines[1:], 'image 1 .* the part ""'),
+        ],
+    )
+    def test_damaged_lists(self, tree, name, change, message):
+        edit(tree, name, change)
+        with pytest.raises(DataError, match=message):
+            load(tree)
+        ((place, reason),) = bird200.damaged(tree)
+        assert place == tree / LISTS and bird200.describe(tree) == [reason]
+
+    def test_a_list_that_is_no_text(self, tree):
+        (tree / LISTS / "images.txt").write_bytes(b"1 \xff\xfe")
+        with pytest.raises(DataError, match=r"images\.txt cannot be read .* Fetch it again"):
+            load(tree)
+
+    def test_a_missing_and_a_damaged_image_are_named(self, tree):
+        file = tree / LISTS / "images" / "007.Species_7" / "Species_0006.png"
+        file.write_bytes(file.read_bytes()[:-30])
+        with pytest.raises(DataError, match=r"Species_0006\.png cannot be decoded"):
+            load(tree)
+        file.unlink()
+        with pytest.raises(DataError, match=r"Species_0006\.png cannot be read"):
+            load(tree)
+
+    def test_options_out_of_range(self, root):
+        with pytest.raises(RecipeError, match="may be 200"):
+            load(root, clients=3, classes_per_client=100)
+        with pytest.raises(RecipeError, match="size is 0"):
+            load(root, size=0)
+        with pytest.raises(DataError, match="600 training and 400 test images cannot be dealt out to 200 clients"):
+            load(root, clients=200, classes_per_client=20)

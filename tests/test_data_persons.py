@@ -1,0 +1,164 @@
+"""CelebA and BioID, on files made in their layouts: who takes part, the crop, the cut, and what can be wrong."""
+
+import shutil
+
+import loaders
+import numpy as np
+import pytest
+from PIL import Image
+
+import fednb.data
+from fednb.data import _images as images
+from fednb.data import bioid, celeba
+from fednb.errors import DataError, RecipeError
+from fednb.federation import SPLITS
+
+SOURCES = {"celeba": celeba.SOURCE, "bioid": bioid.SOURCE}
+COUNTS = {"12": 8, "9": 8, "2": 11, "4": 10, "7": 7}  # images of each person
+MODULES = {"celeba": celeba, "bioid": bioid}
+both = pytest.mark.parametrize("name", SOURCES)
+
+
+def load(root, name, size=16, **options):
+    return fednb.data.load(name, root, **{"clients": 4, "size": size, **options})
+
+
+def pixels(*splits) -> list[bytes]:
+    return [image.numpy().tobytes() for split in splits for image in split.images]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("faces")
+    loaders.faces(celeba.SOURCE, ".png", COUNTS)(root)
+    loaders.faces(bioid.SOURCE, ".pgm", COUNTS)(root)
+    return root
+
+
+@pytest.fixture
+def tree(root, tmp_path):
+    shutil.copytree(root, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def listed(root, name) -> list[list[str]]:
+    return [line.split() for line in (root / name / SOURCES[name].list).read_text().splitlines()]
+
+
+@both
+class TestSites:
+    def test_the_persons_with_the_most_images_and_of_equally_many_the_lower_number(self, root, name):
+        assert load(root, name).classes == ("2", "4", "9", "12")
+        assert load(root, name, clients=3).classes == ("2", "4", "9")
+
+    def test_a_client_has_one_person_and_is_tested_on_as_many_of_others(self, root, name):
+        federation = load(root, name)
+        held = []
+        for site in federation.sites:
+            (label,) = set(site.train.targets.tolist()) | set(site.validation.targets.tolist())
+            assert 2 * int((site.test.targets == label).sum()) == len(site.test)
+            held.append(label)
+        assert sorted(held) == [0, 1, 2, 3]
+        assert any("as many images of the others" in note for note in federation.notes)
+
+    def test_pixels_and_labels_are_those_of_the_list(self, root, name):
+        source, federation = SOURCES[name], load(root, name)
+        persons = {}
+        for file, person in listed(root, name):
+            decoded = images.decode(root / name / source.images / file, 16, False, source.crop)[0]
+            persons[decoded[: source.channels].tobytes()] = person
+        for site in federation.sites:
+            for split in (getattr(site, part) for part in SPLITS):
+                assert [persons[image] for image in pixels(split)] == [federation.classes[t] for t in split.targets]
+
+    def test_a_fifth_is_for_testing_whatever_the_seed(self, root, name):
+        """37 images of four persons: 7 are for testing, and each client has as many of others."""
+        one, other = load(root, name), load(root, name, seed=1)
+        own = []
+        for federation in (one, other):
+            tests = [
+                image
+                for site in federation.sites
+                for image, target in zip(pixels(site.test), site.test.targets, strict=True)
+                if target == site.train.targets[0]
+            ]
+            own.append(sorted(tests))
+        assert own[0] == own[1] and len(own[0]) == 7 and one.fingerprint != other.fingerprint
+        assert sum(len(site.train) + len(site.validation) for site in one.sites) == 30
+
+    def test_the_list_s_counts(self, root, name, monkeypatch):
+        note = load(root, name).notes[0]
+        assert note.startswith("44 images of 5 persons are listed; ")
+        assert MODULES[name].describe(root)[:1] == ["ready"] and "44 images of 5" in MODULES[name].describe(root)[1]
+
+    def test_decoded_once(self, tree, name, monkeypatch):
+        cold = load(tree, name)
+        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
+        assert load(tree, name).fingerprint == cold.fingerprint
+
+
+def test_sizes_and_channels_as_in_distrans(root):
+    assert fednb.data.load("celeba", root, clients=3).image_shape == (3, 128, 128)
+    assert fednb.data.load("bioid", root, clients=3).image_shape == (1, 256, 256)
+
+
+class TestCrop:
+    def test_the_centre_of_original_sizes(self, tmp_path):
+        """A value for each row: CelebA keeps rows 20 to 197 of 218, BioID columns 64 to 319 and rows 15 to 270."""
+        rows = np.repeat(np.arange(218, dtype=np.uint8)[:, None], 178, axis=1)
+        Image.fromarray(rows).save(tmp_path / "face.png")
+        kept = images.decode(tmp_path / "face.png", None, False, 178)[0]
+        assert kept.shape == (3, 178, 178) and (kept[0, :, 0] == np.arange(20, 198)).all()
+        across = np.add.outer(np.arange(286) * 2, np.arange(384)) % 256
+        Image.fromarray(across.astype(np.uint8)).save(tmp_path / "face.pgm")
+        kept = images.decode(tmp_path / "face.pgm", 256, False, 256)[0]
+        assert (kept[0] == across[15:271, 64:320]).all()
+
+    @both
+    def test_an_image_smaller_than_the_crop_is_named(self, tree, name, picture):
+        source = SOURCES[name]
+        file = next(file for file, person in listed(tree, name) if person == "2")
+        picture(tree / name / source.images / file, 1, size=source.crop - 1)
+        with pytest.raises(DataError, match=rf"{file} has \d+ x \d+ pixels; expected {source.crop} or more"):
+            load(tree, name)
+
+
+@both
+class TestBadInput:
+    def test_nothing_there(self, tmp_path, name):
+        with pytest.raises(DataError, match=rf"no \S+{SOURCES[name].list} and no .* Expected: "):
+            load(tmp_path, name)
+        assert MODULES[name].damaged(tmp_path) == [] and "no" in MODULES[name].describe(tmp_path)[0]
+
+    def test_a_damaged_list(self, tree, name):
+        file = tree / name / SOURCES[name].list
+        file.write_text(file.read_text() + "000099.jpg\n")
+        with pytest.raises(DataError, match='line 45: "000099.jpg"; expected two words'):
+            load(tree, name)
+        ((path, reason),) = MODULES[name].damaged(tree)
+        assert path == file and MODULES[name].describe(tree) == [reason]
+
+    def test_only_images_of_persons_in_use_are_needed(self, tree, name):
+        before = load(tree, name, clients=3).fingerprint
+        folder = tree / name / SOURCES[name].images
+        for file, person in listed(tree, name):
+            if person in ("12", "7"):
+                (folder / file).unlink()
+        assert load(tree, name, clients=3).fingerprint == before
+        with pytest.raises(DataError, match=r"\d+\.p[ng][gm] cannot be read"):
+            load(tree, name)
+
+    def test_a_damaged_image_is_named(self, tree, name):
+        file = tree / name / SOURCES[name].images / next(file for file, person in listed(tree, name) if person == "4")
+        file.write_bytes(file.read_bytes()[:200])
+        with pytest.raises(DataError, match=f"{file.name} cannot be decoded"):
+            load(tree, name)
+
+    def test_options_out_of_range(self, root, name):
+        for clients in (0, 1, 2.5):
+            with pytest.raises(RecipeError, match=f"clients is {clients}; expected"):
+                load(root, name, clients=clients)
+        with pytest.raises(DataError, match="has 5 persons for 6 clients"):
+            load(root, name, clients=6)
+        with pytest.raises(RecipeError, match="size is 0"):
+            load(root, name, size=0)
