@@ -187,7 +187,7 @@ ROWS = [
         tasks=("classification",),
     ),
     Row("algorithms", "fedbabu"),
-    Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE),
+    Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE, variants=({}, {"at_unseen": "mean"})),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
     Row(
         "algorithms",
@@ -269,6 +269,7 @@ ROWS = [
             {},
             {"channels": 1, "aggregation": "mean", "offset_rate": 0.1},
             {"variant": "released", "aggregation": "none", "projection": 4},
+            {"at_unseen": "none"},
         ),
         tasks=("classification",),
     ),

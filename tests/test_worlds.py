@@ -217,6 +217,38 @@ def test_an_unseen_client_of_fedbn_has_statistics_of_its_own_images():
         assert not model.training
 
 
+def kept_at(run: FederatedRun, name: str) -> dict[str, torch.Tensor]:
+    """The entries that never leave a client, as they are when it is tested."""
+    client = run.clients[name]
+    with client.at_test(run.server.send(name), run.rounds):
+        state = client.model.state_dict()
+        return {n: state[n].clone() for n in client.keeps if state[n].is_floating_point()}
+
+
+def test_an_unseen_client_of_fedbn_may_have_the_mean_of_the_others_layers():
+    """Weighted by 12 and 7 training images; without a word from it, and as FedAvg's own after one round."""
+    asked = {"unseen": ["tower"], "precision": "fp64"}
+    mean = {"algorithm": {"name": "fedbn", "at_unseen": "mean"}}
+    run = train(asked | mean).run
+    kept = [kept_at(run, name) for name in SIZES]
+    assert kept[0].keys() == kept[2].keys() and not torch.equal(*(own["stage1.1.weight"] for own in kept[:2]))
+    for name, found in kept[2].items():
+        torch.testing.assert_close(found, (12 * kept[0][name] + 7 * kept[1][name]) / 19)
+    once = asked | {"rounds": 1}
+    fedbn, fedavg = train(once | mean).run, train(once).run
+    expected = fedavg.server.model
+    for name, found in kept_at(fedbn, "tower").items():
+        torch.testing.assert_close(found, expected[name])
+
+
+def test_how_fedbn_treats_the_unseen_changes_nothing_for_those_that_take_part():
+    own, mean = (train({"algorithm": {"name": "fedbn", "at_unseen": kind}}).rounds for kind in ("own", "mean"))
+    assert [(each["loss"], each["test"], each["down"]) for each in own] == [
+        (each["loss"], each["test"], each["down"]) for each in mean
+    ]
+    assert "fedbn" not in own[0]["up"] and mean[0]["up"]["fedbn"] > 0
+
+
 def test_an_unseen_clients_statistics_of_fedrdn_are_its_own_and_are_not_shared():
     trained = train({"augmentations": ["fedrdn"], "unseen": ["tower"], "rounds": 1})
     known = trained.run.clients["tower"].memory(trained.run.clients["tower"].methods[-1])
@@ -230,6 +262,21 @@ def test_an_unseen_client_of_distrans_takes_the_mean_offset():
     server = train({"augmentations": ["distrans"], "unseen": ["tower"], "rounds": 1}).run.server
     offsets = [server.send(name)["distrans/offset"] for name in ("clinic", "harbour", "tower")]
     torch.testing.assert_close(offsets[2], (offsets[0] + offsets[1]) / 2)
+
+
+def test_an_unseen_client_of_distrans_may_have_no_offset():
+    """Its images enter every channel as they are; with alpha 0 both readings are one."""
+    without = {"name": "distrans", "at_unseen": "none"}
+    run = train({"augmentations": [without], "unseen": ["tower"], "precision": "fp64", "rounds": 1}).run
+    client, message = run.clients["tower"], run.server.send("tower")
+    assert "distrans/offset" not in message and "distrans/offset" in run.server.send("clinic")
+    with client.at_test(message, 1):
+        seen = client.batch(client.site.test, torch.arange(3), training=False).images
+    images = client.site.test.images[:3].double() / 255
+    torch.testing.assert_close(seen, torch.cat([images, images], 1))
+    plain = {"name": "distrans", "alpha": 0.0}
+    readings = [train({"augmentations": [plain | o], "unseen": ["tower"]}) for o in ({}, {"at_unseen": "none"})]
+    assert readings[0].rounds == readings[1].rounds
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,17 @@
 """FedBN: batch normalisation stays with the client."""
 
+from dataclasses import dataclass
+
+import torch
 from torch import nn
 
-from fednb.doors import EVERY_TASK, Client, Method
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, add
+from fednb.errors import RecipeError, nearest
+
+AT_UNSEEN = ("own", "mean")
 
 
+@dataclass(frozen=True)
 class FedBN(Method):
     r"""Federated averaging of everything but the layers of batch normalisation.
 
@@ -14,8 +21,13 @@ class FedBN(Method):
     Weights, biases and running statistics of those layers are neither sent nor averaged; each client keeps
     and is evaluated with its own. In a network without such layers it is FedAvg.
 
-    A client that is in no round has weights and biases as at the start (1 and 0 unless pretrained) and its own
-    statistics, of its training images: the clients' layers never leave them, so that nobody can tell it their mean.
+    The paper does not say what a client that is in no round takes. Both readings are here.
+
+    Args:
+        at_unseen: "own", weights and biases as at the start (1 and 0 unless pretrained) and statistics of its own
+            training images, as the clients' layers never leave them; or "mean", for which the clients of each round
+            do send their layers and the server keeps the mean, with the weights of the model's, for the unseen alone.
+            What takes part in rounds is the same with both.
 
     Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*,
     ICLR 2021, Algorithm 1.
@@ -32,8 +44,33 @@ class FedBN(Method):
 
     tasks = EVERY_TASK
 
+    at_unseen: str = "own"
+
+    def __post_init__(self):
+        if self.at_unseen not in AT_UNSEEN:
+            raise RecipeError(f'fedbn has no at_unseen "{self.at_unseen}"; {nearest(self.at_unseen, AT_UNSEEN)}')
+
+    def send(self, server: Server, client: str) -> Message:
+        return {} if client in server.images else server.memory(self)
+
+    def reply(self, client: Client) -> Message:
+        if self.at_unseen == "own":
+            return {}
+        state = client.model.state_dict()
+        return {n: state[n].clone() for n in sorted(self.keeps(client.model)) if state[n].is_floating_point()}
+
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        add(server.scratch(self), weight, reply)
+
+    def aggregate(self, server: Server) -> None:
+        server.memory(self).update(server.scratch(self))
+
+    @torch.no_grad()
     def unseen(self, client: Client) -> None:
-        """Its statistics are its own by then, and that is all."""
+        """Its statistics are its own by then; what the server sent takes their place."""
+        state = client.model.state_dict()
+        for name, value in client.inbox(self).items():
+            state[name].copy_(value)
 
     def keeps(self, model: nn.Module) -> set[str]:
         return {

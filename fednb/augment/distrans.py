@@ -17,6 +17,7 @@ from fednb.standalone.heterogeneity import class_fractions, distributional_heter
 VARIANTS = ("paper", "released")
 AGGREGATIONS = ("default", "mean", "network", "none")
 STATISTICS = ("default", "channel", "shared")
+AT_UNSEEN = ("mean", "none")
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class DisTrans(Method):
 
     A client sends its number of training images of each class, once, and its offset each round (49,152 bytes at
     3 x 64 x 64); it receives one as large. The server keeps every client's offset and class fractions e, and the
-    aggregation network. A client that sits out a round keeps its offset; one that is in
-    no round takes the mean of the others'.
+    aggregation network. A client that sits out a round keeps its offset; of one that is in no round ``at_unseen`` says
+    what it takes.
 
     Args:
         variant: "paper" or "released".
@@ -50,6 +51,8 @@ class DisTrans(Method):
         threshold: 0.5 in Sec. 4.4.
         offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
         network_rate: learning rate of the aggregation network, at least 0. The paper prints none; 1e-2 as released.
+        at_unseen: "mean", the mean of all clients' offsets, or "none": the images as they are in every channel, as
+            with alpha 0. The paper is silent on clients that are in no round.
 
     The ablation of Table 3 is ``channels=1``: as wide a head per channel, with the same start. The baseline without
     offsets is ``channels=1, alpha=0`` and the same projection (0: the network as it is); the released baseline has
@@ -100,9 +103,11 @@ class DisTrans(Method):
     threshold: float = 0.5
     offset_rate: float = 1e-3
     network_rate: float = 1e-2
+    at_unseen: str = "mean"
 
     def __post_init__(self):
-        for name, known in (("variant", VARIANTS), ("aggregation", AGGREGATIONS), ("statistics", STATISTICS)):
+        named = {"variant": VARIANTS, "aggregation": AGGREGATIONS, "statistics": STATISTICS, "at_unseen": AT_UNSEEN}
+        for name, known in named.items():
             if (value := getattr(self, name)) not in known:
                 raise RecipeError(f'distrans has no {name} "{value}"; {nearest(value, known)}')
         if self.channels not in (1, 2):
@@ -155,15 +160,17 @@ class DisTrans(Method):
         if self.alpha == 0:
             return {}
         offsets = part(server.memory(self), "offset")
-        return {"offset": offsets[client] if client in offsets else torch.stack(list(offsets.values())).mean(0)}
+        if client in offsets:
+            return {"offset": offsets[client]}
+        return {"offset": torch.stack(list(offsets.values())).mean(0)} if self.at_unseen == "mean" else {}
 
     def begin(self, client: Client) -> None:
         client.scratch(self).update(client.inbox(self))
 
     def inputs(self, client: Client, batch: Batch) -> None:
-        known = client.inbox(self) | client.scratch(self)
-        offset = known["offset"] if self.alpha else 0
-        batch.images = blend(batch.images, offset, self.alpha, self.channels)
+        alpha = 0 if client.unseen and self.at_unseen == "none" else self.alpha
+        offset = (client.inbox(self) | client.scratch(self))["offset"] if alpha else 0
+        batch.images = blend(batch.images, offset, alpha, self.channels)
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha == 0:
