@@ -108,12 +108,18 @@ class Study:
         return self.as_stand_in() if self.paper and theirs and lacking.issuperset(theirs) else None
 
     def as_stand_in(self) -> Study:
-        """The same study on embedded images, with a network that fits them and no unseen site; what else it varies, it
-        varies. Recipes on another federation than the paper's stay."""
+        """The same study on embedded images, with a network that fits them, and one of their sites unseen for each choice
+        of unseen sites; what else it varies, it varies. Recipes on another federation than the paper's stay."""
         theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
         kept = set(_varied(theirs)) - {"federation", "model"}
-        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept} | {"unseen": ()}
-        recipes = [recipe.with_(**settings) if recipe in theirs else recipe for recipe in self.recipes]
+        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept}
+        choices = list(dict.fromkeys(recipe.unseen for recipe in theirs if recipe.unseen))
+        sites = federation_of(Recipe(federation=settings["federation"]), None).sites if choices else ()
+        unseen = {choice: (sites[number % len(sites)].name,) for number, choice in enumerate(choices)} | {(): ()}
+        recipes = [
+            recipe.with_(**settings, unseen=unseen[recipe.unseen]) if recipe in theirs else recipe
+            for recipe in self.recipes
+        ]
         return Study(recipes, self.paper, self.store)
 
 
@@ -169,8 +175,9 @@ class Results:
         """One row for each recipe, round, client and split, as a pandas data frame.
 
         run (label), algorithm, augmentation, federation, seed, key, stand_in, stale (recorded by older code), every
-        other varied setting, round (from 1), client, split ("validation" or "test"), correct (the images' scores added
-        up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
+        other varied setting (of unseen sites how many), round (from 1), client, took_part (not where it is unseen),
+        split ("validation" or "test"), correct (the images' scores added up: a count, or a sum of Dice coefficients),
+        images (a count), accuracy (their ratio in per cent).
         """
         import pandas
 
@@ -192,8 +199,8 @@ class Results:
                         accuracy = 100 * correct / images if images else float("nan")
                         rows.append(
                             head
-                            | {"round": values["round"], "client": client, "split": split, "correct": correct}
-                            | {"images": images, "accuracy": accuracy}
+                            | {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
+                            | {"split": split, "correct": correct, "images": images, "accuracy": accuracy}
                         )
         return pandas.DataFrame(rows)
 
@@ -315,6 +322,8 @@ def _varied_columns(recipes: list[Recipe]) -> dict:
                     if column in columns or column in settings - {name}:  # the seed of a federation is not the run's
                         column = f"{name}_{option}"
                     columns[column] = lambda recipe, name=name, option=option: recipe.full[name].get(option)
+        elif name == "unseen":
+            columns[name] = lambda recipe: len(recipe.unseen)
         elif name not in _NAMED:
             columns[name] = lambda recipe, name=name: recipe.full[name]
     return {column: value for column, value in columns.items() if column != "federation"}

@@ -16,14 +16,17 @@ SETTINGS = {
 }
 
 
-def run(label, tests, validations=None, seed=0, images=IMAGES, federation="office_caltech10", **other):
-    """Rows of one run. tests: per round, images right at each client; validations likewise, of 50 each."""
+def run(label, tests, validations=None, seed=0, images=IMAGES, federation="office_caltech10", unseen=(), **other):
+    """Rows of one run. tests: per round, images right at each client; validations likewise, of 50 each.
+
+    unseen: sites that took no part.
+    """
     names = label.split("+")
     head = {"run": label, "algorithm": names[0].split("(")[0], "augmentation": "+".join(names[1:])}
     head |= {
         "federation": federation,
         "seed": seed,
-        "key": f"{label} {seed} {other}",
+        "key": " ".join((f"{label} {seed} {other}", *unseen)),
         "stand_in": False,
         "stale": False,
         **other,
@@ -37,7 +40,7 @@ def run(label, tests, validations=None, seed=0, images=IMAGES, federation="offic
             for client, correct, total in zip(images, counts, totals, strict=True):
                 accuracy = 100 * correct / total
                 rows.append({**head, "round": number, "client": client, "split": split, "correct": correct})
-                rows[-1] |= {"images": total, "accuracy": accuracy}
+                rows[-1] |= {"images": total, "accuracy": accuracy, "took_part": client not in unseen}
     return pandas.DataFrame(rows)
 
 
@@ -66,7 +69,7 @@ def results(*frames, scores=of_images, **extra_round):
     origin = {"code": "abc", "torch": "2", "device": "cpu", "seconds": 1.0}
     records = [
         SimpleNamespace(
-            recipe=SETTINGS | {"rounds": int(rows["round"].max())},
+            recipe=SETTINGS | {"rounds": int(rows["round"].max()), "unseen": _unseen(rows)},
             origin=origin,
             key=key,
             clients=list(dict.fromkeys(rows["client"])),
@@ -78,3 +81,7 @@ def results(*frames, scores=of_images, **extra_round):
     ]
     stand_in = bool(len(frame)) and bool(frame["stand_in"].any())
     return SimpleNamespace(frame=frame, records=records, missing=[], stand_in=stand_in)
+
+
+def _unseen(rows) -> list[str]:
+    return sorted(rows.loc[~rows["took_part"], "client"].unique())

@@ -130,6 +130,7 @@ class Row:
     computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
     to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
+    tells_what_it_keeps: the variants in which the server learns it, for the unseen.
     tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
     its loss has all terms. adapts: it changes what is tested and not what is trained. pools: it is no federation and
     is refused beside what exchanges anything. learns_slowly: the variants that need nine rounds for what others learn
@@ -147,6 +148,7 @@ class Row:
     variants: tuple[dict, ...] = ({},)
     sends_images: bool = False
     refuses_unseen: tuple[dict, ...] = ()
+    tells_what_it_keeps: tuple[dict, ...] = ()
     tasks: tuple[str, ...] = ("classification", "segmentation")
     plain: bool = False
     begins_in_round: int = 1
@@ -187,7 +189,14 @@ ROWS = [
         tasks=("classification",),
     ),
     Row("algorithms", "fedbabu"),
-    Row("algorithms", "fedbn", neutral={"algorithm": "fedbn"}, sizes=ONE, variants=({}, {"at_unseen": "mean"})),
+    Row(
+        "algorithms",
+        "fedbn",
+        neutral={"algorithm": "fedbn"},
+        sizes=ONE,
+        variants=({}, {"at_unseen": "mean"}),
+        tells_what_it_keeps=({"at_unseen": "mean"},),
+    ),
     Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
     Row(
         "algorithms",

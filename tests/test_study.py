@@ -158,7 +158,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
     frame = Study(recipes, store=store).recorded().frame
     assert list(frame.columns) == [
         *("run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale"),
-        *("round", "client", "split", "correct", "images", "accuracy"),
+        *("round", "client", "took_part", "split", "correct", "images", "accuracy"),
     ]
     assert len(frame) == 4 * 2 * 2 * 2
     row = frame[(frame["seed"] == 1) & (frame["augmentation"] != "") & (frame["round"] == 2)]
@@ -174,6 +174,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         "stale": False,
         "round": 2,
         "client": "b",
+        "took_part": True,
         "split": "test",
         "correct": 5,
         "images": 10,

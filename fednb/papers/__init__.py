@@ -11,6 +11,7 @@ from pathlib import Path
 from fednb.errors import RecipeError, nearest
 
 _HERE = Path(__file__).parent
+UNSEEN = "unseen client"  # the printed setting of numbers of sites that took no part
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 
 
@@ -58,7 +59,8 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
     federation: ``office_caltech10``, ``digits``, ``cifar10``, ...; one of them alone if it is given.
     source: the site whose local model is tested; ``""`` where the global model is.
     setting: what a row is printed under besides, such as DisTrans' heterogeneity ``"40 %"`` or FedFA's share of
-        the training images ``"1/6"``; ``""`` where nothing is. One of them alone if it is given.
+        the training images ``"1/6"``; ``UNSEEN`` where the site was left out of the training; ``""`` where nothing
+        is. One of them alone if it is given.
     site: the site whose test images are used, or ``average``.
     value: per cent, 0..100, as printed. DisTrans prints fractions: here they are times 100.
     change: the rise (+) or fall (-) in points that is printed beside an average; NaN where none is.
@@ -102,7 +104,7 @@ def _printed(paper: str, table: str):
 
 
 def _run_on(made_by: dict, federation: str, setting: str) -> str:
-    if not setting:
+    if setting in ("", UNSEEN):
         return federation
     options = made_by.get(federation, {}).get(setting)
     return f"{federation}({', '.join(f'{name}={value}' for name, value in options.items())})" if options else ""

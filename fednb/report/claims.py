@@ -3,7 +3,7 @@
 from fednb import papers
 from fednb.errors import DataError
 from fednb.report import names
-from fednb.report.comparison import on_federation, tested
+from fednb.report.comparison import of_unseen, on_federation, tested
 from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, told_bounds
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
@@ -63,14 +63,15 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     """
     import pandas
 
-    everything = all_took_part(frame_of(results), results)
+    everything = frame_of(results)
     real = everything[~everything["stand_in"].astype(bool)]
     claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
     said = [_printed_effect(paper, claim) for claim in claims]
     by_rule = {}
     for name in dict.fromkeys((rule, *RULES)):
         try:
-            by_rule[name] = _found(results, selected(real, name), paper, claims)
+            chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
+            by_rule[name] = _found(results, chosen, paper, claims)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
@@ -123,9 +124,15 @@ def _printed_rows(paper: str, claim: dict):
     return there[there["site"] == claim["site"]]
 
 
-def _found(results, chosen, paper: str, claims: list[dict]) -> list[Effect | str]:
-    """Ours for each claim, those of one printed table tested together; or why there is none."""
-    found = [_pair(chosen, results, _printed_rows(paper, claim), claim) for claim in claims]
+def _found(results, chosen: dict, paper: str, claims: list[dict]) -> list[Effect | str]:
+    """Ours for each claim, those of one printed table tested together; or why there is none.
+
+    chosen: by whether they are of unseen sites, the rows that a claim may rest on.
+    """
+    found = []
+    for claim in claims:
+        there = _printed_rows(paper, claim)
+        found.append(_pair(chosen[of_unseen(there)], results, there, claim))
     for table in dict.fromkeys(claim["table"] for claim in claims):
         numbers = [n for n, own in enumerate(found) if isinstance(own, Pair) and claims[n]["table"] == table]
         measured = effects_of([found[number] for number in numbers], results.records)
@@ -147,13 +154,16 @@ def _pair(chosen, results, there, claim: dict) -> Pair | str:
 
 
 def _on_site(chosen, site: str, sites: str):
-    """The runs that were tested at the site; for an average those over all the printed sites and no others."""
-    over = {key: tested(rows) for key, rows in chosen.groupby("key")}
-    if site == "average":
-        keys = [key for key, clients in over.items() if sites in ("", clients)]
-    else:
-        keys = [key for key, clients in over.items() if site in clients.split(", ")]
-    return chosen[chosen["key"].isin(keys)]
+    """The runs that were tested at the site; for an average those over all the printed sites and no others.
+
+    Runs that left out one site each stand for their unseen sites together.
+    """
+    kept = []
+    for _, rows in chosen.groupby("key" if chosen["took_part"].all() else ["run", "seed"]):
+        over = tested(rows)
+        if sites in ("", over) if site == "average" else site in over.split(", "):
+            kept += list(rows.index)
+    return chosen.loc[kept]
 
 
 def _runs_of(chosen, side: str):

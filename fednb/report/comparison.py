@@ -5,6 +5,7 @@ Everything here takes recorded results and printed numbers, never a trainer. ``r
 read, nothing else.
 """
 
+from fednb import papers
 from fednb.errors import RecipeError
 from fednb.report import names
 from fednb.report.intervals import Measured, of_settings
@@ -30,6 +31,10 @@ from fednb.report.words import (
     stand_in_line,
 )
 
+UNSEEN_SITES = (
+    "A site's number is of runs in which it was unseen, in a round chosen without it; intervals say nothing of other "
+    "sites than these."
+)
 HIGHER, LOWER = "background-color: #9ecae1; color: black", "background-color: #fdae6b; color: black"
 
 
@@ -45,7 +50,8 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
     options where the paper prints such a row (``fednb.report.names.printed_for``). Where the printed rows stand under
     settings (DisTrans' heterogeneity), columns are settings, each with the average of the runs on it.
 
-    A run with unseen sites has no row here.
+    A run with unseen sites has no row here, and a site that took part none where the printed numbers are of unseen
+    sites (FedFA's Table 4): there a row is the runs that left out one site each.
 
     Results on another federation than the printed one, or marked as a stand-in, are never compared: their
     columns say so and have no difference. Nor are averages over other sites than the paper's. Where the
@@ -107,12 +113,14 @@ def comparison(results, printed, rule: str = "last"):
             f"printed has the federations {', '.join(federations)}; expected one. "
             "Give it to fednb.papers.printed(paper, table, federation)."
         )
-    theirs = _theirs(printed)
     across = printed["source"].any()
     if across and rule != "last":
         raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')
-    chosen = cross_site(results) if across else selected(frame_of(results), rule).assign(source="")
-    chosen = all_took_part(chosen, results)
+    unseen = of_unseen(printed)
+    printed = printed.assign(setting="") if unseen else printed
+    theirs = _theirs(printed)
+    chosen = cross_site(results) if across else selected(frame_of(results), rule, unseen).assign(source="")
+    chosen = chosen if unseen else all_took_part(chosen, results)
     chosen = _by_setting(chosen, results, printed)
     labels = dict.fromkeys(label for label, _ in theirs)
     beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}
@@ -162,6 +170,11 @@ def cross_site(results):
             correct = run["client"].map(dict(zip(record.clients, counts, strict=True)))
             parts.append(run.assign(source=source, correct=correct, accuracy=100 * correct / run["images"]))
     return pandas.concat(parts, ignore_index=True)
+
+
+def of_unseen(printed) -> bool:
+    """Whether the printed numbers are of sites that took no part."""
+    return bool((printed["setting"] == papers.UNSEEN).all())
 
 
 def _theirs(printed) -> dict:
@@ -278,7 +291,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
         *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
         *([title] if title else []),
         f"Test {measure(runs)} in per cent. Selection: {rule_words(rule, runs)}. In plain text: ours | paper.",
-        *(["Columns are the paper's settings, each with the mean over clients."] if printed["setting"].any() else []),
+        *_setting_words(printed),
         *setting_lines(results),
         *(
             f"Averages not compared: the paper's are over {cell.sites}, ours over {cell.clients}."
@@ -288,6 +301,12 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
         *(f"* {cell.row}, {cell.site}: {cell.remark}" for cell in wrong.itertuples()),
     )
+
+
+def _setting_words(printed) -> list[str]:
+    if of_unseen(printed):
+        return [UNSEEN_SITES]
+    return ["Columns are the paper's settings, each with the mean over clients."] if printed["setting"].any() else []
 
 
 def _from(label: str, source: str) -> str:

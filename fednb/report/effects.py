@@ -69,20 +69,27 @@ def effects_of(pairs: Sequence[Pair], records: Sequence) -> list[Effect]:
 
 
 def effects(
-    results, pairs: str | Sequence[tuple[str, str]], by: str | None = None, rule: str = "last", client: str = "average"
+    results,
+    pairs: str | Sequence[tuple[str, str]],
+    by: str | None = None,
+    rule: str = "last",
+    client: str = "average",
+    unseen: bool = False,
 ) -> Table:
     """What one run scores more than another, in points, with its interval and one word for each.
 
     results: of a study. pairs: labels of runs (``run`` in its frame), one and the other; or one label, which all others
         are held against. by: a varied field, such as "local_epochs": pairs are made within each of its values; left out
         where the frame has no such column. rule: see ``fednb.report.selection``. client: a site instead of the average.
+        unseen: at the sites that were in no round, see ``fednb.report.selection.selected``.
 
     Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or "no
     effect", or why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
     """
     import pandas
 
-    chosen = selected(words.frame_of(results), rule)
+    everything = words.frame_of(results)
+    chosen = selected(everything, rule, unseen)
     by = by if by in chosen else None
     runs = list(chosen["run"].unique())
     if isinstance(pairs, str):
@@ -107,7 +114,7 @@ def effects(
         "": frame["direction"],
     }
     cells = pandas.DataFrame(shown).set_axis(frame["row"], axis="index").rename_axis(None)
-    where = "average over sites" if client == "average" else client
+    where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
     caption = (
         f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
         *words.effect_lines(frame),
@@ -155,15 +162,17 @@ def _cell(pair: Pair, records: dict) -> Cell | None:
     """The scores' differences, or None where they are not recorded or the images differ."""
     import numpy
 
-    sides = [rows[rows["seed"].isin(_common(pair))] for rows in pair[:2]]
+    seeds = _common(pair)
+    sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]
     if sides[0].empty or len({records[key].fingerprint for rows in sides for key in rows["key"]}) > 1:
         return None
-    better, worse = (image_scores(rows, records) for rows in sides)
+    better, worse = scores = [image_scores(rows, records) for rows in sides]
     clients = [client for client in better if client in worse and pair.client in ("average", client)]
-    if not clients or better.keys() != worse.keys():
+    whole = all(len(own) == len(seeds) for side in scores for own in side.values())
+    if not clients or better.keys() != worse.keys() or not whole:
         return None
-    differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in _common(pair)]) for k in clients]
-    return Cell(differences, tuple(frozenset(rows["key"]) for rows in pair[:2]))
+    differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in seeds]) for k in clients]
+    return Cell(differences, tuple(frozenset(zip(rows["key"], rows["client"], strict=True)) for rows in pair[:2]))
 
 
 def _common(pair: Pair) -> list[int]:

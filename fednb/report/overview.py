@@ -64,7 +64,7 @@ def rules_table(results, title: str = "") -> Table:
     numbers = []
     for rule in rules:
         for label, rows in settings(selected(frame, rule)):
-            rounds = "/".join(dict.fromkeys(map(_span, rows.groupby("seed")["rounds_taken"].first())))
+            rounds = "/".join(dict.fromkeys(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first())))
             average = of_settings([rows])[0]["average"].value
             text = f"{number(average)} (round {rounds})"
             numbers.append({"row": label, "rule": rule, "ours": average, "rounds": rounds, "text": text})

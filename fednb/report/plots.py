@@ -53,12 +53,11 @@ def style(run: str) -> dict:
 def convergence(frame, client: str = "average", split: str = "test", title: str = ""):
     """Accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
-    frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all.
+    frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all that took part.
     """
     figure, (axes,) = _figure(1, width=6.4)
     shown = frame[frame["split"] == split]
-    if client != "average":
-        shown = shown[shown["client"] == client]
+    shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
     for label, rows in settings(shown):
         by_seed = rows.groupby(["round", "seed"])["accuracy"].mean().unstack()
         look = style(rows["run"].iloc[0])
@@ -114,6 +113,34 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def seen_and_unseen(panels: dict, title: str = ""):
+    """A dot per method and site: across its score where the site took part, upwards where it was left out.
+
+    panels: ``{title: table of fednb.report.participation}``. On the line both are equal. Of two rows that look alike
+    (one method with other options) the second is hollow.
+    """
+    panels = {name: table for name, table in panels.items() if len(table.frame)}
+    figure, every = _figure(max(1, len(panels)), width=3.8 * max(1, len(panels)) + 0.8)
+    looks = {}
+    for axes, (name, table) in zip(every, panels.items(), strict=False):
+        sites = table.frame[table.frame["client"] != "average"]
+        for row, part in sites.groupby("row", sort=False):
+            look = style(part["run"].iloc[0])
+            look = {"marker": look["marker"], "edgecolors": look["color"], "facecolors": look["color"]}
+            if look in (own for other, own in looks.items() if other != row):
+                look["facecolors"] = "none"
+            axes.scatter(part["seen"], part["unseen"], label=row, **looks.setdefault(row, look))
+        for client, part in sites.groupby("client"):
+            above = {"xytext": (0, 7), "textcoords": "offset points", "horizontalalignment": "center", "fontsize": 7}
+            axes.annotate(client, (part["seen"].mean(), part["unseen"].max()), color="0.4", **above)
+        axes.axline((50, 50), slope=1, color="0.7", linewidth=1, zorder=0)
+        _decorate(axes, "took part (%)", "left out (%)", name, table.loud)
+    shown = {text: dots for axes in every for dots, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
     return figure
 
 

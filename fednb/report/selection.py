@@ -33,19 +33,23 @@ def mean_of_last(frame) -> list[int]:
 RULES = {"last": last, "best_validation": best_validation, "best_test": best_test, "mean_of_last": mean_of_last}
 
 
-def selected(frame, rule: str = "last"):
+def selected(frame, rule: str = "last", unseen: bool = False):
     """The test rows of each run's chosen rounds, with the rule's name in a column ``rule``.
 
-    frame: one row per (run, round, client, split), columns ``key``, ``round``, ``split``, ``accuracy``,
+    Rules look at the clients that took part, and the rows are theirs.
+
+    frame: one row per (run, round, client, split), columns ``key``, ``round``, ``split``, ``took_part``, ``accuracy``,
         ...; runs are told apart by ``key``, which differs from seed to seed.
+    unseen: the rows of the sites that were in no round instead; rules do not look at them.
     Returns one row per (run, client). ``correct`` and ``accuracy`` are means over the chosen rounds, which a column
     ``rounds_taken`` lists; other columns are those of the last of them. RecipeError for an unknown rule, DataError
     where a run has no images that the rule looks at.
     """
     if rule not in RULES:
         raise RecipeError(f'selection rule "{rule}" is not known; {nearest(rule, RULES)}')
-    tested = frame[frame["split"] == "test"]
-    taken = {key: tuple(RULES[rule](run)) for key, run in frame.groupby("key", sort=False)}
+    took_part = frame["took_part"].astype(bool)
+    tested = frame[(frame["split"] == "test") & (took_part != unseen)]
+    taken = {key: tuple(RULES[rule](run)) for key, run in frame[took_part].groupby("key", sort=False)}
     chosen = tested.loc[[number in taken[key] for key, number in zip(tested["key"], tested["round"], strict=True)]]
     if any(len(rounds) > 1 for rounds in taken.values()):
         means = chosen.groupby(["key", "client"], sort=False)[["correct", "accuracy"]].transform("mean")
@@ -54,7 +58,9 @@ def selected(frame, rule: str = "last"):
 
 
 def image_scores(rows, records: dict) -> dict:
-    """By client and seed the scores of each test image, float64 ``[n]`` in per cent, as means over the chosen rounds.
+    """By client and seed the scores of each test image, float64 ``[n]`` in per cent.
+
+    Means over the chosen rounds and, where sites were left out in turn, over the runs of a seed.
 
     rows: of ``selected``, of one setting. records: by key. Empty where a record has no scores of its images.
     """
@@ -66,8 +72,8 @@ def image_scores(rows, records: dict) -> dict:
             return {}
         place = record.clients.index(row.client)
         mean = sum(scores[number][place] for number in row.rounds_taken) / len(row.rounds_taken)
-        found.setdefault(row.client, {})[row.seed] = 100 * mean
-    return found
+        found.setdefault(row.client, {}).setdefault(row.seed, []).append(100 * mean)
+    return {client: {seed: sum(runs) / len(runs) for seed, runs in seeds.items()} for client, seeds in found.items()}
 
 
 def _rounds(frame) -> list[int]:

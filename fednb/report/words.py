@@ -13,7 +13,7 @@ RULES_IN_WORDS = {
     "mean_of_last": "mean of the last rounds (ten, or a tenth of fewer than 100)",
 }
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale", "round"}
-ALWAYS |= {"client", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
+ALWAYS |= {"client", "took_part", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
 
@@ -45,6 +45,13 @@ def all_took_part(frame, results):
     """The rows of runs in which no site was unseen: a printed row is of all its sites."""
     some_unseen = {record.key for record in results.records if record.recipe.get("unseen")}
     return frame[~frame["key"].isin(some_unseen)]
+
+
+def which_sites(frame, unseen: bool) -> str:
+    """What an average is over, in words: rows of ``Results.frame``, of unseen sites or of those that took part."""
+    if unseen:
+        return "unseen sites"
+    return "sites" if frame["took_part"].all() else "sites that took part"
 
 
 def settings(chosen, beside=()):

@@ -1,0 +1,77 @@
+"""What a site gains by taking part: its score where it trained with the others, and where it was left out."""
+
+from fednb.report.comparison import UNSEEN_SITES
+from fednb.report.effects import COLUMNS, Pair, columns, effects_of, told_bounds
+from fednb.report.intervals import of_settings
+from fednb.report.selection import selected
+from fednb.report.tables import Table
+from fednb.report.words import (
+    STAND_IN,
+    counted,
+    effect_lines,
+    frame_of,
+    grid,
+    measure,
+    number,
+    rule_words,
+    setting_lines,
+    settings,
+    signed,
+)
+
+
+def participation(results, rule: str = "last") -> Table:
+    """Each setting's score at the sites that were left out in turn, and at the same sites in the runs that had them.
+
+    results: of runs with unseen sites, such as one for each site; others are passed over. rule: see
+        ``fednb.report.selection``: it looks at the sites that took part, for both numbers.
+
+    Its frame holds row, run, client (a site or ``"average"``), images, unseen, seen (both in per cent) and, of the average,
+    the *participation gap* seen - unseen (Yuan et al. 2022) as ours, low, high, p, seeds and direction. Each image is
+    held against itself, as in ``fednb.report.effects``; of the runs of a seed that had the site the mean is taken.
+    """
+    import pandas
+
+    frame = frame_of(results)
+    frame = frame[frame["key"].isin(frame.loc[frame["took_part"].eq(False), "key"])]
+    pairs = _pairs(*(dict(settings(selected(frame, rule, unseen))) for unseen in (False, True)))
+    scores = None if counted(frame) else {record.key: record for record in results.records}
+    found = [of_settings([pair[side] for pair in pairs.values()], scores) for side in (0, 1)]
+    rows = []
+    for label, seen, unseen, gap in zip(pairs, *found, effects_of(list(pairs.values()), results.records), strict=True):
+        images = pairs[label].worse.groupby("client")["images"].first()
+        for client in unseen:
+            values = {"unseen": unseen[client].value, "seen": seen[client].value}
+            told = columns(gap) | {"direction": gap.direction} if client == "average" else {}
+            values |= {"row": label, "run": pairs[label].worse["run"].iloc[0], "client": client}
+            rows.append({"images": images.get(client, images.sum()), **values, **told})
+    about = ["row", "run", "client", "images", "unseen", "seen"]
+    numbers = pandas.DataFrame(rows, columns=[*about, *COLUMNS, "direction"])
+    shown = {}
+    for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name == "average"):
+        here = numbers[numbers["client"] == client].set_index("row")
+        count = "/".join(map(str, sorted(set(here["images"]))))
+        shown[f"{client} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
+        if client == "average":
+            shown |= {"gap": here["ours"].map(signed), "interval": told_bounds(here), "": here["direction"]}
+    average = numbers[numbers["client"] == "average"]
+    caption = (
+        *([f"{STAND_IN}: not the paper's images. This proves nothing about the paper."] if results.stand_in else []),
+        f"Test {measure(frame)} in per cent, unseen | seen, and their gap in points. Selection: "
+        f"{rule_words(rule, frame)} over the sites that took part.",
+        UNSEEN_SITES,
+        *effect_lines(average),
+        *setting_lines(results),
+    )
+    return Table(numbers, caption, grid(shown, list(pairs)), loud=results.stand_in)
+
+
+def _pairs(seen: dict, unseen: dict) -> dict[str, Pair]:
+    """By label the rows of the sites that were both, where they took part and where they were left out."""
+    pairs = {}
+    for label in unseen:
+        sides = seen[label], unseen[label]
+        both = set(sides[0]["client"]) & set(sides[1]["client"])
+        if both:
+            pairs[label] = Pair(*(rows[rows["client"].isin(both)] for rows in sides))
+    return pairs
