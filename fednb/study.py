@@ -108,8 +108,11 @@ class Study:
         return self.as_stand_in() if self.paper and theirs and lacking.issuperset(theirs) else None
 
     def as_stand_in(self) -> Study:
-        """The same study on embedded images, with a network that fits them, and one of their sites unseen for each choice
-        of unseen sites; what else it varies, it varies. Recipes on another federation than the paper's stay."""
+        """The same study on embedded images, with a network that fits them; what else it varies, it varies.
+
+        One of their sites is unseen for each choice of unseen sites. Recipes on another federation than the paper's
+        stay.
+        """
         theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
         kept = set(_varied(theirs)) - {"federation", "model"}
         settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept}

@@ -26,9 +26,10 @@ def participation(results, rule: str = "last") -> Table:
     results: of runs with unseen sites, such as one for each site; others are passed over. rule: see
         ``fednb.report.selection``: it looks at the sites that took part, for both numbers.
 
-    Its frame holds row, run, client (a site or ``"average"``), images, unseen, seen (both in per cent) and, of the average,
-    the *participation gap* seen - unseen (Yuan et al. 2022) as ours, low, high, p, seeds and direction. Each image is
-    held against itself, as in ``fednb.report.effects``; of the runs of a seed that had the site the mean is taken.
+    Its frame holds row, run, client (a site or ``"average"``), images, unseen and seen (in per cent) and, of the
+    average, the *participation gap* seen - unseen (Yuan et al. 2022) as ours, low, high, p, seeds and direction. Each
+    image is held against itself, as in ``fednb.report.effects``; of the runs of a seed that had the site the mean is
+    taken.
     """
     import pandas
 
