@@ -465,8 +465,9 @@ def test_a_stand_in_stands_under_no_printed_setting():
 
 
 def test_a_setting_that_nothing_of_ours_makes_is_refused():
-    with pytest.raises(RecipeError, match='stand under "unseen client", which no option'):
-        comparison(results(run("fedavg", [FEDAVG])), papers.printed("fedfa", "table4", "office_caltech10"))
+    no_option = printed().assign(setting="a rainy day", run_on="")
+    with pytest.raises(RecipeError, match='stand under "a rainy day", which no option'):
+        comparison(results(run("fedavg", [FEDAVG])), no_option)
 
 
 DIGITS = {"mnist": 100, "mnist_m": 100, "usps": 100}

@@ -83,6 +83,21 @@ def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
     assert [r.full["model"]["name"] for r in Study(widths, "fedrdn", store).as_stand_in().recipes] == ["digits_cnn"]
 
 
+def test_a_stand_in_leaves_out_a_site_for_each_that_the_study_leaves_out(store):
+    recipes = OFFICE.vary(unseen=[(), ["webcam"], ["dslr"]], seed=[0, 1])
+    found = Study(recipes, "fedrdn", store).as_stand_in().recipes
+    assert [recipe.unseen for recipe in found] == [(), (), ("plain",), ("plain",), ("photos",), ("photos",)]
+
+
+def test_rows_of_the_frame_say_who_took_part_and_how_many_were_left_out(store):
+    recipes = SMALL.vary(unseen=[(), ["a"], ["b"]])
+    for recipe in recipes:
+        store.write(recipe, record(recipe))
+    frame = Study(recipes, store=store).recorded().frame.drop_duplicates(["key", "client"])
+    assert frame["took_part"].tolist() == [True, True, False, True, True, False]
+    assert frame["unseen"].tolist() == [0, 0, 1, 1, 1, 1]
+
+
 def test_recipes_beside_the_papers_neither_stand_in_nor_change_what_does(store):
     """They run as they are, and what they alone vary (here the rounds) is not varied by the stand-in."""
     beside = SMALL.with_(rounds=3)
