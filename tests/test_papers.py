@@ -14,6 +14,7 @@ import pytest
 from fednb import papers
 from fednb.catalogue import complete
 from fednb.catalogue import names as known
+from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.report import names
@@ -534,3 +535,13 @@ def test_what_was_tried_for_quick_is_a_recipe_with_its_last_ten_rounds(paper):
         assert recipe.full["federation"]["name"] == tried["federation"] and tried["remark"]
         assert recipe.rounds * max(1, recipe.local_epochs) >= 40
         assert len(tried["last_ten"]) == 10 and all(0 <= value <= 100 for value in tried["last_ten"])
+
+
+def test_table4s_sites_are_those_of_the_federations():
+    sites = papers.settings("fedfa")["table4"]["sites"]
+    assert sites["office_caltech10"] == papers.sites("fedfa", "office_caltech10") == list(office_caltech10.DOMAINS)
+    assert sites["pacs"] == list(pacs.DOMAINS) and sites["retinal_vessels"] == list(retinal_vessels.SITES)
+    assert sites["shifted_digits"] == sites["shifted_strokes"] == list(shifted_digits.SITES[:2])
+    for profiles in papers.settings("fedfa")["table4"]["beside"].values():
+        for fields in profiles.values():
+            assert Recipe(**fields).full["federation"]["name"] in sites

@@ -60,7 +60,7 @@ class FRAug(Method):
 
     Sends g both ways each round; the server keeps its weighted mean, with the weights of the model's. A client
     keeps m, the momenta of m and g, the prototypes, and its batch normalisation. Without generator, RTNet and EMA
-    it is FedBN. At a client that is in no round what is kept of batch normalisation is as in FedBN.
+    it is FedBN. At a client that is in no round what is kept of batch normalisation is as in FedBN by default.
 
     Args:
         variant: "paper" or "released".

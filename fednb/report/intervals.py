@@ -24,6 +24,10 @@ makes sense at 0 and 100 %, where a normal one is empty). For Dice it is Student
 these are recorded; else Wilson's, too wide. What the seeds say, pooled over the table as above, is added: it
 holds the residual a second time, so the interval is rather too wide than too narrow.
 
+**Sites left out in turn**: the runs of a seed, one for each site, are one run of the formulas above. Sites are those
+that were left out, or those that took part, with the mean of the runs that had them. They are taken as they are: an
+interval says nothing of a site that nobody has seen.
+
 **A printed number** is one run on the same images: held against ours it has the chance of one run more, and no images'.
 """
 

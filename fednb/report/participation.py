@@ -59,7 +59,7 @@ def participation(results, rule: str = "last") -> Table:
     caption = (
         *([f"{STAND_IN}: not the paper's images. This proves nothing about the paper."] if results.stand_in else []),
         f"Test {measure(frame)} in per cent, unseen | seen, and their gap in points. Selection: "
-        f"{rule_words(rule, frame)} over the sites that took part.",
+        f"{rule_words(rule, frame)}.",
         UNSEEN_SITES,
         *effect_lines(average),
         *setting_lines(results),

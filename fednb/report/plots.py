@@ -133,10 +133,15 @@ def seen_and_unseen(panels: dict, title: str = ""):
             if look in (own for other, own in looks.items() if other != row):
                 look["facecolors"] = "none"
             axes.scatter(part["seen"], part["unseen"], label=row, **looks.setdefault(row, look))
-        for client, part in sites.groupby("client"):
-            above = {"xytext": (0, 7), "textcoords": "offset points", "horizontalalignment": "center", "fontsize": 7}
-            axes.annotate(client, (part["seen"].mean(), part["unseen"].max()), color="0.4", **above)
-        axes.axline((50, 50), slope=1, color="0.7", linewidth=1, zorder=0)
+        look = {"color": "0.4", "fontsize": 7, "textcoords": "offset points", "horizontalalignment": "center"}
+        means = sites.groupby("client")[["seen", "unseen"]].agg(["mean", "max", "min"]).sort_values(("seen", "mean"))
+        for number, (client, own) in enumerate(means.iterrows()):  # names above and below in turn, for room
+            side, off = (("min", -13), ("max", 7))[number % 2]
+            axes.annotate(client, (own["seen", "mean"], own["unseen", side]), (0, off), **look)
+        values = sites[["seen", "unseen"]].to_numpy()
+        ends = values.min() - 7, values.max() + 6
+        axes.plot(ends, ends, color="0.7", linewidth=1, zorder=0)
+        axes.set(xlim=ends, ylim=ends, aspect="equal")
         _decorate(axes, "took part (%)", "left out (%)", name, table.loud)
     shown = {text: dots for axes in every for dots, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
