@@ -86,7 +86,7 @@ def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
 def test_a_stand_in_leaves_out_a_site_for_each_that_the_study_leaves_out(store):
     recipes = OFFICE.vary(unseen=[(), ["webcam"], ["dslr"]], seed=[0, 1])
     found = Study(recipes, "fedrdn", store).as_stand_in().recipes
-    assert [recipe.unseen for recipe in found] == [(), (), ("plain",), ("plain",), ("photos",), ("photos",)]
+    assert [recipe.unseen for recipe in found] == [(), (), ("clinic",), ("clinic",), ("harbour",), ("harbour",)]
 
 
 def test_rows_of_the_frame_say_who_took_part_and_how_many_were_left_out(store):
