@@ -21,7 +21,8 @@ class FedBN(Method):
     Weights, biases and running statistics of those layers are neither sent nor averaged; each client keeps
     and is evaluated with its own. In a network without such layers it is FedAvg.
 
-    The paper does not say what a client that is in no round takes. Both readings are here.
+    For a client that is in no round the authors suggest the averaged layers, or statistics that are measured anew
+    (med-air/FedBN, issue 9). Both readings are here.
 
     Args:
         at_unseen: "own", weights and biases as at the start (1 and 0 unless pretrained) and statistics of its own
