@@ -7,6 +7,7 @@ It has
 - ``describe(root) -> list[str]``: whether it can be loaded and what of it is on disk, in lines for people;
 - ``NEEDS``: where the data come from, their licence and their layout; None if they are embedded;
 - if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
+  or, where the options decide that, ``task(**options) -> str``;
 - if it reads other files than images, ``damaged(root) -> list[(path, reason)]``.
 """
 

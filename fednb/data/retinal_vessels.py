@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from fednb.data import _images as images
+from fednb.data._masks import refuse_other_size
 from fednb.data._partition import sizes
 from fednb.errors import DataError
 from fednb.federation import IGNORED, Federation, Site, Split
@@ -122,12 +123,7 @@ def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
 def _refuse_other_sizes(found: dict[str, list[Path]]) -> None:
     for kind in ("masks", "fov"):
         for path, other in zip(found["images"], found[kind], strict=True):
-            own, theirs = images.dimensions(path), images.dimensions(other)
-            if own != theirs:
-                raise DataError(
-                    f"{other} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}; expected the same "
-                    "size, a mask lies on its image pixel by pixel. Put the one that belongs to the image there."
-                )
+            refuse_other_size(path, images.dimensions(path), other, images.dimensions(other))
 
 
 def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:
