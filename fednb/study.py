@@ -169,9 +169,9 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (label), algorithm, augmentation, federation, task, seed, key, stand_in, stale (recorded by older code), every
-        other varied setting, round (from 1), client, split ("validation" or "test"), correct (the images' scores added
-        up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
+        run (label), algorithm, augmentation, federation, task, seed, key, stand_in, stale (recorded by older code),
+        every other varied setting, round (from 1), client, split ("validation" or "test"), correct (the images' scores
+        added up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
         """
         import pandas
 

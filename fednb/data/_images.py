@@ -145,7 +145,8 @@ def dimensions(path: Path, upright: bool = False) -> tuple[int, int]:
     if not path.is_file():  # opening a pipe would wait
         raise DataError(f"{path} cannot be decoded (no regular file); expected a whole image file. Remove it.")
     with _opened(path) as image:
-        lying = upright and image.getexif().get(ExifTags.Base.Orientation, 1) in LYING
+        turned = upright and image.format != "TIFF"  # whose sizes are upright
+        lying = turned and image.getexif().get(ExifTags.Base.Orientation, 1) in LYING
         return image.size[::-1] if lying else image.size
 
 
