@@ -13,8 +13,8 @@ from fednb.federation import IGNORED, SPLITS, Federation, Site, Split
 
 NEEDS = (
     "your own images, under your own licence, at <folder>/<site>/<class>/<file> or, with masks, at "
-    "<folder>/<site>/images/<file> and <folder>/<site>/masks/<file>; if you have divided them, between site and class, "
-    "or site and images, a folder train, validation or test (validation may be left out)."
+    "<folder>/<site>/images/<file> and <folder>/<site>/masks/<file>; if you have divided them, with a folder train, "
+    "validation or test below the site (validation may be left out)."
 )
 
 Listed = tuple[list[Path], list[str] | list[Path]]  # images, and the class or the mask of each
