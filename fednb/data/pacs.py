@@ -12,7 +12,8 @@ from fednb.federation import Federation
 NEEDS = Needs(
     what="PACS (Li et al. 2017)",
     layout="pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, 2344, 1670, 3929 "
-    "images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder kfold/, renamed, is pacs/",
+    "images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder kfold/, "
+    "renamed, is pacs/",
     page="www.eecs.qmul.ac.uk/~dl307/project_iccv2017",
     download="about 190 MB",
     licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",

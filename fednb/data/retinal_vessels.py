@@ -19,8 +19,8 @@ NEEDS = Needs(
     "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000)",
     layout="retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of the same name and size, "
     "black and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, "
-    "LES-AV). Crop the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being vessel "
-    "from a coverage of 0.4",
+    "LES-AV). Crop the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being "
+    "vessel from a coverage of 0.4",
     page="github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
     "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel)",
     download="two repositories whose sizes are not stated; 12 MB in this layout",
