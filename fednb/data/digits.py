@@ -20,7 +20,8 @@ NEEDS = Needs(
     "(Netzer et al. 2011)",
     layout="in digits/ or in the data folder itself, each as torchvision downloads it (MNIST/raw/*-ubyte[.gz]; "
     "usps.bz2 and usps.t.bz2; train_32x32.mat and test_32x32.mat, which need scipy) or as "
-    "<mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3])",
+    "<mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, "
+    "height, width, 3])",
     page="yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets "
     "(USPS), ufldl.stanford.edu/housenumbers (SVHN)",
     download="MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated",
