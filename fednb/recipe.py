@@ -133,7 +133,7 @@ class Recipe:
         methods = {self.algorithm_name: find("algorithms", self.algorithm_name)}
         methods |= {name: find("augment", name) for name in augmentations}
         for name, method in methods.items():
-            method.tasks.require(name, task(federation), federation)
+            method.tasks.require(name, task(self.full["federation"]), federation)
         _refuse_mixed_labels(methods)
         for method in methods.values():
             method.refuse(self, list(methods.values()))
