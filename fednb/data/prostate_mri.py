@@ -50,7 +50,8 @@ def load(
     slice of a volume are used as neighbours only. Grey values are clipped at the volume's 99 % quantile and stretched
     from its minimum to 0..255, rounded down. Classes are background and prostate. A volume whose mask is a file of
     1 MiB or more is left out. All this is FedFA's released code, and HarmoFL's before it; no paper prints it. FedRDN
-    prints and released nothing of its own and names both as "previous work" (Sec. 4.1).
+    prints and released nothing of its own and names both as "previous work" (Sec. 4.1). ``Split.volumes`` says which
+    volume a slice is of.
 
     Args:
         root: the data folder.
@@ -307,4 +308,4 @@ def _cut(name: str, split: str, ratio: float, order: np.ndarray, volume: np.ndar
 
 def _part(held: Arrays, cut: np.ndarray) -> Split:
     pixels = held["slices"][held["middle"][cut, None] + AROUND]
-    return Split(torch.from_numpy(pixels), torch.from_numpy(held["masks"][cut]))
+    return Split(*map(torch.from_numpy, (pixels, held["masks"][cut], held["volume"][cut])))
