@@ -123,8 +123,8 @@ class TestShiftedDigits:
         used = [
             (hashlib.sha256(image.numpy().tobytes()).hexdigest(), int(target))
             for site in federation.sites
-            for split in SPLITS
-            for image, target in zip(*vars(getattr(site, split)).values(), strict=True)
+            for split in (getattr(site, name) for name in SPLITS)
+            for image, target in zip(split.images, split.targets, strict=True)
         ]
         digits = load_digits()
         pictures = np.rint(shifted_digits._plain(shifted_digits._enlarge(digits.images / 16))).astype(np.uint8)
