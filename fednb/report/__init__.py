@@ -8,6 +8,7 @@ from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
+from fednb.report.readings import readings
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import STAND_IN, setting, settings
@@ -20,6 +21,7 @@ __all__ = [
     "cross_site",
     "effects",
     "participation",
+    "readings",
     "rules_table",
     "runs_table",
     "scoreboard",
