@@ -57,12 +57,21 @@ class Study:
         paper: the paper that they reproduce. Rows from another federation than the paper's are stand-ins, and
             where the paper's images are missing and nothing on them is recorded, its ``stand_in`` profile runs instead.
         store: where records are; ``default_store()`` unless given.
+        other: what runs where the paper's images are missing and nothing on them is recorded: recipes on other data,
+            a real federation that the paper does not print, which are never held against its numbers.
     """
 
-    def __init__(self, recipes: list[Recipe], paper: str | None = None, store: Store | None = None):
+    def __init__(
+        self,
+        recipes: list[Recipe],
+        paper: str | None = None,
+        store: Store | None = None,
+        other: list[Recipe] | None = None,
+    ):
         self.recipes = list(dict.fromkeys(recipes))
         self.paper = paper
         self.store = store or default_store()
+        self.other = other
 
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it.
@@ -71,10 +80,13 @@ class Study:
         side. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
         recipe fails, or when something is missing while ``FEDNB_TRAIN=0`` forbids training.
         """
+        data = data or None
+        chosen = self.at_hand(data)
+        if chosen is not self:
+            return chosen.run(data, device, jobs)
         if _plan is not None:
             _plan.extend(self.recipes)
             raise Planned
-        data = data or None
         results = self.recorded()
         if not results.missing:
             return results._compared_with(data)
@@ -102,19 +114,36 @@ class Study:
         found = self.store.found(self.recipes)
         return Results(found, self.paper, tuple(dict.fromkeys(self.store.notes)))
 
+    def at_hand(self, data: str | None = None) -> Study:
+        """The study on other data where it takes this one's place, else this one."""
+        if not self.other or self.recorded().records or not all(lacks(recipe, data) for recipe in self.recipes):
+            return self
+        return Study(self.other, self.paper, self.store)
+
     def needs_stand_in(self, lacking: set[Recipe]) -> Study | None:
-        """The study that runs where all recipes on the paper's federation are ``lacking``, else None."""
-        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
-        return self.as_stand_in() if self.paper and theirs and lacking.issuperset(theirs) else None
+        """The study that runs where all recipes whose place a stand-in takes are ``lacking``, else None."""
+        if not self.paper or not self.recipes or not lacking.issuperset(self._replaced):
+            return None
+        stands_in = self.as_stand_in()
+        return stands_in if stands_in.recipes != self.recipes else None
 
     def as_stand_in(self) -> Study:
         """The same study on embedded images, with a network that fits them and no unseen site; what else it varies, it
-        varies. Recipes on another federation than the paper's stay."""
-        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
-        kept = set(_varied(theirs)) - {"federation", "model"}
-        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept} | {"unseen": ()}
-        recipes = [recipe.with_(**settings) if recipe in theirs else recipe for recipe in self.recipes]
-        return Study(recipes, self.paper, self.store)
+        varies. Recipes on another federation than the paper's stay, unless all are on such."""
+        replaced = self._replaced
+        kept = set(_varied(replaced)) - {"federation", "model"}
+        stands_in = {}
+        for recipe in replaced:
+            name = recipe.full["federation"]["name"]
+            on = name if name in papers.settings(self.paper).get("on", {}) else None
+            settings = papers.recipe(self.paper, "stand_in", on) | {"unseen": ()}
+            stands_in[recipe] = recipe.with_(**{name: own for name, own in settings.items() if name not in kept})
+        return Study([stands_in.get(recipe, recipe) for recipe in self.recipes], self.paper, self.store)
+
+    @property
+    def _replaced(self) -> list[Recipe]:
+        """The recipes whose place a stand-in takes: those on the paper's data, or all where there are none."""
+        return [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)] or self.recipes
 
 
 @dataclass(frozen=True)
@@ -241,10 +270,8 @@ def unwritable(*folders: Path) -> str | None:
 
 
 def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
-    """Whether a recipe uses another federation than the paper's profile "paper" does."""
-    if paper is None:
-        return False
-    return recipe.full["federation"]["name"] != papers.recipe(paper, "paper")["federation"]["name"]
+    """Whether a recipe uses another federation than those that the paper prints accuracies on."""
+    return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
 
 
 def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu") -> float | None:

@@ -112,7 +112,7 @@ def test_bars_against_local_epochs_in_numerical_order():
 
 
 def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
-    frame = run("fedavg", ROUNDS, stand_in=True)
+    frame = run("fedavg", ROUNDS, federation="shifted_digits", stand_in=True)
     points = numpy.arange(12.0).reshape(6, 2)
     beside = papers.printed("fedrdn", "table1", "office_caltech10")
     bars = plots.bars(selected(frame), printed=beside)

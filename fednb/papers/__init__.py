@@ -122,6 +122,12 @@ def numbers(paper: str, table: str):
     return _frame(_entry(_files(paper), table, f"{paper}'s table")).copy()
 
 
+@cache
+def printed_federations(paper: str) -> frozenset[str]:
+    """The federations that the paper prints accuracies on."""
+    return frozenset(name for table in tables(paper) for name in _frame(_files(paper)[table])["federation"])
+
+
 def inconsistencies(paper: str):
     """The printed numbers that contradict others of the same paper, one row each, as a data frame.
 
@@ -155,9 +161,16 @@ def settings(paper: str) -> dict:
     return _toml(_folder(paper).with_suffix(".toml"))
 
 
-def recipe(paper: str, profile: str) -> dict:
-    """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``."""
-    fields = _entry(settings(paper)["profile"], profile, f"{paper}'s profile")
+def recipe(paper: str, profile: str, on: str | None = None) -> dict:
+    """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``.
+
+    on: a federation that ``[on.<federation>.<profile>]`` of the paper's settings says what differs for; the profile's
+    own unless given. RecipeError for a profile or a federation that the settings do not have.
+    """
+    told = settings(paper)
+    fields = _entry(told["profile"], profile, f"{paper}'s profile")
+    if on not in (None, told["profile"]["paper"]["federation"]["name"]):
+        fields = fields | _entry(told["on"], on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 

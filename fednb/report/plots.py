@@ -11,7 +11,7 @@ import numpy
 
 from fednb.report import names
 from fednb.report.intervals import of_settings
-from fednb.report.words import STAND_IN, measure, settings
+from fednb.report.words import STAND_IN, mark, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = PALETTE = (
@@ -68,7 +68,7 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
             lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
             axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
     where = "mean over clients" if client == "average" else client
-    _decorate(axes, "round", f"{split} {measure(frame)} (%), {where}", title, frame["stand_in"].any())
+    _decorate(axes, "round", f"{split} {measure(frame)} (%), {where}", title, mark(frame))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
     return figure
@@ -81,9 +81,9 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
     x: ``"client"`` for one group per site and one for their average; or a varied field, for example
         ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
     printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
-        stand-in is never drawn beside them.
+        stand-in and other data are never drawn beside them.
     """
-    stand_in = bool(chosen["stand_in"].any())
+    marked = mark(chosen)
     heights = {}  # label -> {value of x: Interval}
     runs = {}
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
@@ -105,12 +105,12 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
         fill = {"color": look["color"], "edgecolor": "w", "hatch": hatch}
         axes.bar(places.values(), values, width, label=label, alpha=0.75, **fill)
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
-        if printed is not None and not stand_in:
+        if printed is not None and not marked:
             _diamonds(axes, places, _printed_values(printed, runs[label]))
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.set_ylim(0, 100)
     below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
-    _decorate(axes, below, f"test {measure(chosen)} (%){where}", title, stand_in)
+    _decorate(axes, below, f"test {measure(chosen)} (%){where}", title, marked)
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -137,7 +137,7 @@ def embedding(
                 at = points[(sites == site) & (labels == label)]
                 look = {"color": CLASSES[label % len(CLASSES)], "marker": MARKERS[site % len(MARKERS)]}
                 axes.scatter(at[:, 0], at[:, 1], s=22, edgecolors="k", linewidths=0.3, alpha=0.85, **look)
-        _decorate(axes, "", "", name or title, stand_in)
+        _decorate(axes, "", "", name or title, STAND_IN if stand_in else "")
         axes.set(xticks=[], yticks=[])
         axes.spines[["left", "bottom"]].set_color("0.8")
     if title and "" not in panels:
@@ -153,7 +153,7 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False):
         look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
-    _decorate(axes, x, y, title, stand_in=False)
+    _decorate(axes, x, y, title)
     if log:
         axes.set(xscale="log", yscale="log")
     axes.legend(frameon=False)
@@ -172,7 +172,7 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
             number = labels.index(label)
             look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
             axes.plot(range(1, len(values) + 1), values, label=label, **look)
-        _decorate(axes, "round", name, "", stand_in=False)
+        _decorate(axes, "round", name, "")
         axes.set_yscale("log" if name in log else "linear")
         axes.xaxis.get_major_locator().set_params(integer=True)
     shown = {text: line for axes in every for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
@@ -207,15 +207,15 @@ def _figure(panels: int, width: float):
     return figure, list(axes[0])
 
 
-def _decorate(axes, x: str, y: str, title: str, stand_in) -> None:
-    """The one look of all axes; a stand-in is written across the top in red."""
+def _decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
+    """The one look of all axes; other data than the paper's are written across the top in red."""
     axes.set(xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
-    if stand_in:
-        title = f"{title}\n{STAND_IN}: not the paper's images".strip()
-    axes.set_title(title, fontsize=10, color="#a40000" if stand_in else "black", loc="left")
+    if marked:
+        title = f"{title}\n{marked}: not the paper's images".strip()
+    axes.set_title(title, fontsize=10, color="#a40000" if marked else "black", loc="left")
 
 
 def _printed_values(printed, run: str) -> dict:
