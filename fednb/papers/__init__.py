@@ -65,7 +65,8 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
     std: the standard deviation over seeds that is printed beside a value; NaN where none is.
     run_on: the federation with the options that make the setting, ``cifar10(classes_per_client=6)``, as
         ``[setting]`` of the paper's settings says; ``""`` where no option of ours makes it.
-    sites: the sites that the paper averages over, sorted, where the site is ``average`` and it names them.
+    sites: the sites that the paper averages over, sorted, where the site is ``average`` and it names them; none where
+        a printed site is a mean of clients (RxRx1's cell types).
     remark: what is wrong with the printed number, or ``""``.
 
     RecipeError for an unknown paper, table, federation or setting, and for a table without accuracies.
@@ -94,6 +95,7 @@ def _printed(paper: str, table: str):
     made_by = settings(paper).get("setting", {})
     frame["run_on"] = [_run_on(made_by, cell.federation, cell.setting) for cell in frame.itertuples()]
     over = {name: ", ".join(sorted(sites(paper, name))) for name in frame["federation"].unique()}
+    over |= dict.fromkeys(settings(paper).get("means_of_clients", ()), "")
     frame["sites"] = frame["federation"].map(over).where(frame["site"] == "average", "")
     wrong = inconsistencies(paper)
     wrong = wrong[wrong["table"] == table].groupby(_CELL, as_index=False)["reason"].agg(" ".join)

@@ -134,7 +134,9 @@ def stand_in_line(frame, federation: str) -> str:
     flagged = frame[frame["stand_in"].astype(bool)]
     names = (flagged if len(flagged) else frame)["federation"].unique()
     used = ", ".join(name for name in names if name != federation)
-    return f"{mark(frame) or STAND_IN}: trained on {used} in the place of {federation}. It says nothing about the paper."
+    return (
+        f"{mark(frame) or STAND_IN}: trained on {used} in the place of {federation}. It says nothing about the paper."
+    )
 
 
 def _origins(results, name: str) -> str:
