@@ -124,6 +124,8 @@ def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
         assert STAND_IN in axes(figure).get_title("left")
     assert "paper" not in texts(axes(bars).get_legend())
     assert STAND_IN not in axes(plots.convergence(run("fedavg", ROUNDS))).get_title("left")
+    vessels = run("fedavg", ROUNDS, federation="retinal_vessels", stand_in=True)
+    assert "OTHER DATA: not the paper's images" in axes(plots.convergence(vessels)).get_title("left")
 
 
 def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
@@ -207,3 +209,19 @@ def test_masks_are_coloured_by_what_was_found():
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
     numpy.testing.assert_allclose(prediction[0], [black, blue, orange, grey])
     assert figure.axes[0].get_ylabel() == "clinic"
+
+
+def test_two_predictions_are_coloured_by_which_of_them_is_right():
+    """Six pixels: both find it, the first alone, the second alone (the first is false), both miss it, both see that
+    nothing is there, and one of which nothing is asked."""
+    images = numpy.zeros((1, 3, 1, 6), numpy.uint8)
+    targets = numpy.array([[[1, 1, 0, 1, 0, 255]]], numpy.uint8)
+    first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
+    figure = plots.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
+    _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
+    black, blue, orange, white, grey, light = (
+        to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.55", "0.85")
+    )
+    numpy.testing.assert_allclose(mask[0], [black, black, white, black, white, light])
+    numpy.testing.assert_allclose(difference[0], [grey, blue, orange, black, white, light])
+    assert texts(figure.legends[0]) == ["both find it", "FedBN is right", "FedAvg is right", "both wrong", "not asked"]

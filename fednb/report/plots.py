@@ -266,33 +266,46 @@ def samples(federation, count: int = 8, split: str = "train"):
     return figure
 
 
-def masks(images, targets, predictions, sites):
+def masks(images, targets, predictions, sites, against=None, names=("one", "the other")):
     """For each site an image, its mask, and the prediction held against it: hits, missed and false pixels.
 
     images: uint8 ``[sites, channels, height, width]``; targets, predictions: uint8 ``[sites, height, width]``, 0 the
     background, 255 in targets where nothing is asked. As a record's artefact ``examples`` has them.
+    against: a second method's predictions, which the first are held against in the place of the mask: where one of the
+    two, called by ``names``, is right and the other is not.
     """
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
-    looks = {"hit": BLACK, "missed": BLUE, "false": ORANGE, "not asked": "0.85"}
+    if against is None:
+        title, seconds, looks = "prediction", predictions, {"hit": BLACK, "missed": BLUE, "false": ORANGE}
+    else:
+        title, seconds = "difference", against
+        looks = {"both find it": "0.55", f"{names[0]} is right": BLUE, f"{names[1]} is right": ORANGE}
+        looks |= {"both wrong": BLACK}
+    looks |= {"not asked": "0.85"}
     figure, axes = _rows(len(sites), 3, side=1.5)
-    for row, site, image, target, found in zip(axes, sites, images, targets, predictions, strict=True):
+    for row, site, image, target, *found in zip(axes, sites, images, targets, predictions, seconds, strict=True):
         asked = target != 255
-        truth, found = (target > 0) & asked, (found > 0) & asked
+        truth, first, second = (picture.astype(bool) & asked for picture in (target, *found))
+        if against is None:
+            cases = (truth & first, truth & ~first, first & ~truth)
+        else:
+            right, also = first == truth, second == truth
+            cases = (truth & right & also, right & ~also, also & ~right, ~right & ~also)
         mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
-        for where, look in ((truth, "hit"), (~asked, "not asked")):
-            mask[where] = to_rgb(looks[look])
-        cases = {"hit": truth & found, "missed": truth & ~found, "false": found & ~truth, "not asked": ~asked}
-        for look, where in cases.items():
-            shown[where] = to_rgb(looks[look])
+        for where, look in ((truth, BLACK), (~asked, looks["not asked"])):
+            mask[where] = to_rgb(look)
+        for where, look in zip((*cases, ~asked), looks.values(), strict=True):
+            shown[where] = to_rgb(look)
         for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
             place.imshow(picture)
         row[0].set_ylabel(site, rotation=0, horizontalalignment="right", verticalalignment="center")
-    for place, title in zip(axes[0], ("image", "mask", "prediction"), strict=True):
-        place.set_title(title, fontsize=10)
+    for place, text in zip(axes[0], ("image", "mask", title), strict=True):
+        place.set_title(text, fontsize=10)
     handles = [Patch(facecolor=colour, edgecolor="0.4", label=look) for look, colour in looks.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(looks), frameon=False, fontsize=8)
+    columns = len(looks) if against is None else 2
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
     return figure
 
 
