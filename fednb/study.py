@@ -90,14 +90,14 @@ class Study:
         results = self.recorded()
         if not results.missing:
             return results._compared_with(data)
+        lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
+        if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
+            return stands_in.run(data, device, jobs)._with_note(_lack_below(data, next(filter(None, lacking.values()))))
         if os.environ.get(NO_TRAINING) == "0":
             raise RunError(
                 f"{len(results.missing)} of {len(self.recipes)} runs are not recorded and {NO_TRAINING}=0 forbids "
                 f"training, for example {results.missing[0]}. Unset {NO_TRAINING}, or record them first."
             )
-        lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
-        if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
-            return stands_in.run(data, device, jobs)._with_note(next(filter(None, lacking.values())))
         trainable = [recipe for recipe, lack in lacking.items() if not lack]
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
         if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
@@ -255,6 +255,14 @@ def lacks(recipe: Recipe, data: str | None) -> str | None:
     from fednb.data import available
 
     return available(root=data, **recipe.full["federation"])
+
+
+def _lack_below(data: str | None, lack: str) -> str:
+    """The sentence of what is missing, with places below the data folder: a notebook that shows it speaks of no
+    machine."""
+    from fednb.data import data_root
+
+    return lack.replace(f"{data_root(data).absolute()}{os.sep}", "")
 
 
 def unwritable(*folders: Path) -> str | None:

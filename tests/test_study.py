@@ -71,7 +71,17 @@ def test_where_the_papers_images_are_missing_the_stand_in_runs_and_is_marked(sto
     assert set(results.frame["local_epochs"]) == {1, 2}  # what the study varies, it still varies
     assert set(results.frame["augmentation"]) == {"", "fedrdn"}
     assert {recipe.full["model"]["name"] for recipe in results.found} == {"digits_cnn"}
-    assert "office" in results.notes[-1].lower()
+    assert results.notes[-1].startswith("There is no folder office_caltech_10")
+
+
+def test_a_recorded_stand_in_is_shown_where_training_is_forbidden(store, monkeypatch):
+    monkeypatch.setenv("FEDNB_TRAIN", "0")
+    study_ = Study([OFFICE], "fedrdn", store)
+    with pytest.raises(RunError, match="1 of 1 runs are not recorded .* on shifted_digits"):
+        study_.run()
+    (recipe,) = study_.as_stand_in().recipes
+    store.write(recipe, record(recipe))
+    assert list(study_.run().found) == [recipe]
 
 
 def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
