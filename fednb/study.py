@@ -54,7 +54,7 @@ class Study:
 
     Args:
         recipes: what to run; doubles are run once.
-        paper: the paper that they reproduce. Rows from another federation than the paper's are stand-ins, and
+        paper: the paper that they reproduce. Rows from another federation than the paper's count for nothing, and
             where the paper's images are missing and nothing on them is recorded, its ``stand_in`` profile runs instead.
         store: where records are; ``default_store()`` unless given.
         other: what runs where the paper's images are missing and nothing on them is recorded: recipes on other data,
@@ -130,14 +130,13 @@ class Study:
     def as_stand_in(self) -> Study:
         """The same study on embedded images, with a network that fits them and no unseen site; what else it varies, it
         varies. Recipes on another federation than the paper's stay, unless all are on such."""
-        replaced = self._replaced
-        kept = set(_varied(replaced)) - {"federation", "model"}
+        kept = set(_varied(self._replaced)) - {"federation", "model"}
         stands_in = {}
-        for recipe in replaced:
-            name = recipe.full["federation"]["name"]
-            on = name if name in papers.settings(self.paper).get("on", {}) else None
+        for recipe in self._replaced:
+            federation = recipe.full["federation"]["name"]
+            on = federation if federation in papers.settings(self.paper).get("on", {}) else None
             settings = papers.recipe(self.paper, "stand_in", on) | {"unseen": ()}
-            stands_in[recipe] = recipe.with_(**{name: own for name, own in settings.items() if name not in kept})
+            stands_in[recipe] = recipe.with_(**{name: value for name, value in settings.items() if name not in kept})
         return Study([stands_in.get(recipe, recipe) for recipe in self.recipes], self.paper, self.store)
 
     @property
@@ -278,7 +277,8 @@ def unwritable(*folders: Path) -> str | None:
 
 
 def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
-    """Whether a recipe uses another federation than those that the paper prints accuracies on."""
+    """Whether a recipe uses another federation than those that the paper prints accuracies on: embedded data, or other
+    real ones."""
     return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
 
 

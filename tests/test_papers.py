@@ -12,7 +12,7 @@ from statistics import mean
 import pytest
 
 from fednb import papers
-from fednb.catalogue import complete
+from fednb.catalogue import complete, file
 from fednb.catalogue import names as known
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
@@ -512,6 +512,16 @@ def test_every_other_federation_has_profiles_that_make_recipes(paper):
     assert papers.recipe(paper, "quick", main) == papers.recipe(paper, "quick")
     with pytest.raises(RecipeError, match='federation "pcas" is not known'):
         papers.recipe(paper, "quick", "pcas")
+
+
+@pytest.mark.parametrize(
+    ("federation", "constant"),
+    [("prostate_mri", "SITES"), ("domainnet", "DOMAINS"), ("office_home", "DOMAINS"), ("pacs", "DOMAINS")],
+)
+def test_printed_sites_are_called_as_the_loaders(federation, constant):
+    loaded = set(getattr(file("data", federation), constant))
+    printed = [papers.sites(paper, federation) for paper in papers.names()]
+    assert any(printed) and all(set(sites) == loaded for sites in printed if sites)
 
 
 def test_other_data_have_one_setting_whatever_the_paper():

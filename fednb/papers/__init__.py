@@ -172,7 +172,7 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     told = settings(paper)
     fields = _entry(told["profile"], profile, f"{paper}'s profile")
     if on not in (None, told["profile"]["paper"]["federation"]["name"]):
-        fields = fields | _entry(told["on"], on, f"{paper}'s federation").get(profile, {})
+        fields = fields | _entry(told.get("on", {}), on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
