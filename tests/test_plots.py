@@ -1,4 +1,5 @@
 import itertools
+from types import SimpleNamespace
 
 import numpy
 import pandas
@@ -85,6 +86,20 @@ def test_scores_of_masks_are_called_dice_on_the_axes():
     frame = run("fedavg", ROUNDS, federation="retinal_vessels")
     assert axes(plots.convergence(frame)).get_ylabel() == "test Dice (%), mean over clients"
     assert axes(plots.bars(selected(frame))).get_ylabel() == "test Dice (%)"
+
+
+def test_bars_of_dice_have_the_intervals_of_their_images():
+    """Student's t of 39 degrees of freedom is 2.0227 at 97.5 %."""
+    rows = selected(run("fedavg", [(30, 20)], images={"DRIVE": 40, "HRF": 40}, federation="retinal_vessels"))
+    scores = [numpy.linspace(0.7, 0.8, 40), numpy.linspace(0.45, 0.55, 40)]
+    record = SimpleNamespace(key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], scores=lambda: {1: scores})
+
+    def upper(**given):
+        *_, errors = axes(plots.bars(rows, **given)).containers
+        return errors.lines[2][0].get_segments()[0][1, 1]
+
+    assert upper(records=[record]) - 75 == pytest.approx(2.0227 * 100 * scores[0].std(ddof=1) / 40**0.5, rel=1e-4)
+    assert upper() - 75 > 5
 
 
 def test_bars_per_client_beside_the_paper():

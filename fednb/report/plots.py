@@ -11,7 +11,7 @@ import numpy
 
 from fednb.report import names
 from fednb.report.intervals import of_settings
-from fednb.report.words import STAND_IN, mark, measure, settings
+from fednb.report.words import STAND_IN, counted, mark, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = PALETTE = (
@@ -74,7 +74,7 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
     return figure
 
 
-def bars(chosen, x: str = "client", printed=None, title: str = ""):
+def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
 
     chosen: rows of ``fednb.report.selection.selected``.
@@ -82,13 +82,15 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
         ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
     printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
         stand-in and other data are never drawn beside them.
+    records: those of the runs, whose images' scores give Dice its intervals; without them these are far too wide.
     """
     marked = mark(chosen)
+    of_images = None if counted(chosen) else {record.key: record for record in records}
     heights = {}  # label -> {value of x: Interval}
     runs = {}
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
         parts = dict(settings(part))
-        for (label, rows), found in zip(parts.items(), of_settings(parts.values()), strict=True):
+        for (label, rows), found in zip(parts.items(), of_settings(parts.values(), of_images), strict=True):
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
@@ -278,12 +280,11 @@ def masks(images, targets, predictions, sites, against=None, names=("one", "the 
     from matplotlib.patches import Patch
 
     if against is None:
-        title, seconds, looks = "prediction", predictions, {"hit": BLACK, "missed": BLUE, "false": ORANGE}
+        title, seconds, colours = "prediction", predictions, (BLACK, BLUE, ORANGE, "0.85")
+        said = ("hit", "missed", "false", "not asked")
     else:
-        title, seconds = "difference", against
-        looks = {"both find it": "0.55", f"{names[0]} is right": BLUE, f"{names[1]} is right": ORANGE}
-        looks |= {"both wrong": BLACK}
-    looks |= {"not asked": "0.85"}
+        title, seconds, colours = "difference", against, ("0.55", BLUE, ORANGE, BLACK, "0.85")
+        said = ("both find it", *(f"{name} is right" for name in names), "both wrong", "not asked")
     figure, axes = _rows(len(sites), 3, side=1.5)
     for row, site, image, target, *found in zip(axes, sites, images, targets, predictions, seconds, strict=True):
         asked = target != 255
@@ -294,17 +295,17 @@ def masks(images, targets, predictions, sites, against=None, names=("one", "the 
             right, also = first == truth, second == truth
             cases = (truth & right & also, right & ~also, also & ~right, ~right & ~also)
         mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
-        for where, look in ((truth, BLACK), (~asked, looks["not asked"])):
-            mask[where] = to_rgb(look)
-        for where, look in zip((*cases, ~asked), looks.values(), strict=True):
-            shown[where] = to_rgb(look)
+        for where, colour in ((truth, BLACK), (~asked, colours[-1])):
+            mask[where] = to_rgb(colour)
+        for where, colour in zip((*cases, ~asked), colours, strict=True):
+            shown[where] = to_rgb(colour)
         for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
             place.imshow(picture)
         row[0].set_ylabel(site, rotation=0, horizontalalignment="right", verticalalignment="center")
     for place, text in zip(axes[0], ("image", "mask", title), strict=True):
         place.set_title(text, fontsize=10)
-    handles = [Patch(facecolor=colour, edgecolor="0.4", label=look) for look, colour in looks.items()]
-    columns = len(looks) if against is None else 2
+    handles = [Patch(facecolor=colour, edgecolor="0.4", label=own) for own, colour in zip(said, colours, strict=True)]
+    columns = len(said) if against is None else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
     return figure
 
