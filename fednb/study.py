@@ -55,15 +55,24 @@ class Study:
 
     Args:
         recipes: what to run; doubles are run once.
-        paper: the paper that they reproduce. Rows from another federation than the paper's are stand-ins, and
+        paper: the paper that they reproduce. Rows from another federation than the paper's count for nothing, and
             where the paper's images are missing and nothing on them is recorded, its ``stand_in`` profile runs instead.
         store: where records are; ``default_store()`` unless given.
+        other: what runs where the paper's images are missing and nothing on them is recorded: recipes on other data,
+            a real federation that the paper does not print, which are never held against its numbers.
     """
 
-    def __init__(self, recipes: list[Recipe], paper: str | None = None, store: Store | None = None):
+    def __init__(
+        self,
+        recipes: list[Recipe],
+        paper: str | None = None,
+        store: Store | None = None,
+        other: list[Recipe] | None = None,
+    ):
         self.recipes = list(dict.fromkeys(recipes))
         self.paper = paper
         self.store = store or default_store()
+        self.other = other
 
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it.
@@ -72,21 +81,24 @@ class Study:
         side. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
         recipe fails, or when something is missing while ``FEDNB_TRAIN=0`` forbids training.
         """
+        data = data or None
+        chosen = self.at_hand(data)
+        if chosen is not self:
+            return chosen.run(data, device, jobs)
         if _plan is not None:
             _plan.extend(self.recipes)
             raise Planned
-        data = data or None
         results = self.recorded()
         if not results.missing:
             return results._compared_with(data)
+        lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
+        if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
+            return stands_in.run(data, device, jobs)._with_note(_lack_below(data, next(filter(None, lacking.values()))))
         if os.environ.get(NO_TRAINING) == "0":
             raise RunError(
                 f"{len(results.missing)} of {len(self.recipes)} runs are not recorded and {NO_TRAINING}=0 forbids "
                 f"training, for example {results.missing[0]}. Unset {NO_TRAINING}, or record them first."
             )
-        lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
-        if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
-            return stands_in.run(data, device, jobs)._with_note(next(filter(None, lacking.values())))
         trainable = [recipe for recipe, lack in lacking.items() if not lack]
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
         if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
@@ -103,28 +115,43 @@ class Study:
         found = self.store.found(self.recipes)
         return Results(found, self.paper, tuple(dict.fromkeys(self.store.notes)))
 
+    def at_hand(self, data: str | None = None) -> Study:
+        """The study on other data where it takes this one's place, else this one."""
+        if not self.other or self.recorded().records or not all(lacks(recipe, data) for recipe in self.recipes):
+            return self
+        return Study(self.other, self.paper, self.store)
+
     def needs_stand_in(self, lacking: set[Recipe]) -> Study | None:
-        """The study that runs where all recipes on the paper's federation are ``lacking``, else None."""
-        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
-        return self.as_stand_in() if self.paper and theirs and lacking.issuperset(theirs) else None
+        """The study that runs where all recipes whose place a stand-in takes are ``lacking``, else None."""
+        if not self.paper or not self.recipes or not lacking.issuperset(self._replaced):
+            return None
+        stands_in = self.as_stand_in()
+        return stands_in if stands_in.recipes != self.recipes else None
 
     def as_stand_in(self) -> Study:
         """The same study on embedded images, with a network that fits them; what else it varies, it varies.
 
         One of their sites is unseen for each choice of unseen sites. Recipes on another federation than the paper's
-        stay.
+        stay, unless all are on such.
         """
-        theirs = [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)]
-        kept = set(_varied(theirs)) - {"federation", "model"}
-        settings = {n: v for n, v in papers.recipe(self.paper, "stand_in").items() if n not in kept}
-        choices = list(dict.fromkeys(recipe.unseen for recipe in theirs if recipe.unseen))
-        sites = federation_of(Recipe(federation=settings["federation"]), None).sites if choices else ()
-        unseen = {choice: (sites[number % len(sites)].name,) for number, choice in enumerate(choices)} | {(): ()}
-        recipes = [
-            recipe.with_(**settings, unseen=unseen[recipe.unseen]) if recipe in theirs else recipe
-            for recipe in self.recipes
-        ]
-        return Study(recipes, self.paper, self.store)
+        kept = set(_varied(self._replaced)) - {"federation", "model"}
+        choices = list(dict.fromkeys(recipe.unseen for recipe in self._replaced if recipe.unseen))
+        stands_in = {}
+        for recipe in self._replaced:
+            federation, unseen = recipe.full["federation"]["name"], ()
+            on = federation if federation in papers.settings(self.paper).get("on", {}) else None
+            settings = papers.recipe(self.paper, "stand_in", on)
+            if recipe.unseen:
+                sites = federation_of(Recipe(federation=settings["federation"]), None).sites
+                unseen = (sites[choices.index(recipe.unseen) % len(sites)].name,)
+            fitting = {name: value for name, value in settings.items() if name not in kept}
+            stands_in[recipe] = recipe.with_(**fitting, unseen=unseen)
+        return Study([stands_in.get(recipe, recipe) for recipe in self.recipes], self.paper, self.store)
+
+    @property
+    def _replaced(self) -> list[Recipe]:
+        """The recipes whose place a stand-in takes: those on the paper's data, or all where there are none."""
+        return [recipe for recipe in self.recipes if not is_stand_in(recipe, self.paper)] or self.recipes
 
 
 @dataclass(frozen=True)
@@ -239,6 +266,14 @@ def lacks(recipe: Recipe, data: str | None) -> str | None:
     return available(root=data, **recipe.full["federation"])
 
 
+def _lack_below(data: str | None, lack: str) -> str:
+    """The sentence of what is missing, with places below the data folder: a notebook that shows it speaks of no
+    machine."""
+    from fednb.data import data_root
+
+    return lack.replace(f"{data_root(data).absolute()}{os.sep}", "")
+
+
 def unwritable(*folders: Path) -> str | None:
     """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
     for folder in folders:
@@ -252,10 +287,9 @@ def unwritable(*folders: Path) -> str | None:
 
 
 def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
-    """Whether a recipe uses another federation than the paper's profile "paper" does."""
-    if paper is None:
-        return False
-    return recipe.full["federation"]["name"] != papers.recipe(paper, "paper")["federation"]["name"]
+    """Whether a recipe uses another federation than those that the paper prints accuracies on: embedded data, or other
+    real ones."""
+    return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
 
 
 def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu") -> float | None:

@@ -92,6 +92,21 @@ class TestCut:
             assert all(frozenset.union(*parts) == set(STEMS[name]) for parts in cuts)
             assert len({test for *_, test in cuts}) == 1 < len({validation for _, validation, _ in cuts})
 
+    def test_a_share_trains_on_the_first_of_one_order_and_changes_nothing_else(self, whole):
+        shares = [load(whole, fraction=share) for share in (0.25, 0.5, 0.75, 1.0)]
+        for name, full in (("CHASEDB1", 12), ("DRIVE", 4), ("STARE", 6)):
+            used = [stems(federation.site(name).train, name, whole) for federation in shares]
+            assert used[0] < used[1] < used[2] < used[3]
+            assert [len(some) for some in used] == [round(share * full) for share in (0.25, 0.5, 0.75, 1.0)]
+            for split in ("validation", "test"):
+                assert len({frozenset(stems(getattr(f.site(name), split), name, whole)) for f in shares}) == 1
+        assert shares[-1].fingerprint == load(whole).fingerprint
+
+    @pytest.mark.parametrize(("share", "why"), [(0.0, "above 0 and up to 1"), (1.5, "up to 1"), (0.1, "DRIVE no")])
+    def test_a_share_that_leaves_nothing_is_refused(self, whole, share, why):
+        with pytest.raises(RecipeError, match=why):
+            load(whole, fraction=share)
+
     def test_same_pixels_every_time(self, whole):
         assert load(whole).fingerprint == load(whole).fingerprint != load(whole, seed=1).fingerprint
 

@@ -12,7 +12,7 @@ from statistics import mean
 import pytest
 
 from fednb import papers
-from fednb.catalogue import complete
+from fednb.catalogue import complete, file
 from fednb.catalogue import names as known
 from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
@@ -409,10 +409,18 @@ def test_every_setting_is_made_by_options_that_the_federation_has():
     sweep = papers.settings("distrans")["heterogeneity"]["classes_per_client"]
     assert [level["classes_per_client"] for level in levels] == sweep
     printed = papers.printed("fedfa", "table2")
-    assert set(printed["setting"]) == {"1/6"} and set(printed["run_on"]) == {""}
+    assert set(printed["setting"]) == {"1/6"} and set(printed["run_on"]) == {"prostate_mri(ratio=0.1)"}
+    for name in ("prostate_mri", "retinal_vessels"):
+        shares = [complete("data", each) for each in papers.under_settings("fedfa", {"name": name})]
+        option = "ratio" if name == "prostate_mri" else "fraction"
+        whole = complete("data", name)[option]
+        assert [share[option] / whole for share in shares] == pytest.approx([n / 6 for n in range(1, 7)], abs=5e-4)
+    assert list(papers.settings("fedfa")["setting"]["prostate_mri"]) == list(
+        dict.fromkeys(papers.printed("fedfa", "table16")["setting"])
+    )
 
 
-@pytest.mark.parametrize(("paper", "count"), [("distrans", 65), ("fedfa", 61), ("fedrdn", 59), ("fraug", 44)])
+@pytest.mark.parametrize(("paper", "count"), [("distrans", 65), ("fedfa", 82), ("fedrdn", 59), ("fraug", 64)])
 def test_every_claim_has_a_positive_printed_effect(paper, count):
     claims = papers.claims(paper)
     fields = ("table", "federation", "setting", "site", "better", "worse")
@@ -489,6 +497,39 @@ def test_every_profile_makes_a_recipe_for_every_algorithm(paper):
         for name in papers.settings(paper)["algorithm"]:
             recipe = Recipe(**papers.recipe(paper, profile), algorithm=papers.algorithm(paper, name))
             assert recipe.algorithm_name == name
+
+
+@pytest.mark.parametrize("paper", ("fedfa", "fedrdn", "fraug"))
+def test_every_other_federation_has_profiles_that_make_recipes(paper):
+    settings = papers.settings(paper)
+    main = papers.recipe(paper, "paper")["federation"]["name"]
+    assert settings["on"].keys() | {main} | {"cifar10", "emnist"} >= papers.printed_federations(paper)
+    assert settings["on"].keys() - papers.printed_federations(paper) <= {"retinal_vessels"}
+    for name in settings["on"]:
+        for profile in settings["profile"]:
+            recipe = Recipe(**papers.recipe(paper, profile, name))
+            used = recipe.full["federation"]["name"]
+            assert used.startswith("shifted_") if profile in ("smoke", "stand_in") else used == name
+    assert papers.recipe(paper, "quick", main) == papers.recipe(paper, "quick")
+    with pytest.raises(RecipeError, match='federation "pcas" is not known'):
+        papers.recipe(paper, "quick", "pcas")
+
+
+@pytest.mark.parametrize(
+    ("federation", "constant"),
+    [("prostate_mri", "SITES"), ("domainnet", "DOMAINS"), ("office_home", "DOMAINS"), ("pacs", "DOMAINS")],
+)
+def test_printed_sites_are_called_as_the_loaders(federation, constant):
+    loaded = set(getattr(file("data", federation), constant))
+    printed = [papers.sites(paper, federation) for paper in papers.names()]
+    assert any(printed) and all(set(sites) == loaded for sites in printed if sites)
+
+
+def test_other_data_have_one_setting_whatever_the_paper():
+    for profile in ("quick", "paper"):
+        recipes = [Recipe(**papers.recipe(paper, profile, "retinal_vessels")) for paper in ("fedrdn", "fedfa")]
+        (vessels,) = set(recipes)
+        assert vessels.full["evaluation"] == ["examples"]
 
 
 def test_the_sweeps_make_recipes():

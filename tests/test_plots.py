@@ -1,4 +1,5 @@
 import itertools
+from types import SimpleNamespace
 
 import numpy
 import pandas
@@ -87,6 +88,20 @@ def test_scores_of_masks_are_called_dice_on_the_axes():
     assert axes(plots.bars(selected(frame))).get_ylabel() == "test Dice (%)"
 
 
+def test_bars_of_dice_have_the_intervals_of_their_images():
+    """Student's t of 39 degrees of freedom is 2.0227 at 97.5 %."""
+    rows = selected(run("fedavg", [(30, 20)], images={"DRIVE": 40, "HRF": 40}, federation="retinal_vessels"))
+    scores = [numpy.linspace(0.7, 0.8, 40), numpy.linspace(0.45, 0.55, 40)]
+    record = SimpleNamespace(key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], scores=lambda: {1: scores})
+
+    def upper(**given):
+        *_, errors = axes(plots.bars(rows, **given)).containers
+        return errors.lines[2][0].get_segments()[0][1, 1]
+
+    assert upper(records=[record]) - 75 == pytest.approx(2.0227 * 100 * scores[0].std(ddof=1) / 40**0.5, rel=1e-4)
+    assert upper() - 75 > 5
+
+
 def test_bars_per_client_beside_the_paper():
     rows = selected(pandas.concat([run("fedavg", ROUNDS), run("fedavg+fedrdn", ROUNDS[1:2])]))
     shown = axes(plots.bars(rows, printed=papers.printed("fedrdn", "table1", "office_caltech10")))
@@ -112,7 +127,7 @@ def test_bars_against_local_epochs_in_numerical_order():
 
 
 def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
-    frame = run("fedavg", ROUNDS, stand_in=True)
+    frame = run("fedavg", ROUNDS, federation="shifted_digits", stand_in=True)
     points = numpy.arange(12.0).reshape(6, 2)
     beside = papers.printed("fedrdn", "table1", "office_caltech10")
     bars = plots.bars(selected(frame), printed=beside)
@@ -124,6 +139,8 @@ def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
         assert STAND_IN in axes(figure).get_title("left")
     assert "paper" not in texts(axes(bars).get_legend())
     assert STAND_IN not in axes(plots.convergence(run("fedavg", ROUNDS))).get_title("left")
+    vessels = run("fedavg", ROUNDS, federation="retinal_vessels", stand_in=True)
+    assert "OTHER DATA: not the paper's images" in axes(plots.convergence(vessels)).get_title("left")
 
 
 def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
@@ -207,3 +224,19 @@ def test_masks_are_coloured_by_what_was_found():
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
     numpy.testing.assert_allclose(prediction[0], [black, blue, orange, grey])
     assert figure.axes[0].get_ylabel() == "clinic"
+
+
+def test_two_predictions_are_coloured_by_which_of_them_is_right():
+    """Six pixels: both find it, the first alone, the second alone (the first is false), both miss it, both see that
+    nothing is there, and one of which nothing is asked."""
+    images = numpy.zeros((1, 3, 1, 6), numpy.uint8)
+    targets = numpy.array([[[1, 1, 0, 1, 0, 255]]], numpy.uint8)
+    first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
+    figure = plots.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
+    _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
+    black, blue, orange, white, grey, light = (
+        to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.55", "0.85")
+    )
+    numpy.testing.assert_allclose(mask[0], [black, black, white, black, white, light])
+    numpy.testing.assert_allclose(difference[0], [grey, blue, orange, black, white, light])
+    assert texts(figure.legends[0]) == ["both find it", "FedBN is right", "FedAvg is right", "both wrong", "not asked"]

@@ -5,6 +5,7 @@ from made_results import mean_accuracy, results, run
 from fednb import papers
 from fednb.errors import RecipeError
 from fednb.report import (
+    OTHER_DATA,
     STAND_IN,
     comparison,
     cross_site,
@@ -159,6 +160,23 @@ def test_a_stand_in_is_marked_everywhere_and_never_compared():
 def test_another_federation_counts_as_a_stand_in_even_without_the_mark():
     made = table(results(stand_in(stand_in_forgotten=True).assign(stand_in=False)), printed())
     assert made.caption[0].startswith(STAND_IN) and made.frame["difference"].isna().all()
+
+
+def other_data(**other):
+    frame = run("fedavg", [(15, 20)], images={"DRIVE": 20, "HRF": 21}, federation="retinal_vessels", stand_in=True)
+    return results(frame.assign(**other))
+
+
+def test_other_data_are_said_to_be_so_and_do_not_stand_beside_the_papers_numbers():
+    made = table(other_data(), papers.printed("fedrdn", "table2"))
+    assert made.caption[0].startswith(f"{OTHER_DATA}: trained on retinal_vessels in the place of the paper's images")
+    assert made.loud and not any("paper" in column for column in made.cells.columns)
+    assert made.frame["row"].unique().tolist() == ["FedAvg"] and "FedRDN" not in made.text()
+    for each in (rules_table(other_data()), effects(other_data(), "fedavg")):
+        assert each.caption[0].startswith(OTHER_DATA)
+    claimed = scoreboard(other_data(), "fedrdn", table="table2")
+    assert set(claimed.frame["verdict"]) == {"not run"} and claimed.frame["ours"].isna().all()
+    assert any(f"Results on {OTHER_DATA} are left out" in line for line in claimed.caption)
 
 
 def test_real_results_have_no_stand_in_mark():

@@ -71,7 +71,17 @@ def test_where_the_papers_images_are_missing_the_stand_in_runs_and_is_marked(sto
     assert set(results.frame["local_epochs"]) == {1, 2}  # what the study varies, it still varies
     assert set(results.frame["augmentation"]) == {"", "fedrdn"}
     assert {recipe.full["model"]["name"] for recipe in results.found} == {"digits_cnn"}
-    assert "office" in results.notes[-1].lower()
+    assert results.notes[-1].startswith("There is no folder office_caltech_10")
+
+
+def test_a_recorded_stand_in_is_shown_where_training_is_forbidden(store, monkeypatch):
+    monkeypatch.setenv("FEDNB_TRAIN", "0")
+    study_ = Study([OFFICE], "fedrdn", store)
+    with pytest.raises(RunError, match="1 of 1 runs are not recorded .* on shifted_digits"):
+        study_.run()
+    (recipe,) = study_.as_stand_in().recipes
+    store.write(recipe, record(recipe))
+    assert list(study_.run().found) == [recipe]
 
 
 def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
@@ -108,6 +118,48 @@ def test_recipes_beside_the_papers_neither_stand_in_nor_change_what_does(store):
     assert [recipe.rounds for recipe in theirs.found] == [rounds, rounds] and theirs.frame["stand_in"].all()
     assert list(alone.found) == [beside] and not alone.frame["stand_in"].any()
     assert "office" in theirs.notes[-1].lower()
+
+
+PROSTATE, VESSELS = (Recipe(**papers.recipe("fedrdn", "quick", on)) for on in ("prostate_mri", "retinal_vessels"))
+
+
+def planned(study_) -> list[Recipe]:
+    with planning() as recipes, pytest.raises(Planned):
+        study_.run()
+    return recipes
+
+
+def test_other_data_take_the_place_of_a_study_without_images_and_without_records(store, monkeypatch):
+    both = Study([PROSTATE, PROSTATE.with_(seed=1)], "fedrdn", store, other=[VESSELS])
+    assert planned(both) == [VESSELS]
+    store.write(VESSELS, record(VESSELS))
+    results = both.run()
+    assert list(results.found) == [VESSELS] and results.frame["stand_in"].all()
+    store.write(PROSTATE, record(PROSTATE))
+    assert planned(both) == [PROSTATE, PROSTATE.with_(seed=1)] and not both.run().frame["stand_in"].any()
+
+
+def test_other_data_stay_away_where_the_papers_images_are_at_hand(store, monkeypatch):
+    there = {"prostate_mri": None, "retinal_vessels": None}
+    monkeypatch.setattr(study, "lacks", lambda recipe, data: there.get(recipe.full["federation"]["name"], "Nothing."))
+    assert planned(Study([PROSTATE], "fedrdn", store, other=[VESSELS])) == [PROSTATE]
+    del there["prostate_mri"]
+    assert planned(Study([PROSTATE], "fedrdn", store, other=[VESSELS])) == [VESSELS]
+
+
+def test_where_other_data_are_missing_too_masks_are_embedded(store):
+    both = Study([PROSTATE], "fedrdn", store, other=VESSELS.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1]))
+    stands_in = both.at_hand().needs_stand_in(set(both.other))
+    assert {recipe.full["federation"]["name"] for recipe in stands_in.recipes} == {"shifted_strokes"}
+    assert {(recipe.augmentation_name, recipe.seed) for recipe in stands_in.recipes} == {
+        *(("", 0), ("", 1), ("fedrdn", 0), ("fedrdn", 1)),
+    }
+
+
+def test_a_federation_that_the_paper_prints_elsewhere_is_no_stand_in():
+    assert not study.is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fraug")
+    assert study.is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fedrdn")
+    assert not study.is_stand_in(SMALL, None)
 
 
 def test_a_stand_in_that_cannot_be_loaded_is_an_error_not_a_circle(store, monkeypatch):

@@ -9,7 +9,7 @@ from fednb.data import _images as images
 from fednb.data._masks import refuse_other_size
 from fednb.data._partition import sizes
 from fednb.data._published import Count, Needs
-from fednb.errors import DataError
+from fednb.errors import DataError, RecipeError
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.randomness import random_state
 
@@ -35,7 +35,7 @@ COVERAGE = 0.4  # of a pixel by vessel, or by the field of view, from which it i
 TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the others
 
 
-def load(root: Path, *, size: int = 128, seed: int = 0) -> Federation:
+def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0) -> Federation:
     """Five sites CHASEDB1, DRIVE, HRF, LES-AV, STARE; RGB ``size`` x ``size``, a class for every pixel.
 
     Classes are background and vessel; pixels outside the field of view are ignored (255).
@@ -52,7 +52,9 @@ def load(root: Path, *, size: int = 128, seed: int = 0) -> Federation:
             this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files) and breaks it
             into about a third of the pieces that nearest sampling makes; thin vessels are lost. At 64 little is left
             of them (HRF 2.3 %, 6.1 in the files).
-        seed: of the validation images.
+        fraction: share of a site's training images that is used, the first in an order drawn by ``seed``: a smaller
+            share is part of a larger one. 1.0 uses all, 9 to 19 a site.
+        seed: of the validation images, and of that order.
 
     Layout and sources: see ``NEEDS``.
 
@@ -60,10 +62,12 @@ def load(root: Path, *, size: int = 128, seed: int = 0) -> Federation:
     their image, or when a file is damaged; RecipeError for an option out of its range.
     """
     images.check_size(size)
+    if not 0 < fraction <= 1:
+        raise RecipeError(f"fraction is {fraction!r}; expected a share above 0 and up to 1.")
     if problem := missing(root):
         raise DataError(f"{problem} Expected: {NEEDS}")
     notes = []
-    sites = [_site(root, name, size, seed, notes) for name in SITES]
+    sites = [_site(root, name, size, fraction, seed, notes) for name in SITES]
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
 
 
@@ -101,7 +105,7 @@ def counts(root: Path) -> list[Count]:
     return [Count(name, len(images.files(places[name])) if places[name].is_dir() else 0, SITES[name]) for name in SITES]
 
 
-def _site(root: Path, name: str, size: int, seed: int, notes: list[str]) -> Site:
+def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: list[str]) -> Site:
     found = _files(root, name)
     _refuse_other_sizes(found)
     read = [
@@ -113,7 +117,12 @@ def _site(root: Path, name: str, size: int, seed: int, notes: list[str]) -> Site
     vessels, field = (coverage[:, 0] >= 255 * COVERAGE for coverage in (vessels, field))
     masks = np.where(field, vessels, IGNORED).astype(np.uint8)
     whole = Split(torch.from_numpy(pixels), torch.from_numpy(masks))
-    return Site(name, *(whole.select(cut) for cut in _cut(name, [path.stem for path in found["images"]], seed)))
+    train, *others = _cut(name, [path.stem for path in found["images"]], seed)
+    used = round(fraction * len(train))
+    if not used:
+        raise RecipeError(f"fraction={fraction} leaves {name} no training image of {len(train)}. Enlarge it.")
+    order = random_state("retinal_vessels", name, seed, "fraction").permutation(train)
+    return Site(name, *(whole.select(cut) for cut in (np.sort(order[:used]), *others)))
 
 
 def _files(root: Path, name: str) -> dict[str, list[Path]]:

@@ -67,7 +67,8 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
     std: the standard deviation over seeds that is printed beside a value; NaN where none is.
     run_on: the federation with the options that make the setting, ``cifar10(classes_per_client=6)``, as
         ``[setting]`` of the paper's settings says; ``""`` where no option of ours makes it.
-    sites: the sites that the paper averages over, sorted, where the site is ``average`` and it names them.
+    sites: the sites that the paper averages over, sorted, where the site is ``average`` and it names them; none where
+        a printed site is a mean of clients (RxRx1's cell types).
     remark: what is wrong with the printed number, or ``""``.
 
     RecipeError for an unknown paper, table, federation or setting, and for a table without accuracies.
@@ -96,6 +97,7 @@ def _printed(paper: str, table: str):
     made_by = settings(paper).get("setting", {})
     frame["run_on"] = [_run_on(made_by, cell.federation, cell.setting) for cell in frame.itertuples()]
     over = {name: ", ".join(sorted(sites(paper, name))) for name in frame["federation"].unique()}
+    over |= dict.fromkeys(settings(paper).get("means_of_clients", ()), "")
     frame["sites"] = frame["federation"].map(over).where(frame["site"] == "average", "")
     wrong = inconsistencies(paper)
     wrong = wrong[wrong["table"] == table].groupby(_CELL, as_index=False)["reason"].agg(" ".join)
@@ -122,6 +124,12 @@ def sites(paper: str, federation: str) -> list[str]:
 def numbers(paper: str, table: str):
     """A printed table of other numbers than accuracies, such as bytes or parameters, with the columns of its file."""
     return _frame(_entry(_files(paper), table, f"{paper}'s table")).copy()
+
+
+@cache
+def printed_federations(paper: str) -> frozenset[str]:
+    """The federations that the paper prints accuracies on."""
+    return frozenset(name for table in tables(paper) for name in _frame(_files(paper)[table])["federation"])
 
 
 def inconsistencies(paper: str):
@@ -157,9 +165,16 @@ def settings(paper: str) -> dict:
     return _toml(_folder(paper).with_suffix(".toml"))
 
 
-def recipe(paper: str, profile: str) -> dict:
-    """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``."""
-    fields = _entry(settings(paper)["profile"], profile, f"{paper}'s profile")
+def recipe(paper: str, profile: str, on: str | None = None) -> dict:
+    """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``.
+
+    on: a federation that ``[on.<federation>.<profile>]`` of the paper's settings says what differs for; the profile's
+    own unless given. RecipeError for a profile or a federation that the settings do not have.
+    """
+    told = settings(paper)
+    fields = _entry(told["profile"], profile, f"{paper}'s profile")
+    if on not in (None, told["profile"]["paper"]["federation"]["name"]):
+        fields = fields | _entry(told.get("on", {}), on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 

@@ -11,9 +11,10 @@ from fednb.report.participation import participation
 from fednb.report.readings import readings
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
-from fednb.report.words import STAND_IN, setting, settings
+from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
 
 __all__ = [
+    "OTHER_DATA",
     "RULES",
     "STAND_IN",
     "Table",

@@ -8,10 +8,10 @@ from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting,
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
-    STAND_IN,
     all_took_part,
     effect_lines,
     frame_of,
+    mark,
     rule_words,
     setting_lines,
     signed,
@@ -102,7 +102,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         "by other rules": frame["other_rules"],
     }
     cells = pandas.DataFrame(shown).set_axis(frame["claim"], axis="index").rename_axis(None)
-    left_out = [f"Results on a {STAND_IN} are left out: they say nothing about the paper."]
+    left_out = [f"Results on {mark(everything)} are left out: they say nothing about the paper."]
     caption = (
         f"Claims of {paper} that compare two runs; effects in points. Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),

@@ -9,9 +9,11 @@ from fednb import papers
 from fednb.errors import RecipeError
 from fednb.report import names
 from fednb.report.intervals import Measured, of_settings
+from fednb.report.overview import runs_table
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
+    OTHER_DATA,
     STAND_IN,
     all_took_part,
     as_text,
@@ -19,6 +21,7 @@ from fednb.report.words import (
     counted,
     frame_of,
     grid,
+    mark,
     measure,
     number,
     older,
@@ -54,13 +57,16 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
     sites (FedFA's Table 4): there a row is the runs that left out one site each.
 
     Results on another federation than the printed one, or marked as a stand-in, are never compared: their
-    columns say so and have no difference. Nor are averages over other sites than the paper's. Where the
+    columns say so and have no difference; results on other data, a real federation that the paper does not print, do
+    not stand beside its numbers at all: theirs is ``runs_table``. Nor are averages over other sites compared. Where the
     printed rows name a ``source`` (FedRDN's Table 3), ours are those of ``cross_site``. RecipeError if
     ``printed`` has several federations, a setting that no option of the federation makes, or a ``source`` and
     a rule other than "last".
     """
     import pandas
 
+    if mark(frame_of(results)) == OTHER_DATA:
+        return runs_table(results, rule)
     frame = comparison(results, printed, rule)
     rows = list(dict.fromkeys(frame["row"]))
     short, wide, colours = {}, {}, {}

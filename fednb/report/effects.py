@@ -116,6 +116,7 @@ def effects(
     cells = pandas.DataFrame(shown).set_axis(frame["row"], axis="index").rename_axis(None)
     where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
     caption = (
+        *([words.stand_in_line(chosen, "the paper's images")] if words.mark(chosen) else []),
         f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
         *words.effect_lines(frame),
     )

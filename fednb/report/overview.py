@@ -4,10 +4,10 @@ from fednb.report.intervals import of_settings
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
-    STAND_IN,
     counted,
     frame_of,
     grid,
+    mark,
     measure,
     number,
     rule_words,
@@ -48,9 +48,10 @@ def runs_table(results, rule: str = "last") -> Table:
         f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",
         f"Setting: {setting(results)}.",
     )
-    if results.stand_in:
-        caption = (f"{STAND_IN}: not the paper's images. This proves nothing about the paper.", *caption)
-    return Table(numbers, caption, cells, loud=results.stand_in)
+    marked = mark(results.frame)
+    if marked:
+        caption = (stand_in_line(results.frame, "the paper's images"), *caption)
+    return Table(numbers, caption, cells, loud=bool(marked))
 
 
 def rules_table(results, title: str = "") -> Table:
@@ -71,13 +72,13 @@ def rules_table(results, title: str = "") -> Table:
     numbers = pandas.DataFrame(numbers, columns=["row", "rule", "ours", "rounds", "text"])
     rows = list(dict.fromkeys(numbers["row"]))
     differ = [row for row in rows if numbers.loc[numbers["row"] == row, "ours"].map(number).nunique() > 1]
-    stand_in = bool(frame["stand_in"].any())
+    marked = mark(frame)
     shown = {}
     for rule in rules:
         texts = numbers[numbers["rule"] == rule].set_index("row")["text"]
-        shown[f"{rule} {STAND_IN}" if stand_in else rule] = texts.reindex(differ)
+        shown[f"{rule} {marked}".strip()] = texts.reindex(differ)
     caption = (
-        *([stand_in_line(frame, "the paper's images")] if stand_in else []),
+        *([stand_in_line(frame, "the paper's images")] if marked else []),
         *([title] if title else []),
         f"Average test {measure(frame)} in per cent under each selection rule.",
         *(f"{rule}: {rule_words(rule, frame)}." for rule in rules),
@@ -85,7 +86,7 @@ def rules_table(results, title: str = "") -> Table:
         *setting_lines(results),
         f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
     )
-    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), loud=stand_in)
+    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), loud=bool(marked))
 
 
 def _span(rounds: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ import numpy
 
 from fednb.report import names
 from fednb.report.intervals import of_settings
-from fednb.report.words import STAND_IN, measure, settings
+from fednb.report.words import STAND_IN, counted, mark, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = PALETTE = (
@@ -67,27 +67,29 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
             lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
             axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
     where = "mean over clients" if client == "average" else client
-    _decorate(axes, "round", f"{split} {measure(frame)} (%), {where}", title, frame["stand_in"].any())
+    _decorate(axes, "round", f"{split} {measure(frame)} (%), {where}", title, mark(frame))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
     return figure
 
 
-def bars(chosen, x: str = "client", printed=None, title: str = ""):
+def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
 
     chosen: rows of ``fednb.report.selection.selected``.
     x: ``"client"`` for one group per site and one for their average; or a varied field, for example
         ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
     printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
-        stand-in is never drawn beside them.
+        stand-in and other data are never drawn beside them.
+    records: those of the runs, whose images' scores give Dice its intervals; without them these are far too wide.
     """
-    stand_in = bool(chosen["stand_in"].any())
+    marked = mark(chosen)
+    of_images = None if counted(chosen) else {record.key: record for record in records}
     heights = {}  # label -> {value of x: Interval}
     runs = {}
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
         parts = dict(settings(part))
-        for (label, rows), found in zip(parts.items(), of_settings(parts.values()), strict=True):
+        for (label, rows), found in zip(parts.items(), of_settings(parts.values(), of_images), strict=True):
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
@@ -104,12 +106,12 @@ def bars(chosen, x: str = "client", printed=None, title: str = ""):
         fill = {"color": look["color"], "edgecolor": "w", "hatch": hatch}
         axes.bar(places.values(), values, width, label=label, alpha=0.75, **fill)
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
-        if printed is not None and not stand_in:
+        if printed is not None and not marked:
             _diamonds(axes, places, _printed_values(printed, runs[label]))
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.set_ylim(0, 100)
     below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
-    _decorate(axes, below, f"test {measure(chosen)} (%){where}", title, stand_in)
+    _decorate(axes, below, f"test {measure(chosen)} (%){where}", title, marked)
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -169,7 +171,7 @@ def embedding(
                 at = points[(sites == site) & (labels == label)]
                 look = {"color": CLASSES[label % len(CLASSES)], "marker": MARKERS[site % len(MARKERS)]}
                 axes.scatter(at[:, 0], at[:, 1], s=22, edgecolors="k", linewidths=0.3, alpha=0.85, **look)
-        _decorate(axes, "", "", name or title, stand_in)
+        _decorate(axes, "", "", name or title, STAND_IN if stand_in else "")
         axes.set(xticks=[], yticks=[])
         axes.spines[["left", "bottom"]].set_color("0.8")
     if title and "" not in panels:
@@ -185,7 +187,7 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False):
         look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
-    _decorate(axes, x, y, title, stand_in=False)
+    _decorate(axes, x, y, title)
     if log:
         axes.set(xscale="log", yscale="log")
     axes.legend(frameon=False)
@@ -204,7 +206,7 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
             number = labels.index(label)
             look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
             axes.plot(range(1, len(values) + 1), values, label=label, **look)
-        _decorate(axes, "round", name, "", stand_in=False)
+        _decorate(axes, "round", name, "")
         axes.set_yscale("log" if name in log else "linear")
         axes.xaxis.get_major_locator().set_params(integer=True)
     shown = {text: line for axes in every for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
@@ -239,15 +241,15 @@ def _figure(panels: int, width: float):
     return figure, list(axes[0])
 
 
-def _decorate(axes, x: str, y: str, title: str, stand_in) -> None:
-    """The one look of all axes; a stand-in is written across the top in red."""
+def _decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
+    """The one look of all axes; other data than the paper's are written across the top in red."""
     axes.set(xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
-    if stand_in:
-        title = f"{title}\n{STAND_IN}: not the paper's images".strip()
-    axes.set_title(title, fontsize=10, color="#a40000" if stand_in else "black", loc="left")
+    if marked:
+        title = f"{title}\n{marked}: not the paper's images".strip()
+    axes.set_title(title, fontsize=10, color="#a40000" if marked else "black", loc="left")
 
 
 def _printed_values(printed, run: str) -> dict:
@@ -298,33 +300,45 @@ def samples(federation, count: int = 8, split: str = "train"):
     return figure
 
 
-def masks(images, targets, predictions, sites):
+def masks(images, targets, predictions, sites, against=None, names=("one", "the other")):
     """For each site an image, its mask, and the prediction held against it: hits, missed and false pixels.
 
     images: uint8 ``[sites, channels, height, width]``; targets, predictions: uint8 ``[sites, height, width]``, 0 the
     background, 255 in targets where nothing is asked. As a record's artefact ``examples`` has them.
+    against: a second method's predictions, which the first are held against in the place of the mask: where one of the
+    two, called by ``names``, is right and the other is not.
     """
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
-    looks = {"hit": BLACK, "missed": BLUE, "false": ORANGE, "not asked": "0.85"}
+    if against is None:
+        title, seconds, colours = "prediction", predictions, (BLACK, BLUE, ORANGE, "0.85")
+        said = ("hit", "missed", "false", "not asked")
+    else:
+        title, seconds, colours = "difference", against, ("0.55", BLUE, ORANGE, BLACK, "0.85")
+        said = ("both find it", *(f"{name} is right" for name in names), "both wrong", "not asked")
     figure, axes = _rows(len(sites), 3, side=1.5)
-    for row, site, image, target, found in zip(axes, sites, images, targets, predictions, strict=True):
+    for row, site, image, target, *found in zip(axes, sites, images, targets, predictions, seconds, strict=True):
         asked = target != 255
-        truth, found = (target > 0) & asked, (found > 0) & asked
+        truth, first, second = (picture.astype(bool) & asked for picture in (target, *found))
+        if against is None:
+            cases = (truth & first, truth & ~first, first & ~truth)
+        else:
+            right, also = first == truth, second == truth
+            cases = (truth & right & also, right & ~also, also & ~right, ~right & ~also)
         mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
-        for where, look in ((truth, "hit"), (~asked, "not asked")):
-            mask[where] = to_rgb(looks[look])
-        cases = {"hit": truth & found, "missed": truth & ~found, "false": found & ~truth, "not asked": ~asked}
-        for look, where in cases.items():
-            shown[where] = to_rgb(looks[look])
+        for where, colour in ((truth, BLACK), (~asked, colours[-1])):
+            mask[where] = to_rgb(colour)
+        for where, colour in zip((*cases, ~asked), colours, strict=True):
+            shown[where] = to_rgb(colour)
         for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
             place.imshow(picture)
         row[0].set_ylabel(site, rotation=0, horizontalalignment="right", verticalalignment="center")
-    for place, title in zip(axes[0], ("image", "mask", "prediction"), strict=True):
-        place.set_title(title, fontsize=10)
-    handles = [Patch(facecolor=colour, edgecolor="0.4", label=look) for look, colour in looks.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(looks), frameon=False, fontsize=8)
+    for place, text in zip(axes[0], ("image", "mask", title), strict=True):
+        place.set_title(text, fontsize=10)
+    handles = [Patch(facecolor=colour, edgecolor="0.4", label=own) for own, colour in zip(said, colours, strict=True)]
+    columns = len(said) if against is None else 2
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
     return figure
 
 

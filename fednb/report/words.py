@@ -1,9 +1,11 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
+from fednb.catalogue import file
+from fednb.catalogue import names as files_in
 from fednb.doors import TASKS
 from fednb.report import names
 
-STAND_IN = "STAND-IN"
+STAND_IN, OTHER_DATA = "STAND-IN", "OTHER DATA"
 RULES_IN_WORDS = {
     "last": "last round",
     "best_validation": "round of the best average validation {measure}",
@@ -125,9 +127,21 @@ def effect_lines(frame) -> list[str]:
     return lines
 
 
+def mark(frame) -> str:
+    """What runs on other data than the paper's are marked as: OTHER_DATA where all of these are real, STAND_IN where
+    some are embedded; "" where there are none."""
+    used = frame.loc[frame["stand_in"].astype(bool), "federation"].unique()
+    real = [name in files_in("data") and file("data", name).NEEDS is not None for name in used]
+    return (OTHER_DATA if all(real) else STAND_IN) if real else ""
+
+
 def stand_in_line(frame, federation: str) -> str:
-    used = ", ".join(name for name in frame["federation"].unique() if name != federation)
-    return f"{STAND_IN}: trained on {used} in the place of {federation}. It says nothing about the paper."
+    flagged = frame[frame["stand_in"].astype(bool)]
+    names = (flagged if len(flagged) else frame)["federation"].unique()
+    used = ", ".join(name for name in names if name != federation)
+    return (
+        f"{mark(frame) or STAND_IN}: trained on {used} in the place of {federation}. It says nothing about the paper."
+    )
 
 
 def _origins(results, name: str) -> str:
