@@ -39,9 +39,12 @@ def find(room: str, name: str):
     raise RecipeError(f"fednb/{room}/{name}.py defines no class of its own name; expected one such class.")
 
 
-def task(federation: str) -> str:
-    """The task of the federation that ``fednb/data/<federation>.py`` loads: its ``TASK``, else classification."""
-    return getattr(file("data", federation), "TASK", "classification")
+def task(federation: str | dict) -> str:
+    """The task of a choice of federation: what its loader's ``task(**options)`` says, or its ``TASK``, else
+    classification."""
+    name, chosen = choice(federation)
+    loader = file("data", name)
+    return loader.task(**chosen) if hasattr(loader, "task") else getattr(loader, "TASK", "classification")
 
 
 def options(made) -> dict:

@@ -112,9 +112,14 @@ def _data(verbs) -> None:
         verbs,
         "data",
         "what is on disk, what is expected, where it comes from",
-        "fednb data --data /mnt/images",
+        "fednb data --data /mnt/images --check pacs",
     )
     _data_root(verb)
+    verb.add_argument(
+        "--check",
+        metavar="NAME",
+        help="this data set alone: its numbers against the published ones; the exit status is 1 if one differs",
+    )
 
 
 def _report(verbs) -> None:

@@ -21,10 +21,12 @@ class Split:
     images: uint8 ``[n, channels, height, width]``, 0..255.
     targets: int64 ``[n]``, the class of each image; or uint8 ``[n, height, width]``, the class of each pixel, 255 where
         it is ignored.
+    volumes: int64 ``[n]``, where images are slices: the number of each one's volume, its own within the site.
     """
 
     images: Tensor
     targets: Tensor
+    volumes: Tensor | None = None
 
     def __post_init__(self):
         if self.images.dtype != torch.uint8 or self.images.ndim != 4:
@@ -39,6 +41,11 @@ class Split:
                 f"targets are {self.targets.dtype} {list(self.targets.shape)} for {count} images; expected int64 "
                 f"[{count}], one class number per image, or uint8 [{count}, {height}, {width}], one per pixel."
             )
+        if self.volumes is not None and (self.volumes.dtype, self.volumes.shape) != (torch.int64, (count,)):
+            raise DataError(
+                f"volumes are {self.volumes.dtype} {list(self.volumes.shape)} for {count} images; expected int64 "
+                f"[{count}], the number of each slice's volume."
+            )
 
     def __len__(self) -> int:
         return len(self.images)
@@ -46,10 +53,15 @@ class Split:
     def select(self, indices) -> "Split":
         """The images at these positions, in this order."""
         indices = torch.as_tensor(indices, dtype=torch.int64, device=self.images.device)
-        return Split(self.images.index_select(0, indices), self.targets.index_select(0, indices))
+        return Split(*(part if part is None else part.index_select(0, indices) for part in self.parts))
 
     def to(self, device) -> "Split":
-        return Split(self.images.to(device), self.targets.to(device))
+        return Split(*(part if part is None else part.to(device) for part in self.parts))
+
+    @property
+    def parts(self) -> tuple[Tensor | None, ...]:
+        """Images, targets and volumes."""
+        return self.images, self.targets, self.volumes
 
 
 @dataclass(frozen=True)
@@ -158,12 +170,12 @@ class Federation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits over site names, class names, pixels and labels, in order."""
+        """16 hex digits over site names, class names, pixels, labels and, where there are any, volumes, in order."""
         digest = hashlib.sha256("\n".join((*(site.name for site in self.sites), *self.classes)).encode())
         for site in self.sites:
-            for part in (part for part in site.parts if part is not None):
-                digest.update(part.images.cpu().contiguous().numpy().data)
-                digest.update(part.targets.cpu().contiguous().numpy().data)
+            for split in (split for split in site.parts if split is not None):
+                for part in (part for part in split.parts if part is not None):
+                    digest.update(part.cpu().contiguous().numpy().data)
         return digest.hexdigest()[:16]
 
     def site(self, name: str) -> Site:

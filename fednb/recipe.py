@@ -23,7 +23,7 @@ ONE_OF = {
 }
 EACH_OF = {
     "flow": ("flip", "rotation"),
-    "evaluation": ("cross_site", "examples", "features", "own_statistics", "server"),
+    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server"),
 }
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
 RANGES = {
@@ -58,7 +58,9 @@ class Recipe:
         seed: of every draw.
         evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
-            each site's first test image), "own_statistics" (the last global model at each site with statistics of
+            each site's first test image), "masks" (how the masks that it predicts for the test images lie on the true
+            ones, some numbers an image, of which ``fednb.report.readings`` makes Dice by slice and by volume, with and
+            without background, and the 95 % Hausdorff distance), "own_statistics" (it at each site with statistics of
             batch normalisation that are measured on the site's own training images, seen as at test time; the same as
             the test without batch normalisation) and "server" (what the methods keep at the server in the end).
 
@@ -133,7 +135,7 @@ class Recipe:
         methods = {self.algorithm_name: find("algorithms", self.algorithm_name)}
         methods |= {name: find("augment", name) for name in augmentations}
         for name, method in methods.items():
-            method.tasks.require(name, task(federation), federation)
+            method.tasks.require(name, task(self.full["federation"]), federation)
         _refuse_mixed_labels(methods)
         for method in methods.values():
             method.refuse(self, list(methods.values()))

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
+from fednb.catalogue import task
 from fednb.errors import FednbError, RunError
 from fednb.files import write_text
 from fednb.recipe import Recipe
@@ -168,9 +169,9 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (label), algorithm, augmentation, federation, seed, key, stand_in, stale (recorded by older code), every
-        other varied setting, round (from 1), client, split ("validation" or "test"), correct (the images' scores added
-        up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
+        run (label), algorithm, augmentation, federation, task, seed, key, stand_in, stale (recorded by older code),
+        every other varied setting, round (from 1), client, split ("validation" or "test"), correct (the images' scores
+        added up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent).
         """
         import pandas
 
@@ -295,6 +296,7 @@ def _describe(recipe: Recipe) -> dict:
         "algorithm": recipe.algorithm_name,
         "augmentation": recipe.augmentation_name,
         "federation": recipe.full["federation"]["name"],
+        "task": task(recipe.full["federation"]),
         "seed": recipe.seed,
     }
 

@@ -103,6 +103,11 @@ def folders(root: Path) -> None:
     for number in range(20):
         picture(root / "own" / "north" / ("cat", "dog")[number % 2] / f"{number}.png", number)
         picture(root / "own" / "south" / ("test", "train")[number % 5 > 0] / "cat" / f"{number}.png", 20 + number, "L")
+        for site, white in {"east": 1, "west": 255}.items():  # with masks: numbers, and black and white
+            picture(root / "masked" / site / "images" / f"{number}.png", 40 + number)
+            (root / "masked" / site / "masks").mkdir(exist_ok=True)
+            mask = np.uint8(white) * (np.arange(64).reshape(8, 8) % (number + 2) == 0)
+            Image.fromarray(mask).save(root / "masked" / site / "masks" / f"{number}.png")
 
 
 def office(root: Path) -> None:
@@ -282,7 +287,15 @@ ROWS = [
     ),
     Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
     Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
-    Row("folders", folders, ({"folder": "own", "size": 8}, {"folder": "own", "size": 6, "seed": 1})),
+    Row(
+        "folders",
+        folders,
+        (
+            {"folder": "own", "size": 8},
+            {"folder": "own", "size": 6, "seed": 1},
+            {"folder": "masked", "size": 8, "masks": ("background", "spot")},
+        ),
+    ),
     Row(
         "office_caltech10",
         office,

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy
 import pandas
 
+from fednb.catalogue import task
+
 IMAGES = {"amazon": 192, "caltech": 225, "dslr": 32, "webcam": 59}
 SETTINGS = {
     "federation": {"name": "office_caltech10", "split": "fedbn", "size": 128},
@@ -22,6 +24,7 @@ def run(label, tests, validations=None, seed=0, images=IMAGES, federation="offic
     head = {"run": label, "algorithm": names[0].split("(")[0], "augmentation": "+".join(names[1:])}
     head |= {
         "federation": federation,
+        "task": task(federation),
         "seed": seed,
         "key": f"{label} {seed} {other}",
         "stand_in": False,

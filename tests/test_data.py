@@ -3,21 +3,24 @@
 import errno
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
+import loaders
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 import fednb.data
-from fednb import catalogue
+from fednb import catalogue, cli
 from fednb.data import _cache as cache
 from fednb.data import _images as images
-from fednb.data import folders
+from fednb.data import folders, pacs
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
@@ -69,7 +72,7 @@ class TestByName:
         with pytest.raises(DataError) as caught:
             fednb.data.load(name, root)
         assert str(root) in str(caught.value)
-        assert sys.modules[f"fednb.data.{name}"].NEEDS in str(caught.value)
+        assert str(sys.modules[f"fednb.data.{name}"].NEEDS) in str(caught.value)
 
     def test_loaders_import_without_the_libraries_that_few_need(self):
         late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision", "nibabel"
@@ -120,8 +123,8 @@ class TestShiftedDigits:
         used = [
             (hashlib.sha256(image.numpy().tobytes()).hexdigest(), int(target))
             for site in federation.sites
-            for split in SPLITS
-            for image, target in zip(*vars(getattr(site, split)).values(), strict=True)
+            for split in (getattr(site, name) for name in SPLITS)
+            for image, target in zip(split.images, split.targets, strict=True)
         ]
         digits = load_digits()
         pictures = np.rint(shifted_digits._plain(shifted_digits._enlarge(digits.images / 16))).astype(np.uint8)
@@ -329,6 +332,93 @@ class TestCheck:
     def test_a_folder_that_is_not_there(self, tmp_path):
         found = fednb.data.check(tmp_path / "nowhere")
         assert "(not there)" in str(found) and found.damaged == ()
+        assert not found.differs
+
+    @pytest.mark.parametrize("name", [name for name in catalogue.names("data") if catalogue.file("data", name).NEEDS])
+    def test_each_says_where_it_is_from(self, name, tmp_path):
+        needs = catalogue.file("data", name).NEEDS
+        if name == "folders":
+            assert "your own images" in needs
+            return
+        told = {line.partition(": ")[0]: line.partition(": ")[2] for line in needs.lines}
+        assert list(told) == ["Source", "Layout", "Page", "Download", "Licence"]
+        assert all(len(text) > 3 and text.endswith(".") and ".." not in text[-2:] for text in told.values())
+        assert any(word in told["Download"] for word in (" MB", " GB", "not stated"))
+        assert all(f"  {line}" in str(fednb.data.check(tmp_path, name)) for line in needs.lines)
+
+
+@pytest.mark.parametrize("row", [row for row in loaders.ROWS if row.make], ids=lambda row: row.name)
+def test_what_is_made_in_small_is_held_against_what_is_published(row, tmp_path):
+    row.make(tmp_path)
+    found = fednb.data.check(tmp_path, row.name)
+    if row.name == "folders":
+        assert not found.differs and "No numbers are published" in str(found)
+        return
+    counts = catalogue.file("data", row.name).counts(tmp_path)
+    wrong = [str(count) for count in counts if count.found != count.published]
+    assert all(count.found > 0 for count in counts) and bool(wrong) == (row.name != "office_caltech10")
+    assert found.damaged == () and found.differs.startswith(wrong[0] if wrong else "")
+    assert bool(found.differs) == bool(wrong) and found.differs in str(found)
+
+
+class TestCheckOfOne:
+    @pytest.fixture
+    def whole(self, tmp_path, monkeypatch, picture):
+        """PACS, if it had two images of each class and domain."""
+        monkeypatch.setattr(pacs, "DOMAINS", dict.fromkeys(pacs.DOMAINS, 14))
+        for number in range(4 * 14):
+            domain, name = list(pacs.DOMAINS)[number // 14], pacs.CLASSES[number % 7]
+            picture(tmp_path / "pacs" / domain / name / f"{number}.png", number)
+        (tmp_path / "office_caltech_10").mkdir()
+        (tmp_path / "office_caltech_10" / "bad.png").write_text("no image")
+        return tmp_path
+
+    def test_as_published(self, whole, capsys):
+        found = fednb.data.check(whole, "pacs")
+        assert (found.differs, found.damaged) == ("", ())  # what lies beside it is not looked at
+        assert "As many as published." in str(found) and "office_home" not in str(found)
+        assert cli.main(["data", "--data", str(whole), "--check", "pacs"]) == 0
+        assert capsys.readouterr().out == f"{found}\n"
+
+    def test_the_first_that_differs_is_said(self, whole, picture, capsys):
+        (whole / "pacs" / "cartoon" / "dog" / "14.png").unlink()
+        assert fednb.data.check(whole, "pacs").differs == "cartoon: 13 images (complete: 14)."
+        picture(whole / "pacs" / "sketch" / "dog" / "more.png", 1)
+        assert cli.main(["data", "--data", str(whole), "--check", "pacs"]) == 1
+        said = "Differs from what is published: cartoon: 13 images (complete: 14), and 1 more."
+        assert said in capsys.readouterr().out.splitlines()
+
+    def test_what_is_damaged_or_missing_is_an_exit_status_too(self, whole, capsys):
+        (whole / "pacs" / "cartoon" / "dog" / "14.png").write_text("no image")
+        assert cli.main(["data", "--data", str(whole), "--check", "pacs"]) == 1
+        assert "Damaged files: 1" in capsys.readouterr().out
+        shutil.rmtree(whole / "pacs" / "photo")
+        assert cli.main(["data", "--data", str(whole), "--check", "pacs"]) == 1
+        assert (
+            f"Differs from what is published: There is no folder {whole / 'pacs' / 'photo'}." in capsys.readouterr().out
+        )
+
+    def test_an_unknown_name(self, whole, capsys):
+        assert cli.main(["data", "--data", str(whole), "--check", "pac"]) == 1
+        assert 'did you mean "pacs"?' in capsys.readouterr().err
+
+    def test_a_damaged_list_is_named(self, whole, monkeypatch):
+        def damaged(root):
+            raise DataError("lists.csv cannot be read.")
+
+        loader = SimpleNamespace(NEEDS=None, describe=lambda root: [], missing=lambda root: None, counts=damaged)
+        monkeypatch.setattr(fednb.data, "_loader", lambda name, options: loader)
+        assert fednb.data.check(whole, "listed").differs == "lists.csv cannot be read."
+
+    @pytest.mark.parametrize("needs", ["my images, at mine/<file>", None])
+    def test_a_loader_of_an_older_form(self, whole, monkeypatch, needs):
+        """Without counts, its source in one text or embedded."""
+        loader = SimpleNamespace(NEEDS=needs, describe=lambda root: ["ready"], missing=lambda root: None)
+        monkeypatch.setattr(fednb.data, "_loader", lambda name, options: loader)
+        found = fednb.data.check(whole, "mine")
+        assert "No numbers are published that mine could be held against." in str(found) and not found.differs
+        assert ("  Source: my images, at mine/<file>" in str(found)) == bool(needs)
+        assert len(found.damaged) == bool(needs)  # where its images lie is not known: everything is looked at
 
 
 class TestCache:

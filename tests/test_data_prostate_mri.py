@@ -109,10 +109,12 @@ class TestCut:
         assert federation.image_shape == (3, SIDE, SIDE)
 
     @pytest.mark.parametrize("split", prostate_mri.SPLITS)
-    def test_every_slice_with_prostate_is_in_one_split(self, whole, split):
+    def test_every_slice_with_prostate_is_in_one_split_and_knows_its_volume(self, whole, split):
         for site in load(whole, split=split).sites:
             parts = [slices(getattr(site, part)) for part in SPLITS]
             assert sorted(sum(parts, [])) == sorted(USED)
+            for part, found in zip(SPLITS, parts, strict=True):
+                assert getattr(site, part).volumes.tolist() == [volume for volume, _ in found]
 
     def test_patients_are_kept_apart_on_demand(self, whole):
         for split, apart in {"fedfa": False, "patients": True}.items():

@@ -83,6 +83,23 @@ def test_select_takes_positions_in_their_order():
     assert torch.equal(chosen.images, whole.images[[4, 0, 4]]) and chosen.targets.tolist() == [0, 0, 0]
 
 
+def test_the_volumes_of_slices_go_along():
+    whole = Split(*split(4).parts[:2], torch.tensor([7, 7, 0, 2]))
+    assert whole.select([3, 0]).volumes.tolist() == [2, 7] and whole.to("cpu").volumes.tolist() == [7, 7, 0, 2]
+    assert split(4).volumes is split(4).select([0]).volumes is split(4).to("cpu").volumes is None
+    tested = [
+        federation(site(test=Split(*split().parts[:2], numbers)))
+        for numbers in (None, torch.arange(3), torch.ones(3).long())
+    ]
+    assert len({made.fingerprint for made in tested}) == 3
+
+
+@pytest.mark.parametrize("volumes", [torch.arange(3), torch.zeros(4), torch.zeros(4, 1, dtype=torch.int64)])
+def test_volumes_that_are_not_one_number_a_slice_are_refused(volumes):
+    with pytest.raises(DataError, match=r"volumes are torch.* for 4 images; expected int64 \[4\]"):
+        Split(*split(4).parts[:2], volumes)
+
+
 def test_the_fingerprint_is_of_pixels_labels_names_and_their_order():
     made = federation()
     assert made.fingerprint == federation().fingerprint and len(made.fingerprint) == 16

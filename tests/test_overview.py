@@ -66,7 +66,7 @@ def test_dice_has_the_interval_of_its_images_where_they_are_recorded():
 def test_scores_of_both_tasks_side_by_side_have_both_names():
     both = results(federation=["shifted_digits"]).found | results(federation=["retinal_vessels"], model=["unet"]).found
     assert words.measure(Results(both).frame) == "accuracy / Dice"
-    assert words.measure(pandas.DataFrame({"federation": ["somebody's own"]})) == "accuracy"
+    assert words.measure(words.frame_of(Results({}))) == "accuracy"
 
 
 def test_a_stand_in_is_said_first():

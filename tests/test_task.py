@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from methods import PIXELS, ROWS, federation, pixel_federation, train
+from methods import CASES, PIXELS, ROWS, federation, label, pixel_federation, train
 from torch.nn import functional as F
 
 import fednb
+from fednb.augment import _mixing
 from fednb.catalogue import find
 from fednb.doors import EVERY_TASK, TASKS, Method, flow
 from fednb.engine import evaluate
@@ -37,15 +39,15 @@ def by_hand(logits: torch.Tensor, masks: torch.Tensor, counts=None) -> float:
     entropy, known, common, found, truth = 0.0, 0.0, [0.0] * classes, [0.0] * classes, [0.0] * classes
     for image, mask, count in zip(logits.tolist(), masks.tolist(), counts or [1] * len(masks), strict=True):
         for row, labels in enumerate(mask):
-            for column, label in enumerate(labels):
-                if label == 255:
+            for column, target in enumerate(labels):
+                if target == 255:
                     continue
                 powers = [math.exp(image[c][row][column]) for c in range(classes)]
                 shares = [power / sum(powers) for power in powers]
-                entropy -= count * math.log(shares[label])
+                entropy -= count * math.log(shares[target])
                 known += count
-                truth[label] += count
-                common[label] += count * shares[label]
+                truth[target] += count
+                common[target] += count * shares[target]
                 for c in range(classes):
                     found[c] += count * shares[c]
     dice = [(2 * common[c] + 1) / (found[c] + truth[c] + 1) for c in range(classes)]
@@ -77,7 +79,7 @@ class TestLoss:
 
         logits, labels = torch.randn(3, 4, generator=generator("weights"), dtype=torch.float64), torch.tensor([3, 0, 1])
         logs = logits.numpy() - np.log(np.exp(logits.numpy()).sum(1, keepdims=True))
-        own = [-logs[i, label] for i, label in enumerate(labels.tolist())]
+        own = [-logs[i, target] for i, target in enumerate(labels.tolist())]
         assert CLASSIFICATION.losses(logits, labels).tolist() == pytest.approx(own, rel=1e-12)
         wanted = np.average(own, weights=counts)
         assert CLASSIFICATION.loss(logits, labels, weights).item() == pytest.approx(wanted, rel=1e-12)
@@ -101,6 +103,17 @@ class TestLoss:
         logits = torch.tensor([0.0, math.log(3)])[None, :, None, None]  # the softmax is 1/4, 3/4
         dice = (1 / (0.5 / 4 + 1) + (2 * 0.5 * 0.75 + 1) / (0.5 * 0.75 + 0.5 + 1)) / 2
         assert SEGMENTATION.loss(logits, shares).item() == pytest.approx(math.log(4 / 3) + 1 - dice, rel=1e-6)
+
+    def test_a_mixture_has_both_masks_in_their_shares(self):
+        """Of mixup: not the loss of the averaged mask, which soft Dice tells from it. Where one is ignored the other
+        counts."""
+        logits, masks = made()
+        mixture = _mixing.Mixture(0.3, torch.tensor([1, 2, 0]))
+        wanted = 0.3 * by_hand(logits, masks) + 0.7 * by_hand(logits, masks[[1, 2, 0]])
+        assert mixture.loss(SEGMENTATION, logits, masks).item() == pytest.approx(wanted, rel=1e-12)
+        shares = mixture.of(SEGMENTATION.shares(masks, 3))
+        known = (masks != IGNORED).float()
+        assert torch.allclose(shares.sum(1), 0.3 * known + 0.7 * known[[1, 2, 0]])
 
     def test_a_batch_without_a_known_pixel_asks_for_nothing(self):
         logits = torch.randn(2, 3, 4, 4, requires_grad=True)
@@ -196,21 +209,37 @@ class TestFlow:
         assert (turned == IGNORED).sum() > (client.site.train.targets == IGNORED).sum()
 
 
+@cache
+def masked_rounds(key: str) -> list[dict]:
+    """Two rounds of a case on masks."""
+    (case,) = [case for case in CASES if label(case) == key]
+    return train(PIXELS | case | {"rounds": 2}, pixel_federation()).rounds
+
+
 class TestWhoDoesWhat:
+    """The table is the field ``tasks`` of every row of ``tests/methods.py``: with masks, or refused with its reason."""
+
     @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-    def test_on_classes_of_pixels(self, row):
-        """A method trains on masks, or it is refused by name, with the reason."""
+    def test_a_method_says_what_the_table_says(self, row):
         assert find(row.room, row.name).tasks.names == row.tasks
-        data, (case, *_) = pixel_federation(), row.cases()
-        settings = PIXELS | case | {"rounds": 2}
-        if "segmentation" not in row.tasks:
-            reason = find(row.room, row.name).tasks.reason
-            with pytest.raises(RecipeError, match=f"{row.name} has no meaning for squares.*segmentation: {reason}"):
-                FederatedRun(Recipe(**settings), data)
-            return
-        for values in train(settings, data).rounds:
+
+    @pytest.mark.parametrize("case", [c for row in ROWS if "segmentation" in row.tasks for c in row.cases()], ids=label)
+    def test_trains_on_masks(self, case):
+        """Each variant trains two rounds, and not as without the method."""
+        rounds = masked_rounds(label(case))
+        for values in rounds:
             assert all(math.isfinite(loss) for loss in values["loss"].values())
             assert all(0 <= score <= 3 for split in ("validation", "test") for score in values[split])
+        told = [[values[name] for name in ("loss", "validation", "test", "up")] for values in rounds]
+        plain = [[values[name] for name in ("loss", "validation", "test", "up")] for values in masked_rounds("fedavg")]
+        assert (told == plain) == (label(case) == "fedavg")
+
+    @pytest.mark.parametrize("row", [row for row in ROWS if "segmentation" not in row.tasks], ids=lambda row: row.name)
+    def test_is_refused_with_masks(self, row):
+        reason = find(row.room, row.name).tasks.reason
+        for case in row.cases():
+            with pytest.raises(RecipeError, match=f"{row.name} has no meaning for squares.*segmentation: {reason}"):
+                FederatedRun(Recipe(**PIXELS | case), pixel_federation())
 
     def test_there_is_something_to_learn(self):
         settings = PIXELS | {"flow": (), "rounds": 5, "local_epochs": 4, "precision": "bf16"}

@@ -75,7 +75,8 @@ def test_separate_worlds_are_equal_with_unseen_and_absent_clients(settings):
 
 def test_separate_worlds_are_equal_with_masks():
     settings = {"algorithm": "fedbn", "augmentations": ["fedfa"], "unseen": ["tower"], "evaluation": ["own_statistics"]}
-    equal_worlds(PIXELS | settings, pixel_federation())
+    here, there = equal_worlds(PIXELS | settings, pixel_federation())
+    assert same(there.masks(), here.masks())
 
 
 def equal_worlds(settings: dict, data: Federation) -> tuple[FederatedRun, Worlds]:

@@ -4,6 +4,6 @@ from fednb.data import check
 
 
 def main(options) -> int:
-    found = check(options.data)
+    found = check(options.data, options.check)
     print(found)
-    return 1 if found.damaged else 0
+    return 1 if found.damaged or found.differs else 0

@@ -5,8 +5,12 @@ It has
 - ``load(root, *, option=default, ...) -> Federation``;
 - ``missing(root, **options) -> str | None``: one sentence when these options cannot be loaded, found quickly;
 - ``describe(root) -> list[str]``: whether it can be loaded and what of it is on disk, in lines for people;
-- ``NEEDS``: where the data come from, their licence and their layout; None if they are embedded;
+- ``NEEDS``: where the data come from, their licence and their layout, as ``_published.Needs`` or in one text; None if
+  they are embedded;
+- if it is published how many images there are, ``counts(root) -> list[_published.Count]``, called where nothing is
+  missing;
 - if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
+  or, where the options decide that, ``task(**options) -> str``;
 - if it reads other files than images, ``damaged(root) -> list[(path, reason)]``.
 """
 
@@ -59,11 +63,13 @@ def available(name: str, root: str | os.PathLike | None = None, **options) -> st
 
 @dataclass(frozen=True)
 class Check:
-    """What ``fednb data`` tells: ``str()`` is the text; ``damaged`` names every file that cannot be read."""
+    """What ``fednb data`` tells: ``str()`` is the text; ``damaged`` names every file that cannot be read, ``differs``
+    says what is otherwise than published, where that was asked for."""
 
     root: Path
     lines: tuple[str, ...]
     damaged: tuple[tuple[Path, str], ...]
+    differs: str = ""
 
     def __str__(self) -> str:
         damaged = [f"  {path}: {reason}" for path, reason in self.damaged]
@@ -71,23 +77,48 @@ class Check:
         return "\n".join((*self.lines, count, *damaged))
 
 
-def check(root: str | os.PathLike | None = None) -> Check:
-    """Looks at all data under ``root`` and decodes every image once (about 10 s per 10,000 small images)."""
+def check(root: str | os.PathLike | None = None, name: str | None = None) -> Check:
+    """Looks at all data under ``root``, or at those of the federation ``name``, and decodes every image once (about
+    10 s per 10,000 small images). Of one federation it also holds the numbers of images against the published ones.
+
+    Raises RecipeError for an unknown name.
+    """
     from fednb.data import _images as images
 
     root = data_root(root)
+    loaders = {known: _loader(known, {}) for known in ([name] if name else catalogue.names("data"))}
     lines = [f"Data folder: {root.absolute()}" + ("" if root.is_dir() else " (not there)")]
-    damaged, notes = images.survey(root)
-    lines += [f"Note: {note}" for note in notes]
-    for name in catalogue.names("data"):
-        loader = _loader(name, {})
-        lines.append(f"{name}:")
+    needs = loaders[name].NEEDS if name else ""
+    places = getattr(needs, "folders", (".",) if needs is not None else ())
+    looked = [images.survey(root / place) for place in places]
+    damaged = [file for files, _ in looked for file in files]
+    lines += [f"Note: {note}" for _, notes in looked for note in notes]
+    for known, loader in loaders.items():
+        lines.append(f"{known}:")
         lines.extend(f"  {line}" for line in loader.describe(root))
-        if loader.NEEDS:
-            lines.append(f"  Source: {loader.NEEDS}")
+        source = loader.NEEDS and getattr(loader.NEEDS, "lines", [f"Source: {loader.NEEDS}"])
+        lines.extend(f"  {line}" for line in source or ())
         if hasattr(loader, "damaged"):
             damaged.extend(loader.damaged(root))
-    return Check(root, tuple(lines), tuple(damaged))
+    differs = ""
+    if name and hasattr(loaders[name], "counts"):
+        differs = _differs(loaders[name], root)
+        lines.append(f"Differs from what is published: {differs}" if differs else "As many as published.")
+    elif name:
+        lines.append(f"No numbers are published that {name} could be held against.")
+    return Check(root, tuple(lines), tuple(damaged), differs)
+
+
+def _differs(loader, root: Path) -> str:
+    """The first thing that is otherwise than published, and how many are; empty if none is."""
+    if problem := loader.missing(root):
+        return problem
+    try:
+        wrong = [count for count in loader.counts(root) if count.found != count.published]
+    except (DataError, OSError) as error:
+        return str(error)
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return f"{wrong[0]}{more}." if wrong else ""
 
 
 def _loader(name: str, options: dict):

@@ -15,6 +15,7 @@ from fednb.data import _digit_files as digit_files
 from fednb.data import _images as images
 from fednb.data import _pickles as pickles
 from fednb.data._partition import stratified
+from fednb.data._published import Count
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import SPLITS, Federation, Site, Split
 
@@ -62,6 +63,17 @@ def splits(source: Source, place: Path, counts: dict[str, int | None], seed: int
         pixels, targets = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
         chosen = choose(source, part, targets, count, seed, notes)
         made.append(Split(torch.from_numpy(pixels[chosen]), torch.from_numpy(targets[chosen])))
+    return made
+
+
+def counts(source: Source, place: Path) -> list[Count]:
+    """The images of each part and class in what ``find`` found; as many of each are published."""
+    content, made = _contents(source, place), []
+    for part, complete in COMPLETE.items():
+        labels = np.concatenate([_batch(source, *content(name))[1] for name in source.files[part]])
+        found = np.bincount(labels, minlength=len(source.classes)).tolist()
+        each = complete // len(source.classes)
+        made += [Count(f"{part}, {name}", own, each) for name, own in zip(source.classes, found, strict=True)]
     return made
 
 

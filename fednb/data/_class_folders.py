@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fednb.data import _images as images
+from fednb.data._published import Count
 from fednb.errors import DataError
 
 
@@ -33,6 +34,11 @@ def unused(place: Path, classes: Sequence[str]) -> list[str]:
     """A note, or none, on image files that are in none of the class folders."""
     held = [file for name in classes if (place / name).is_dir() for file in images.files(place / name)]
     return images.unused(place, held, f"{place.name}/<class>/<file>")
+
+
+def counts(place: Path, classes: Sequence[str], complete: int) -> list[Count]:
+    """The image files of each class; as many of each are published, ``complete`` in all."""
+    return [Count(f"{place.name}, {name}", count(place, [name]), complete // len(classes)) for name in classes]
 
 
 def count(place: Path, classes: Sequence[str]) -> int:

@@ -14,6 +14,7 @@ from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data import _pickles as pickles
 from fednb.data._partition import stratified
+from fednb.data._published import Count
 from fednb.errors import DataError
 from fednb.federation import Site, Split
 
@@ -57,11 +58,18 @@ class Lists:
     def described(self, root: Path, domain: str) -> list[str]:
         """How much of a domain is on disk, in lines for people; ``damaged`` names its damaged lists."""
         lists = sum(self._list_file(root, domain, part) is not None for part in SIDES)
-        complete = sum(self.domains[domain])
-        lines = [f"{domain}: {len(self.files(root, domain))} images (complete: {complete}), {lists} of 2 lists"]
+        lines = [f"{self._count(root, domain)}, {lists} of 2 lists"]
         with suppress(DataError):
             lines += self.lacking(root, domain)
         return lines
+
+    def counts(self, root: Path, domain: str) -> list[Count]:
+        """The images of a domain, and the rows of each of its lists."""
+        made = [self._count(root, domain)]
+        for part, rows in zip(SIDES, self.domains[domain], strict=True):
+            found = len(self.listed(root, domain, part)) if self._list_file(root, domain, part) else 0
+            made.append(Count(f"{domain}, {part} list", found, rows, "rows"))
+        return made
 
     def damaged(self, root: Path) -> list[tuple[Path, str]]:
         """The lists that cannot be read, each with the reason."""
@@ -142,6 +150,9 @@ class Lists:
         if not paths or len(set(paths)) < len(paths):
             raise DataError(f"{file} has {len(paths)} entries, {len(set(paths))} different; expected each image once.")
         return paths
+
+    def _count(self, root: Path, domain: str) -> Count:
+        return Count(domain, len(self.files(root, domain)), sum(self.domains[domain]))
 
     def _list_file(self, root: Path, domain: str, part: str) -> Path | None:
         """Where a list is."""

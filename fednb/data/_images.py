@@ -3,8 +3,9 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from fednb.errors import DataError, RecipeError
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets, in Office-Home, has 32 million
 ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes a pixel
+LYING = range(5, 9)  # of the EXIF orientations, those that exchange width and height
 UNUSUAL = {
     "turned": "Stored turned (EXIF), which is heeded in your own folders alone",
     "transparent": "With transparent pixels, which become white",
@@ -53,15 +55,38 @@ def decode(path: Path, size: int | None, upright: bool = False, crop: int | None
     Raises DataError naming the file if it is missing, truncated, no image, smaller than ``crop``, has more than 8 bits
     a channel or more than ``MOST_PIXELS`` pixels.
     """
+    with _opened(path) as image:
+        image, unusual = _plain(image, upright)
+        if crop is not None:
+            image = _centre(path, image, crop)
+        if size is not None:
+            image = image.resize((size, size), Image.Resampling.BILINEAR)
+        return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)), unusual
+
+
+def decode_mask(path: Path) -> np.ndarray:
+    """uint8 ``[height, width]`` of one file, upright: the values of a grey image or of a palette's numbers, as they are
+    stored; 0 and 255 of a black and white one.
+
+    Raises DataError as ``decode`` does, and for an image of colours or of a channel for transparency.
+    """
+    with _opened(path) as image:
+        if image.mode not in ("1", "L", "P"):
+            raise DataError(
+                f"{path} has {len(image.getbands())} channels (mode {image.mode}); expected a mask, one number for "
+                "each pixel: a grey image, or one with a palette. Convert it."
+            )
+        image = ImageOps.exif_transpose(image)
+        return np.array(image.convert("L") if image.mode == "1" else image)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """An image file; DataError naming it, whatever else its damage makes the decoders raise."""
     try:
         with Image.open(path) as image:
             _refuse(path, image)
-            image, unusual = _plain(image, upright)
-            if crop is not None:
-                image = _centre(path, image, crop)
-            if size is not None:
-                image = image.resize((size, size), Image.Resampling.BILINEAR)
-            return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)), unusual
+            yield image
     except (DataError, MemoryError):
         raise
     except FileNotFoundError:
@@ -115,20 +140,14 @@ def _centre(path: Path, image: Image.Image, side: int) -> Image.Image:
     return image.crop((left, top, left + side, top + side))
 
 
-def dimensions(path: Path) -> tuple[int, int]:
+def dimensions(path: Path, upright: bool = False) -> tuple[int, int]:
     """Width and height of an image file, without decoding it; DataError if it is none, or not to be decoded."""
-    try:
-        if not path.is_file():  # opening a pipe would wait
-            raise FileNotFoundError("no regular file")
-        with Image.open(path) as image:
-            _refuse(path, image)
-            return image.size
-    except DataError:
-        raise
-    except Exception as error:  # as above
-        raise DataError(
-            f"{path} cannot be decoded ({error}); expected a whole image file. Fetch it again, or remove it."
-        ) from error
+    if not path.is_file():  # opening a pipe would wait
+        raise DataError(f"{path} cannot be decoded (no regular file); expected a whole image file. Remove it.")
+    with _opened(path) as image:
+        turned = upright and image.format != "TIFF"  # whose sizes are upright
+        lying = turned and image.getexif().get(ExifTags.Base.Orientation, 1) in LYING
+        return image.size[::-1] if lying else image.size
 
 
 def resized(pixels: np.ndarray, size: int) -> np.ndarray:
@@ -184,7 +203,7 @@ def read(
             pixels[position], found = decode(paths[position], size, upright, crop)
             unusual[position] = [kind in found for kind in UNUSUAL]
 
-        _for_all(paths, put)
+        for_all(paths, put)
         return {"pixels": pixels, "unusual": unusual}
 
     def fits(held: dict[str, np.ndarray]) -> bool:
@@ -234,7 +253,7 @@ def survey(root: Path) -> tuple[list[tuple[Path, str]], list[str]]:
         except (DataError, MemoryError) as error:
             return str(error.__cause__ or error) or type(error).__name__
 
-    found = _for_all(paths, look)
+    found = for_all(paths, look)
     damaged = [(path, why) for path, why in zip(paths, found, strict=True) if isinstance(why, str)]
     return damaged, notes(paths, [set() if isinstance(kinds, str) else kinds for kinds in found])
 
@@ -249,7 +268,7 @@ def _under(place: Path) -> set[Path]:
     }
 
 
-def _for_all(paths: Sequence[Path], work: Callable[[int], object]) -> list:
+def for_all(paths: Sequence[Path], work: Callable[[int], object]) -> list:
     """``work`` of every position, many at a time; but of large images one after the other."""
 
     def if_small(position: int) -> tuple:

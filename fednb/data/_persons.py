@@ -10,6 +10,7 @@ from fednb.data import _dealing as dealing
 from fednb.data import _images as images
 from fednb.data import _text_lists as text_lists
 from fednb.data._partition import sizes, stratified
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Split
 from fednb.standalone.class_shares import check_whole
@@ -35,7 +36,7 @@ class Source:
     channels: int
 
 
-def federation(source: Source, root: Path, needs: str, *, clients: int, size: int, seed: int) -> Federation:
+def federation(source: Source, root: Path, needs: Needs, *, clients: int, size: int, seed: int) -> Federation:
     """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
     images.check_size(size)
     check_whole("clients", clients)
@@ -71,6 +72,13 @@ def describe(source: Source, root: Path) -> list[str]:
         return [problem]
     persons = _persons(source, root)
     return ["ready", f"{_counted(persons)} are listed (complete: {source.complete[0]} of {source.complete[1]})"]
+
+
+def counts(source: Source, root: Path) -> list[Count]:
+    """The images and persons in the list."""
+    persons = _persons(source, root)
+    found = zip(("images", "persons"), (sum(map(len, persons.values())), len(persons)), source.complete, strict=True)
+    return [Count(source.list, number, complete, unit) for unit, number, complete in found]
 
 
 def damaged(source: Source, root: Path) -> list[tuple[Path, str]]:

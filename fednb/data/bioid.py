@@ -3,13 +3,17 @@
 from pathlib import Path
 
 from fednb.data import _persons as persons
+from fednb.data._published import Count, Needs
 from fednb.federation import Federation
 
-NEEDS = (
-    "The BioID Face Database (Jesorsky et al. 2001; for research on face detection): 1,521 grey images of 384 x 286 "
-    "pixels at bioid/images/BioID_<number>.pgm, and bioid/identity_BioID.txt, a list with lines such as "
-    '"BioID_0000.pgm 1". www.bioid.com/facedb has the images, 167 MB unpacked. It does not say which of its 23 persons '
-    "an image shows: the list has to be written by hand."
+NEEDS = Needs(
+    what="The BioID Face Database (Jesorsky et al. 2001), 1,521 grey images of 384 x 286 pixels",
+    layout="bioid/images/BioID_<number>.pgm and bioid/identity_BioID.txt, a list with lines such as "
+    '"BioID_0000.pgm 1": the page does not say which of its 23 persons an image shows, so it has to be written by hand',
+    page="www.bioid.com/facedb",
+    download="167 MB unpacked",
+    licence="for research on face detection",
+    folders=("bioid",),
 )
 SOURCE = persons.Source(
     name="bioid",
@@ -53,6 +57,11 @@ def missing(root: Path, **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """How many images and persons are listed, for ``fednb data``."""
     return persons.describe(SOURCE, root)
+
+
+def counts(root: Path) -> list[Count]:
+    """What the list has, for ``fednb data --check``."""
+    return persons.counts(SOURCE, root)
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -9,14 +9,18 @@ import torch
 from fednb.data import _dealing as dealing
 from fednb.data import _images as images
 from fednb.data import _text_lists as text_lists
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation, Split
 
-NEEDS = (
-    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011; for non-commercial research and education, the photographs belong "
-    "to their owners): 11,788 images at CUB_200_2011/images/<class>/<file>.jpg, and beside images/ the lists "
-    "images.txt, image_class_labels.txt, train_test_split.txt and classes.txt. "
-    "www.vision.caltech.edu/datasets/cub_200_2011 has the archive, CUB_200_2011.tgz, 1.2 GB."
+NEEDS = Needs(
+    what="Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images",
+    layout="CUB_200_2011/images/<class>/<file>.jpg and, beside images/, the lists images.txt, image_class_labels.txt, "
+    "train_test_split.txt and classes.txt",
+    page="www.vision.caltech.edu/datasets/cub_200_2011",
+    download="CUB_200_2011.tgz, 1.2 GB",
+    licence="for non-commercial research and education; the photographs belong to their owners",
+    folders=("CUB_200_2011",),
 )
 FOLDER = "CUB_200_2011"
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -83,6 +87,15 @@ def describe(root: Path) -> list[str]:
         ),
         *images.unused(root / FOLDER / "images", [p for paths, _ in listed.values() for p in paths], "images.txt"),
     ]
+
+
+def counts(root: Path) -> list[Count]:
+    """The listed images of each part, and those on disk, for ``fednb data --check``."""
+    made = []
+    for part, (paths, _) in _listed(root / FOLDER)[1].items():
+        made.append(Count(f"{part}, in the lists", len(paths), COMPLETE[part]))
+        made.append(Count(f"{part}, on disk", sum(path.is_file() for path in paths), COMPLETE[part]))
+    return made
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

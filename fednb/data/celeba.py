@@ -3,13 +3,17 @@
 from pathlib import Path
 
 from fednb.data import _persons as persons
+from fednb.data._published import Count, Needs
 from fednb.federation import Federation
 
-NEEDS = (
-    "CelebA (Liu et al. 2015; for non-commercial research, the photographs belong to their owners): 202,599 aligned "
-    "images of 178 x 218 pixels at celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt of "
-    "10,177 persons. mmlab.ie.cuhk.edu.hk/projects/CelebA.html has img_align_celeba.zip, 1.4 GB, and the list. This is "
-    "torchvision's folder, unpacked; only the images of the persons in use have to be there."
+NEEDS = Needs(
+    what="CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons",
+    layout="celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, "
+    "unpacked; only the images of the persons in use have to be there",
+    page="mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+    download="img_align_celeba.zip, 1.4 GB, and the list",
+    licence="for non-commercial research; the photographs belong to their owners",
+    folders=("celeba",),
 )
 SOURCE = persons.Source(
     name="celeba",
@@ -56,6 +60,11 @@ def missing(root: Path, **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """How many images and persons are listed, for ``fednb data``."""
     return persons.describe(SOURCE, root)
+
+
+def counts(root: Path) -> list[Count]:
+    """What the list has, for ``fednb data --check``."""
+    return persons.counts(SOURCE, root)
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -9,14 +9,19 @@ from fednb.data import _class_folders as class_folders
 from fednb.data import _dealing as dealing
 from fednb.data import _images as images
 from fednb.data._partition import sizes
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation, Split
 from fednb.randomness import random_state
 
-NEEDS = (
-    "CH-MNIST (Kather et al. 2016, CC BY 4.0): 5,000 images of 150 x 150 pixels at ch_mnist/<class>/<file>.tif, "
-    "classes 01_TUMOR, 02_STROMA, 03_COMPLEX, 04_LYMPHO, 05_DEBRIS, 06_MUCOSA, 07_ADIPOSE, 08_EMPTY, 625 each. "
-    "doi.org/10.5281/zenodo.53169 has them; its folder may keep its name, Kather_texture_2016_image_tiles_5000."
+NEEDS = Needs(
+    what="CH-MNIST (Kather et al. 2016), 5,000 images of 150 x 150 pixels, 625 of each class",
+    layout="ch_mnist/<class>/<file>.tif, classes 01_TUMOR, 02_STROMA, 03_COMPLEX, 04_LYMPHO, 05_DEBRIS, 06_MUCOSA, "
+    "07_ADIPOSE, 08_EMPTY; the folder may keep its name, Kather_texture_2016_image_tiles_5000",
+    page="doi.org/10.5281/zenodo.53169",
+    download="Kather_texture_2016_image_tiles_5000.zip, about 250 MB",
+    licence="CC BY 4.0",
+    folders=("ch_mnist", "Kather_texture_2016_image_tiles_5000"),
 )
 CLASSES = (
     "01_TUMOR",
@@ -28,7 +33,7 @@ CLASSES = (
     "07_ADIPOSE",
     "08_EMPTY",
 )
-COMPLETE = 5000
+COMPLETE = 5000  # as many of each class
 SHARES = (0.8, 0.2)  # training and test images
 
 
@@ -81,6 +86,11 @@ def describe(root: Path) -> list[str]:
     found = class_folders.count(_place(root), CLASSES)
     counted = f"{found} images (complete: {COMPLETE})"
     return [missing(root) or "ready", counted, *class_folders.unused(_place(root), CLASSES)]
+
+
+def counts(root: Path) -> list[Count]:
+    """Images on disk by class, for ``fednb data --check``."""
+    return class_folders.counts(_place(root), CLASSES, COMPLETE)
 
 
 def _place(root: Path) -> Path:

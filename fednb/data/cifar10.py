@@ -8,14 +8,18 @@ from fednb.data import _cifar as cifar
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._cifar import COMPLETE
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation, Split
 
-NEEDS = (
-    "CIFAR-10 (Krizhevsky 2009; for research, the licence of the photographs is not stated). As torchvision "
-    "unpacks it, cifar-10-batches-py/ with data_batch_1 to data_batch_5 and test_batch, or cifar-10-python.tar.gz, "
-    "in cifar10/ or in the data folder itself; or images at cifar10/<train|test>/<class>/<file>. "
-    "www.cs.toronto.edu/~kriz/cifar.html has the archive."
+NEEDS = Needs(
+    what="CIFAR-10 (Krizhevsky 2009)",
+    layout="as torchvision unpacks it, cifar-10-batches-py/ with data_batch_1 to data_batch_5 and test_batch, or "
+    "cifar-10-python.tar.gz, in cifar10/ or in the data folder itself; or cifar10/<train|test>/<class>/<file>",
+    page="www.cs.toronto.edu/~kriz/cifar.html",
+    download="cifar-10-python.tar.gz, 170 MB",
+    licence="for research; that of the photographs is not stated",
+    folders=("cifar10",),
 )
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SOURCE = cifar.Source(
@@ -109,6 +113,14 @@ def describe(root: Path) -> list[str]:
         lines.append(f"{part}: {found} images (complete: {complete})")
         lines.extend(class_folders.unused(root / "cifar10" / part, CLASSES))
     return lines
+
+
+def counts(root: Path) -> list[Count]:
+    """Images by part and class, for ``fednb data --check``."""
+    if place := cifar.find(SOURCE, root):
+        return cifar.counts(SOURCE, place)
+    parts = COMPLETE.items()
+    return [one for part, all in parts for one in class_folders.counts(root / "cifar10" / part, CLASSES, all)]
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -4,13 +4,17 @@ from pathlib import Path
 
 from fednb.data import _cifar as cifar
 from fednb.data import _images as images
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation
 
-NEEDS = (
-    "CIFAR-100 (Krizhevsky 2009; for research, the licence of the photographs is not stated). As torchvision "
-    "unpacks it, cifar-100-python/ with train and test, or cifar-100-python.tar.gz, in cifar100/ or in the data folder "
-    "itself. www.cs.toronto.edu/~kriz/cifar.html has the archive."
+NEEDS = Needs(
+    what="CIFAR-100 (Krizhevsky 2009)",
+    layout="as torchvision unpacks it, cifar-100-python/ with train and test, or cifar-100-python.tar.gz, in cifar100/ "
+    "or in the data folder itself",
+    page="www.cs.toronto.edu/~kriz/cifar.html",
+    download="cifar-100-python.tar.gz, 169 MB",
+    licence="for research; that of the photographs is not stated",
 )
 # The fine classes in the order of their numbers, which is the alphabet's.
 CLASSES = tuple(
@@ -108,6 +112,11 @@ def describe(root: Path) -> list[str]:
     """Where the files are, for ``fednb data``."""
     place = cifar.find(SOURCE, root)
     return [missing(root) or "ready", *([f"files in {place.relative_to(root)}"] if place else [])]
+
+
+def counts(root: Path) -> list[Count]:
+    """Images by part and class, for ``fednb data --check``."""
+    return cifar.counts(SOURCE, cifar.find(SOURCE, root))
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -11,15 +11,21 @@ from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
 from fednb.data._partition import sizes, stratified
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 
-NEEDS = (
-    "MNIST (LeCun et al. 1998, CC BY-SA 3.0), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS "
-    "(Hull 1994), SVHN (Netzer et al. 2011, non-commercial use), in digits/ or in the data "
-    "folder itself, each as torchvision downloads it (MNIST/raw/*-ubyte[.gz]; usps.bz2 and usps.t.bz2; "
-    "train_32x32.mat and test_32x32.mat, which need scipy) or as <mnist|mnist_m|usps|svhn>.npz with x_train, "
-    "y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3])."
+NEEDS = Needs(
+    what="MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
+    "(Netzer et al. 2011)",
+    layout="in digits/ or in the data folder itself, each as torchvision downloads it (MNIST/raw/*-ubyte[.gz]; "
+    "usps.bz2 and usps.t.bz2; train_32x32.mat and test_32x32.mat, which need scipy) or as "
+    "<mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, "
+    "height, width, 3])",
+    page="yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets "
+    "(USPS), ufldl.stanford.edu/housenumbers (SVHN)",
+    download="MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated",
+    licence="MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated",
 )
 # Training and test images of the complete sources.
 COMPLETE = {
@@ -110,6 +116,17 @@ def describe(root: Path) -> list[str]:
         files = digit_files.find(root, domain)
         lines.append(f"{domain}: " + (", ".join(str(f.relative_to(root)) for f in files) if files else "missing"))
     return lines
+
+
+def counts(root: Path) -> list[Count]:
+    """Images by domain and part, for ``fednb data --check``."""
+    made = []
+    for domain, complete in COMPLETE.items():
+        files = digit_files.find(root, domain)
+        held = digit_files.read(domain, files) if files else {}
+        for part, published in zip(("train", "test"), complete, strict=True):
+            made.append(Count(f"{domain}, {part}", len(held.get(f"y_{part}", ())), published))
+    return made
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -4,17 +4,22 @@ from pathlib import Path
 
 from fednb.data import _images as images
 from fednb.data._fedbn_lists import Lists, Parts
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation
 
-NEEDS = (
-    "DomainNet (Peng et al. 2019; for research under fair use, the images belong to their authors). Images at "
-    "DomainNet/<domain>/<class>/<file>, domains clipart, infograph, painting, quickdraw, real, sketch (2629, 3283, "
-    "3091, 5000, 6081, 2767 images), classes bird, feather, headphones, ice_cream, teapot, tiger, whale, windmill, "
-    "wine_glass, zebra. Six archives at ai.bu.edu/M3SDA, of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB; their other 335 "
-    "classes are not read and need not be unpacked. FedBN's lists, pickles <domain>_<train|test>.pkl in DomainNet/ or "
-    "splits/, are linked by github.com/med-air/FedBN and lie in github.com/tfzhou/FedFA (data/domainnet); or "
-    "splits/domainnet_<domain>_<train|test>.csv (columns path,label)."
+NEEDS = Needs(
+    what="DomainNet (Peng et al. 2019), ten of its 345 classes",
+    layout="DomainNet/<domain>/<class>/<file>, domains clipart, infograph, painting, quickdraw, real, sketch (2629, "
+    "3283, 3091, 5000, 6081, 2767 images), classes bird, feather, headphones, ice_cream, teapot, tiger, whale, "
+    "windmill, wine_glass, zebra; the others are not read and need not be unpacked. FedBN's lists are pickles "
+    "<domain>_<train|test>.pkl in DomainNet/ or splits/, or splits/domainnet_<domain>_<train|test>.csv (columns "
+    "path,label)",
+    page="ai.bu.edu/M3SDA; FedBN's lists are linked by github.com/med-air/FedBN and lie in github.com/tfzhou/FedFA "
+    "(data/domainnet)",
+    download="six archives of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB",
+    licence="for research under fair use; the images belong to their authors",
+    folders=("DomainNet",),
 )
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 # FedBN's numbering, which is alphabetical.
@@ -99,6 +104,11 @@ def missing(root: Path, *, split: str = "fedbn", **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """Images and lists on disk by domain, for ``fednb data``."""
     return [missing(root) or "ready", *(line for domain in DOMAINS for line in LISTS.described(root, domain))]
+
+
+def counts(root: Path) -> list[Count]:
+    """Images and rows of lists by domain, for ``fednb data --check``."""
+    return [count for domain in DOMAINS for count in LISTS.counts(root, domain)]
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -11,16 +11,21 @@ from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
 from fednb.data._digit_files import reading
 from fednb.data._partition import sizes, stratified
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 from fednb.standalone.class_shares import check_whole
 
-NEEDS = (
-    "EMNIST with its writers (NIST Special Database 19, public domain, prepared by LEAF, Caldas et al. 2018): "
-    "all_data_0.json, all_data_1.json, ... in emnist/, or in femnist/data/all_data/ where LEAF's "
-    "data/femnist/preprocess.sh writes them; neither sampled nor split. github.com/TalwalkarLab/leaf has the script. "
-    "torchvision's EMNIST (ByClass) does not say who wrote an image and is not read."
+NEEDS = Needs(
+    what="EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018)",
+    layout="all_data_0.json, all_data_1.json, ... in emnist/, or in femnist/data/all_data/ where LEAF's "
+    "data/femnist/preprocess.sh writes them; neither sampled nor split. torchvision's EMNIST (ByClass) does not say "
+    "who wrote an image and is not read",
+    page="github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
+    "www.nist.gov/srd/nist-special-database-19",
+    download="two archives whose sizes are not stated",
+    licence="public domain",
 )
 CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 COMPLETE = 36  # files of up to 100 writers
@@ -91,6 +96,11 @@ def describe(root: Path) -> list[str]:
         return [problem]
     files = _files(root)
     return ["ready", f"{len(files)} files in {files[0].parent.relative_to(root)} (complete: {COMPLETE})"]
+
+
+def counts(root: Path) -> list[Count]:
+    """How many files there are, for ``fednb data --check``."""
+    return [Count("all_data_*.json", len(_files(root)), COMPLETE, "files")]
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -1,4 +1,4 @@
-"""Your own images: a folder per site, class folders inside."""
+"""Your own images: a folder per site; inside, class folders, or images and their masks."""
 
 from pathlib import Path
 
@@ -6,16 +6,18 @@ import numpy as np
 import torch
 
 from fednb.data import _images as images
+from fednb.data import _masks as mask_files
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
-from fednb.federation import SPLITS, Federation, Site, Split
+from fednb.federation import IGNORED, SPLITS, Federation, Site, Split
 
 NEEDS = (
-    "your own images, under your own licence, at <folder>/<site>/<class>/<file> or, if you have divided "
-    "them, at <folder>/<site>/<train|validation|test>/<class>/<file> (validation may be left out)."
+    "your own images, under your own licence, at <folder>/<site>/<class>/<file> or, with masks, at "
+    "<folder>/<site>/images/<file> and <folder>/<site>/masks/<file>; if you have divided them, with a folder train, "
+    "validation or test below the site (validation may be left out)."
 )
 
-Labelled = tuple[list[Path], list[str]]
+Listed = tuple[list[Path], list[str] | list[Path]]  # images, and the class or the mask of each
 
 
 def load(
@@ -26,8 +28,10 @@ def load(
     shares: tuple[float, float, float] = (0.6, 0.15, 0.25),
     seed: int = 0,
     fingerprint: str = "",
+    masks: tuple[str, ...] = (),
 ) -> Federation:
-    """A site for each folder; RGB ``size`` x ``size``; classes are the class folders of all sites, sorted.
+    """A site for each folder; RGB ``size`` x ``size``; classes are the class folders of all sites, sorted, or those of
+    the masks' pixels.
 
     Args:
         root: the data folder.
@@ -35,31 +39,39 @@ def load(
         size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk:
             these are cut by class, drawn by ``seed`` and the site's name. Where train and test are folders
-            and validation is not, validation is cut from train in the first two shares' proportion.
+            and validation is not, validation is cut from train in the first two shares' proportion. Images with masks
+            are drawn one by one: divide them on disk if several are of one patient.
         seed: of that draw.
         fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it
             keeps the runs of one folder apart from those of another.
+        masks: names of the masks' classes, the background first, such as ``("background", "tumour")``: the task is
+            segmentation. Empty for class folders.
 
-    Photographs are turned upright as their EXIF tag says; see ``_images.decode``. Layout: see ``NEEDS``. Hidden files
-    and files that are not images by their suffix are ignored. ``notes`` has a line for a class that a site lacks, a
-    site without validation or test images, images in other places than the layout's, and unusual images.
+    A mask has the name of its image and may have another suffix; it is a grey image or one with a palette, of the
+    image's size. The value of a pixel is the number of its class; 255 is ignored. With two classes masks may be black
+    and white instead: where no mask of a site has another value than 0 and 255, 255 is the second class. A resized
+    pixel takes the class that covers most of it, by which what is thinner than half a pixel is lost.
 
-    Raises DataError when the folder, its sites or a site's images are missing, an image is damaged or the
-    fingerprint is another;
+    Photographs, and masks, are turned upright as their EXIF tag says; see ``_images.decode``. Layout: see ``NEEDS``.
+    Hidden files and files that are not images by their suffix are ignored. ``notes`` has a line for a class that a site
+    lacks, a site without validation or test images, masks that are background alone, images in other places than the
+    layout's, and unusual images.
+
+    Raises DataError when the folder, its sites or a site's images are missing; when some sites have masks and others
+    class folders, or class folders differ in case only; when an image is damaged; when a mask is missing, has no image,
+    another size, more than one channel or 8 bits, or values that are no class; or when the fingerprint is another;
     RecipeError for an option out of its range.
     """
     images.check_size(size)
     if not _three_shares(shares):
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
     place = _place(root, folder)
-    found = _sites(place)
-    classes = sorted({label for parts in found.values() for _, labels in parts.values() for label in labels})
-    sites, notes = [], _unused(place, found)
+    found = _sites(place, _named(masks))
+    classes = tuple(masks or sorted({label for parts in found.values() for _, own in parts.values() for label in own}))
+    sites, notes = [], _unused(place, found, bool(masks))
     for name, parts in found.items():
-        whole = {
-            part: _split(root, f"{place.absolute().name}_{name}_{part}", *parts[part], classes, size, notes)
-            for part in parts
-        }
+        read = _masked if masks else _labelled
+        whole = read(root, f"{place.absolute().name}_{name}", name, parts, classes, size, notes)
         if "" in whole:
             everything = whole[""]
             cuts = _cut(everything, shares, seed, name)
@@ -74,7 +86,7 @@ def load(
         none = [part for part in SPLITS[1:] if not len(getattr(site, part))]
         if none:
             notes.append(f"{site.name} has no {' and no '.join(none)} images: it has too few for the shares.")
-    federation = Federation(place.absolute().name, sites, tuple(classes), tuple(notes))
+    federation = Federation(place.absolute().name, sites, classes, tuple(notes), task(masks=masks))
     if fingerprint not in ("", federation.fingerprint):
         raise DataError(
             f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
@@ -83,10 +95,16 @@ def load(
     return federation
 
 
-def missing(root: Path, *, folder: str = "", **options) -> str | None:
-    """One sentence when the folder is not there or is not made of site folders with class folders inside."""
+def task(*, masks: tuple[str, ...] = (), **options) -> str:
+    """The task of a federation with these options."""
+    return "segmentation" if masks else "classification"
+
+
+def missing(root: Path, *, folder: str = "", masks: tuple[str, ...] = (), **options) -> str | None:
+    """One sentence when the folder is not there or is not made of site folders with class folders, or images and masks,
+    inside."""
     try:
-        _sites(_place(root, folder))
+        _sites(_place(root, folder), _named(masks))
     except DataError as error:
         return str(error)
     return None
@@ -96,12 +114,15 @@ def describe(root: Path) -> list[str]:
     """The folders under ``root`` that can be loaded, for ``fednb data``."""
     lines = []
     for place in images.subfolders(root) if root.is_dir() else []:
-        if missing(root, folder=place.name) is None:
-            sites = _sites(place)
+        for masked in (False, True):
+            try:
+                sites = _sites(place, masked)
+            except DataError:
+                continue
             count = sum(len(paths) for parts in sites.values() for paths, _ in parts.values())
-            lines.append(f'folder="{place.name}": {count} images in {", ".join(sites)}')
-            lines.extend(f"  {note}" for note in _unused(place, sites))
-    return lines or [f"No folder of {root} has sites with class folders."]
+            lines.append(f'folder="{place.name}": {count} images{" with masks" * masked} in {", ".join(sites)}')
+            lines.extend(f"  {note}" for note in _unused(place, sites, masked))
+    return lines or [f"No folder of {root} has sites with class folders, or images and masks."]
 
 
 def _three_shares(shares) -> bool:
@@ -111,32 +132,51 @@ def _three_shares(shares) -> bool:
         return False
 
 
+def _named(masks) -> bool:
+    """Whether the classes of masks are named; RecipeError if they are no names."""
+    names = masks if isinstance(masks, list | tuple) else [None]
+    if names and not (
+        2 <= len(set(names)) == len(names) <= IGNORED and all(isinstance(name, str) and name for name in names)
+    ):
+        raise RecipeError(
+            f"masks is {masks!r}; expected the names of 2 to {IGNORED} different classes, the background first, such "
+            'as ("background", "tumour"), or () for class folders.'
+        )
+    return bool(names)
+
+
 def _place(root: Path, folder: str) -> Path:
     if not isinstance(folder, str):
         raise RecipeError(f"folder is {folder!r}; expected a name in quotes, of a folder in {root}.")
     return root / folder
 
 
-def _unused(place: Path, sites: dict[str, dict[str, Labelled]]) -> list[str]:
-    used = [path for parts in sites.values() for paths, _ in parts.values() for path in paths]
-    return images.unused(place, used, "<site>/<class>/<file>")
+def _unused(place: Path, sites: dict[str, dict[str, Listed]], masked: bool) -> list[str]:
+    listed = [part for parts in sites.values() for part in parts.values()]
+    used = [path for paths, own in listed for path in (*paths, *(own if masked else ()))]
+    return images.unused(place, used, "<site>/<images|masks>/<file>" if masked else "<site>/<class>/<file>")
 
 
-def _sites(place: Path) -> dict[str, dict[str, Labelled]]:
-    """The sites of a folder by name, as ``_site_parts`` finds them."""
+def _sites(place: Path, masked: bool) -> dict[str, dict[str, Listed]]:
+    """What each site has, by split; under "" if it is not divided on disk."""
     if not place.is_dir():
         raise DataError(f"There is no folder {place}. Expected: {NEEDS}")
-    sites = {site.name: _site_parts(site) for site in images.subfolders(place)}
-    if not sites:
+    divided = {site.name: _parts(site) for site in images.subfolders(place)}
+    if not divided:
         raise DataError(f"{place} has no site folders. Expected: {NEEDS}")
+    _refuse_other_kind([inner for parts in divided.values() for inner in parts.values()], masked)
+    listed = mask_files.paired if masked else _class_folders
+    sites = {name: {part: listed(inner) for part, inner in parts.items()} for name, parts in divided.items()}
+    if not masked:
+        _refuse_cases(place, sites)
     return sites
 
 
-def _site_parts(site: Path) -> dict[str, Labelled]:
-    """The images and labels of a site by split; under "" if it is not divided on disk."""
+def _parts(site: Path) -> dict[str, Path]:
+    """The folders of a site that hold its class folders, or its images and masks, by split."""
     inside = {path.name: path for path in images.subfolders(site)}
     if not inside.keys() & set(SPLITS):
-        return {"": _labelled(site)}
+        return {"": site}
     unknown = sorted(inside.keys() - set(SPLITS))
     lacking = [part for part in ("train", "test") if part not in inside]
     if unknown or lacking:
@@ -144,23 +184,81 @@ def _site_parts(site: Path) -> dict[str, Labelled]:
             f"{site} has the folders {', '.join(sorted(inside))}; a site that is divided on disk needs train "
             f"and test, may have validation, and nothing else. Rename or remove folders."
         )
-    return {part: _labelled(path) for part, path in inside.items()}
+    return inside
 
 
-def _labelled(folder: Path) -> Labelled:
+def _refuse_other_kind(folders: list[Path], masked: bool) -> None:
+    """DataError unless all of these folders have images and masks, or none has, as is expected."""
+    kinds = {folder: all((folder / kind).is_dir() for kind in mask_files.KINDS) for folder in folders}
+    having = next((folder for folder, has in kinds.items() if has), None)
+    lacking = next((folder for folder, has in kinds.items() if not has), None)
+    if having and (lacking or not masked):
+        other = f" and {lacking} ({_folders(lacking)}) has not; a federation has one task" if lacking else ""
+        raise DataError(
+            f"{having} has images and masks{other}. Where all sites have masks, name their classes in the order of "
+            'their values, such as masks=("background", "tumour"); for class folders take the others away.'
+        )
+    if masked and lacking:
+        raise DataError(
+            f"{lacking} has no folder images with a folder masks beside it ({_folders(lacking)}), and masks names "
+            "classes. Add them, or leave masks out for class folders."
+        )
+
+
+def _folders(folder: Path) -> str:
+    names = [path.name for path in images.subfolders(folder)]
+    return f"it has {', '.join(names)}" if names else "it has no folders"
+
+
+def _refuse_cases(place: Path, sites: dict[str, dict[str, Listed]]) -> None:
+    """DataError for two class folders whose names differ in case only: they are one class, or are hard to tell."""
+    known = {}
+    for site, parts in sites.items():
+        for label in (label for _, labels in parts.values() for label in labels):
+            first, where = known.setdefault(label.casefold(), (label, site))
+            if first != label:
+                raise DataError(
+                    f'{place / where} has the class folder "{first}" and {place / site} "{label}"; expected class '
+                    "names that differ in more than capital letters. Give them one name if they are one class."
+                )
+
+
+def _class_folders(folder: Path) -> Listed:
     pairs = [(file, label.name) for label in images.subfolders(folder) for file in images.files(label)]
     if not pairs:
         raise DataError(f"{folder} has no class folder with images; expected {folder}/<class>/<file>.")
     return [file for file, _ in pairs], [label for _, label in pairs]
 
 
-def _split(
-    root: Path, name: str, paths: list[Path], labels: list[str], classes: list[str], size: int, notes: list[str]
-) -> Split:
-    pixels, unusual = images.read(root, name.strip("_"), paths, images.digests(paths), size, upright=True)
-    notes.extend(unusual)
-    return Split(torch.from_numpy(pixels), torch.tensor([classes.index(label) for label in labels]))
+def _labelled(
+    root: Path, name: str, site: str, parts: dict[str, Listed], classes: tuple[str, ...], size: int, notes: list[str]
+) -> dict[str, Split]:
+    """The images of a site by split, each with the number of its class."""
+    splits = {}
+    for part, (paths, labels) in parts.items():
+        pixels, unusual = images.read(
+            root, f"{name}_{part}".strip("_"), paths, images.digests(paths), size, upright=True
+        )
+        notes.extend(unusual)
+        splits[part] = Split(torch.from_numpy(pixels), torch.tensor([classes.index(label) for label in labels]))
+    return splits
+
+
+def _masked(
+    root: Path, name: str, site: str, parts: dict[str, Listed], classes: tuple[str, ...], size: int, notes: list[str]
+) -> dict[str, Split]:
+    """The images of a site by split, each with its mask. The site's masks together say what 255 means."""
+    paths, masks = (sum((pair[number] for pair in parts.values()), []) for number in (0, 1))
+    pixels, unusual = images.read(root, name, paths, images.digests(paths), size, upright=True)
+    targets, said = mask_files.as_classes(site, masks, *mask_files.read(root, name, paths, masks, size), len(classes))
+    notes.extend([*unusual, *said])
+    whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
+    ends = np.cumsum([len(own) for own, _ in parts.values()])
+    cuts = np.split(np.arange(len(whole)), ends[:-1])
+    return {part: whole.select(cut) for part, cut in zip(parts, cuts, strict=True)}
 
 
 def _cut(split: Split, shares: tuple[float, ...], seed: int, site: str) -> list[np.ndarray]:
-    return stratified(split.targets.numpy(), sizes(len(split), shares), "folders", seed, site)
+    """By class; images with masks as if all were of one."""
+    labels = split.targets.numpy() if split.targets.ndim == 1 else np.zeros(len(split))
+    return stratified(labels, sizes(len(split), shares), "folders", seed, site)

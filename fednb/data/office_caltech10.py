@@ -6,16 +6,19 @@ from pathlib import Path
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._fedbn_lists import Lists, Parts
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation
 
-NEEDS = (
-    "Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012; for research, the images "
-    "belong to their photographers and shops). Images at office_caltech_10/<domain>/<class>/<file>, domains "
-    "amazon, caltech, dslr, webcam (958, 1123, 157, 295 images). FedBN's lists at "
-    "splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label), or its pickles "
-    "<domain>_<train|test>.pkl in office_caltech_10/. The archive that github.com/med-air/FedBN links has "
-    "both."
+NEEDS = Needs(
+    what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
+    layout="office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 "
+    "images). FedBN's lists are splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label), or its "
+    "pickles <domain>_<train|test>.pkl in office_caltech_10/",
+    page="the archive that github.com/med-air/FedBN links: images and lists",
+    download="its size is not stated",
+    licence="for research; the images belong to their photographers and shops",
+    folders=("office_caltech_10",),
 )
 DOMAINS = ("amazon", "caltech", "dslr", "webcam")
 # FedBN's numbering, which is alphabetical.
@@ -105,6 +108,11 @@ def describe(root: Path) -> list[str]:
     for domain in DOMAINS:
         lines += [*LISTS.described(root, domain), *_unused(root, domain)]
     return lines
+
+
+def counts(root: Path) -> list[Count]:
+    """Images and rows of lists by domain, for ``fednb data --check``."""
+    return [count for domain in DOMAINS for count in LISTS.counts(root, domain)]
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -5,14 +5,19 @@ from pathlib import Path
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._fraction import Cut
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation
 
-NEEDS = (
-    "Office-Home (Venkateswara et al. 2017; for research that is not commercial, under fair use: the images belong to "
-    "their authors). Images at office_home/<domain>/<class>/<file>, domains Art, Clipart, Product, Real World (2427, "
-    "4365, 4439, 4357 images), 65 classes Alarm_Clock to Webcam. One archive of 1.1 GB from "
-    "www.hemanthdv.org/officeHomeDataset.html; its folder OfficeHomeDataset_10072016/, renamed, is office_home/."
+NEEDS = Needs(
+    what="Office-Home (Venkateswara et al. 2017)",
+    layout="office_home/<domain>/<class>/<file>, domains Art, Clipart, Product, Real World (2427, 4365, 4439, 4357 "
+    "images), 65 classes Alarm_Clock to Webcam; the archive's folder OfficeHomeDataset_10072016/, renamed, is "
+    "office_home/",
+    page="www.hemanthdv.org/officeHomeDataset.html",
+    download="one archive of 1.1 GB",
+    licence="for research that is not commercial, under fair use: the images belong to their authors",
+    folders=("office_home",),
 )
 # Site, its folder and how many images it has.
 DOMAINS = {
@@ -91,8 +96,12 @@ def missing(root: Path, **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """Images on disk by domain, for ``fednb data``."""
     lines = [missing(root) or "ready"]
-    for folder, complete in DOMAINS.values():
-        place = root / "office_home" / folder
-        lines.append(f"{folder}: {class_folders.count(place, CLASSES)} images (complete: {complete})")
-        lines.extend(class_folders.unused(place, CLASSES))
+    for count in counts(root):
+        lines += [str(count), *class_folders.unused(root / "office_home" / count.what, CLASSES)]
     return lines
+
+
+def counts(root: Path) -> list[Count]:
+    """The same as numbers, for ``fednb data --check``."""
+    place = root / "office_home"
+    return [Count(folder, class_folders.count(place / folder, CLASSES), all) for folder, all in DOMAINS.values()]

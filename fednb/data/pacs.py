@@ -5,14 +5,19 @@ from pathlib import Path
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._fraction import Cut
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation
 
-NEEDS = (
-    "PACS (Li et al. 2017; for research, the images come from Caltech-256, Sketchy, TU-Berlin and Google). "
-    "Images at pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, 2344, 1670, "
-    "3929 images), classes dog, elephant, giraffe, guitar, horse, house, person. The folder kfold/ of the "
-    "archive at www.eecs.qmul.ac.uk/~dl307/project_iccv2017, renamed, is pacs/."
+NEEDS = Needs(
+    what="PACS (Li et al. 2017)",
+    layout="pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, 2344, 1670, 3929 "
+    "images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder kfold/, "
+    "renamed, is pacs/",
+    page="www.eecs.qmul.ac.uk/~dl307/project_iccv2017",
+    download="about 190 MB",
+    licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",
+    folders=("pacs",),
 )
 DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
@@ -74,8 +79,12 @@ def missing(root: Path, **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """Images on disk by domain, for ``fednb data``."""
     lines = [missing(root) or "ready"]
-    for domain, complete in DOMAINS.items():
-        found = class_folders.count(root / "pacs" / domain, CLASSES)
-        lines.append(f"{domain}: {found} images (complete: {complete})")
-        lines.extend(class_folders.unused(root / "pacs" / domain, CLASSES))
+    for count in counts(root):
+        lines += [str(count), *class_folders.unused(root / "pacs" / count.what, CLASSES)]
     return lines
+
+
+def counts(root: Path) -> list[Count]:
+    """The same as numbers, for ``fednb data --check``."""
+    place = root / "pacs"
+    return [Count(domain, class_folders.count(place / domain, CLASSES), all) for domain, all in DOMAINS.items()]

@@ -9,22 +9,27 @@ import torch
 from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached, key
 from fednb.data._partition import sizes
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 
 TASK = "segmentation"
-NEEDS = (
-    "the multi-site prostate MRI of Liu, Dou and Heng (2020, liuquande.github.io/SAML), made from NCI-ISBI 2013 "
-    "(RUNMC, BMC), I2CVB and PROMISE12 (UCL, BIDMC, HK), for research: the terms are those of the three sources. At "
-    "prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask of the same size beside it in "
-    "<case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 prostate. Reading NIfTI needs "
-    'nibabel: pip install "fednb[prostate]".'
+NEEDS = Needs(
+    what="the multi-site prostate MRI of Liu, Dou and Heng (2020), made from NCI-ISBI 2013 (RUNMC, BMC), I2CVB and "
+    "PROMISE12 (UCL, BIDMC, HK)",
+    layout="prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask of the same size beside it "
+    "in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 prostate. Reading NIfTI needs "
+    'nibabel: pip install "fednb[prostate]"',
+    page="liuquande.github.io/SAML",
+    download="its size is not stated",
+    licence="for research: the terms are those of the three sources",
 )
 SITES = {"BIDMC": 12, "HK": 12, "I2CVB": 19, "BMC": 30, "RUNMC": 30, "UCL": 13}  # volumes
 SLICES = {"BIDMC": 261, "HK": 157, "I2CVB": 468, "BMC": 384, "RUNMC": 411, "UCL": 175}  # in FedFA's released indices
 FORMER = {"BMC": "ISBI_1.5", "RUNMC": "ISBI"}  # names of the released indices of two sites
 CLASSES = ("background", "prostate")
+SIDE = 384  # pixels, of the files' slices
 MASK = "_segmentation.nii.gz"
 VALUES = {0, 1, 2}  # of a mask: NCI-ISBI tells two zones of the prostate apart
 LARGEST_MASK = 2**20  # bytes, from which FedFA's code leaves a volume out
@@ -37,7 +42,7 @@ AROUND = np.array([-1, 0, 1])
 
 
 def load(
-    root: Path, *, size: int = 384, split: str = "fedfa", ratio: float = RATIO, index_files: bool = False
+    root: Path, *, size: int = SIDE, split: str = "fedfa", ratio: float = RATIO, index_files: bool = False
 ) -> Federation:
     """Six sites BIDMC, HK, I2CVB, BMC, RUNMC, UCL; ``size`` x ``size``, a class for every pixel.
 
@@ -45,7 +50,8 @@ def load(
     slice of a volume are used as neighbours only. Grey values are clipped at the volume's 99 % quantile and stretched
     from its minimum to 0..255, rounded down. Classes are background and prostate. A volume whose mask is a file of
     1 MiB or more is left out. All this is FedFA's released code, and HarmoFL's before it; no paper prints it. FedRDN
-    prints and released nothing of its own and names both as "previous work" (Sec. 4.1).
+    prints and released nothing of its own and names both as "previous work" (Sec. 4.1). ``Split.volumes`` says which
+    volume a slice is of.
 
     Args:
         root: the data folder.
@@ -108,11 +114,16 @@ def missing(root: Path, *, split: str = "fedfa", index_files: bool = False, **op
 
 def describe(root: Path) -> list[str]:
     """Volumes on disk by site, for ``fednb data``."""
-    lines = [missing(root) or "ready"]
-    for name, complete in SITES.items():
-        found = len(_pairs(root, name)) if _place(root, name).is_dir() else 0
-        lines.append(f"{name}: {found} volumes (complete: {complete})")
-    return lines
+    return [missing(root) or "ready", *map(str, _volume_counts(root))]
+
+
+def counts(root: Path) -> list[Count]:
+    """Volumes by site, and the slices that FedFA's Table 13 is made from, for ``fednb data --check``."""
+    used = {name: [pair for pair in _pairs(root, name) if _small(pair)] for name in SITES}
+    return _volume_counts(root) + [
+        Count(f"{name}, slices with prostate", len(_read(root, name, used[name], SIDE)["middle"]), complete, "slices")
+        for name, complete in SLICES.items()
+    ]
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
@@ -130,7 +141,7 @@ def damaged(root: Path) -> list[tuple[Path, str]]:
 
 def _site(root: Path, name: str, size: int, split: str, ratio: float, index_files: bool, notes: list[str]) -> Site:
     pairs = _pairs(root, name)
-    small = [pair for pair in pairs if pair[1].stat().st_size < LARGEST_MASK]
+    small = [pair for pair in pairs if _small(pair)]
     if len(small) < len(pairs):
         first = min(set(pairs) - set(small))[1].name
         note = f"{name}: left out for a mask of 1 MiB or more: {len(pairs) - len(small)} volumes, first {first}."
@@ -143,6 +154,15 @@ def _site(root: Path, name: str, size: int, split: str, ratio: float, index_file
         notes.append(f"{name} has {count} slices with prostate; FedFA's Table 13 is made from {SLICES[name]}.")
     order = _index(root, name, count) if index_files else random_state("prostate_mri", name).permutation(count)
     return Site(name, *(_part(held, cut) for cut in _cut(name, split, ratio, order, held["volume"])))
+
+
+def _volume_counts(root: Path) -> list[Count]:
+    held = {name: _pairs(root, name) if _place(root, name).is_dir() else [] for name in SITES}
+    return [Count(name, len(held[name]), complete, "volumes") for name, complete in SITES.items()]
+
+
+def _small(pair: tuple[Path, Path]) -> bool:
+    return pair[1].stat().st_size < LARGEST_MASK
 
 
 def _place(root: Path, name: str) -> Path:
@@ -288,4 +308,4 @@ def _cut(name: str, split: str, ratio: float, order: np.ndarray, volume: np.ndar
 
 def _part(held: Arrays, cut: np.ndarray) -> Split:
     pixels = held["slices"][held["middle"][cut, None] + AROUND]
-    return Split(torch.from_numpy(pixels), torch.from_numpy(held["masks"][cut]))
+    return Split(*map(torch.from_numpy, (pixels, held["masks"][cut], held["volume"][cut])))

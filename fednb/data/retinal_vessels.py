@@ -6,21 +6,26 @@ import numpy as np
 import torch
 
 from fednb.data import _images as images
+from fednb.data._masks import refuse_other_size
 from fednb.data._partition import sizes
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.randomness import random_state
 
 TASK = "segmentation"
-NEEDS = (
-    "retinal vessels from CHASEDB1 (Fraz et al. 2012), DRIVE (Staal et al. 2004), HRF (Budai et al. 2013; masks "
-    "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000), for research: each has terms "
-    "of its own, ask its authors. At retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of "
-    "the same name and size, black and white, in <site>/masks and <site>/fov. Those called train_* and test_* are "
-    "used so (DRIVE, HRF, LES-AV). CHASEDB1, DRIVE and STARE are in github.com/zhengyuan-liu/"
-    "Retinal-Vessel-Segmentation (ca8adae), HRF and LES-AV in github.com/rmaphoh/Learning-AVSegmentation (f7de674, any "
-    "label of artery or vein is vessel): crop them to the field of view, pad them to a square and resize them to "
-    "256 x 256, a pixel being vessel from a coverage of 0.4."
+NEEDS = Needs(
+    what="retinal vessels from CHASEDB1 (Fraz et al. 2012), DRIVE (Staal et al. 2004), HRF (Budai et al. 2013; masks "
+    "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000)",
+    layout="retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of the same name and size, "
+    "black and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, "
+    "LES-AV). Crop the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being "
+    "vessel from a coverage of 0.4",
+    page="github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
+    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel)",
+    download="two repositories whose sizes are not stated; 12 MB in this layout",
+    licence="for research: each has terms of its own, ask its authors",
+    folders=("retinal_vessels",),
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
 KINDS = ("images", "masks", "fov")
@@ -85,11 +90,15 @@ def missing(root: Path, **options) -> str | None:
 def describe(root: Path) -> list[str]:
     """Images on disk by site, for ``fednb data``."""
     lines = [missing(root) or "ready"]
-    for name, complete in SITES.items():
-        place = root / "retinal_vessels" / name / "images"
-        lines.append(f"{name}: {len(images.files(place)) if place.is_dir() else 0} images (complete: {complete})")
-        lines.extend(_unused(root, name, _files(root, name)) if place.is_dir() else [])
+    for count in counts(root):
+        lines += [str(count), *(_unused(root, count.what, _files(root, count.what)) if count.found else [])]
     return lines
+
+
+def counts(root: Path) -> list[Count]:
+    """The same as numbers, for ``fednb data --check``."""
+    places = {name: root / "retinal_vessels" / name / "images" for name in SITES}
+    return [Count(name, len(images.files(places[name])) if places[name].is_dir() else 0, SITES[name]) for name in SITES]
 
 
 def _site(root: Path, name: str, size: int, seed: int, notes: list[str]) -> Site:
@@ -122,12 +131,7 @@ def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
 def _refuse_other_sizes(found: dict[str, list[Path]]) -> None:
     for kind in ("masks", "fov"):
         for path, other in zip(found["images"], found[kind], strict=True):
-            own, theirs = images.dimensions(path), images.dimensions(other)
-            if own != theirs:
-                raise DataError(
-                    f"{other} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}; expected the same "
-                    "size, a mask lies on its image pixel by pixel. Put the one that belongs to the image there."
-                )
+            refuse_other_size(path, images.dimensions(path), other, images.dimensions(other))
 
 
 def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:

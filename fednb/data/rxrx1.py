@@ -8,15 +8,19 @@ import torch
 from fednb.data import _images as images
 from fednb.data import _text_lists as text_lists
 from fednb.data._partition import sizes, stratified
+from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
 from fednb.standalone.class_shares import check_whole
 
-NEEDS = (
-    "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021; CC BY-NC-SA 4.0): 125,510 images of 256 x 256 "
-    "pixels at rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
-    "wilds.stanford.edu/datasets has them, 7.4 GB packed; www.rxrx.ai/rxrx1 has the original, with six channels, "
-    "which is not read."
+NEEDS = Needs(
+    what="RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels",
+    layout="rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
+    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read",
+    page="wilds.stanford.edu/datasets",
+    download="7.4 GB",
+    licence="CC BY-NC-SA 4.0",
+    folders=("rxrx1_v1.0",),
 )
 FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
 COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
@@ -101,6 +105,17 @@ def describe(root: Path) -> list[str]:
             for cell_type, batches in held.items()
         ),
     ]
+
+
+def counts(root: Path) -> list[Count]:
+    """The batches of experiments by cell type, and the images of their classes on disk, for ``fednb data --check``."""
+    made = []
+    for cell_type, batches in _batches(root / FOLDER).items():
+        listed = [root / FOLDER / path for batch in batches.values() for path, _ in batch]
+        made.append(Count(cell_type, len(batches), BATCHES[cell_type], "batches"))
+        found = sum(path.is_file() for path in listed)
+        made.append(Count(f"{cell_type}, those listed of {len(CLASSES)} classes", found, len(listed)))
+    return made
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:

@@ -1,6 +1,6 @@
 """What a federation asks of a network: the form of its targets, the loss, the score of an image, and its name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -98,7 +98,7 @@ class Segmentation(Task):
     A batch without a known pixel has no cross entropy. The score of an image is the Dice coefficient of prediction and
     truth over its own known pixels, ``2 |A and B| / (|A| + |B|)``, averaged over the foreground: every class but the
     first, which is the background. A class that neither truth nor prediction has counts 1: an image without foreground
-    in both scores 1, with foreground in one of them 0.
+    in both scores 1, with foreground in one of them 0. ``fednb.report.readings`` has Dice as others compute it.
 
     FedFA prints "a combination of standard cross-entropy and Dice loss" for ProstateMRI (App. E.3). Its released code
     takes half of the sum, smooths the fraction by 1e-5 where the 1 stands here, and averages the Dice coefficient over
@@ -121,13 +121,21 @@ class Segmentation(Task):
         return torch.stack([targets == number for number in range(classes)], 1).float()
 
     def scores(self, logits: Tensor, targets: Tensor) -> Tensor:
-        known, found = targets != IGNORED, self.prediction(logits)
-        dice = []
-        for number in range(1, logits.shape[1]):
-            a, b = (found == number) & known, targets == number
-            overlap, total = (a & b).sum((1, 2)).double(), (a.sum((1, 2)) + b.sum((1, 2))).double()
-            dice.append(torch.where(total > 0, 2 * overlap / total, 1.0))
-        return torch.stack(dice).mean(0)
+        common, found, truth = self.overlap(self.prediction(logits), targets, range(1, logits.shape[1]))
+        total = (found + truth).double()
+        return torch.where(total > 0, 2 * common.double() / total, 1.0).mean(0)
+
+    def overlap(self, predictions: Tensor, targets: Tensor, classes: Iterable[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Known pixels of each class in prediction and truth alike, in the prediction, in the truth: int64 ``[c, n]``.
+
+        predictions, targets: the class of each pixel, ``[n, height, width]``.
+        """
+        known, counts = targets != IGNORED, []
+        for number in classes:
+            a, b = (predictions == number) & known, targets == number
+            counts.append([(a & b).sum((1, 2)), a.sum((1, 2)), b.sum((1, 2))])
+        common, found, truth = map(torch.stack, zip(*counts, strict=True))
+        return common, found, truth
 
     def flow(self, images: Tensor, targets: Tensor, operations: Flow) -> tuple[Tensor, Tensor]:
         """The mask goes along as one more channel, upside down: the black that comes in from outside is 255 then."""

@@ -40,8 +40,8 @@ class Client(doors.Client):
     What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
 
     Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
-    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show`` where a
-    recipe asks.
+    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``,
+    ``compare`` where a recipe asks.
     """
 
     def __init__(self, site: Site, task: Task, classes: int, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -153,6 +153,11 @@ class Client(doors.Client):
         """The first test image as it is on disk, its target and what is predicted for it, each ``[1, ...]`` uint8."""
         with self.at_test(message, round):
             return evaluate.example(self, self.site.test)
+
+    def compare(self, message: Message, round: int) -> Message:
+        """How the predicted masks of the test images lie on the true ones, as ``evaluate.masks``."""
+        with self.at_test(message, round):
+            return evaluate.masks(self, self.site.test)
 
     def receive(self, message: Message, round: int) -> None:
         """Loads the server's weights, and this client's own where they never leave it or a method has others."""

@@ -1,15 +1,18 @@
-"""Measures a client's network on images: what each of them scores, and what its features are."""
+"""Measures a client's network on images: what each of them scores, what is predicted, and what its features are."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fednb.federation import Split
+from fednb.federation import IGNORED, Split
 
 if TYPE_CHECKING:
+    from numpy import ndarray
+
     from fednb.engine.client import Client
 
 
@@ -41,14 +44,56 @@ def features(client: Client, split: Split) -> Tensor:
 
 
 @torch.inference_mode()
+def predictions(client: Client, split: Split) -> Tensor:
+    """The class that the network predicts for each image, or each pixel: uint8, of the targets' shape."""
+    client.model.eval()
+    found = [split.targets[:0].byte()]
+    for batch in client.test_batches(split):
+        found.append(client.task.prediction(client.owner["predict"].predict(client, batch)).byte())
+    return torch.cat(found)
+
+
 def example(client: Client, split: Split) -> dict[str, Tensor]:
     """The first image of the split, its target and the predicted classes, if it has one: uint8 ``[1 or 0, ...]``."""
-    client.model.eval()
     first = split.select(range(min(1, len(split))))
-    shown = {"images": first.images, "targets": first.targets, "predictions": first.targets}
-    for batch in client.test_batches(first):
-        shown["predictions"] = client.task.prediction(client.owner["predict"].predict(client, batch))
+    shown = {"images": first.images, "targets": first.targets, "predictions": predictions(client, first)}
     return {name: value.byte().cpu() for name, value in shown.items()}
+
+
+def masks(client: Client, split: Split) -> dict[str, Tensor]:
+    """How the predicted mask of each image lies on the true one, on the CPU.
+
+    ``common``, ``found``, ``truth`` int32 ``[n, classes]``: known pixels of a class in both masks, in the predicted
+    one, in the true one. ``distances`` float32 ``[n, classes - 1]``: ``hausdorff_95`` of each class but the background;
+    what is ignored is in neither mask. ``volumes`` int32 ``[n]``: the split's; an image without one is one by itself.
+    """
+    found, truth = predictions(client, split), split.targets
+    names, numbers = ("common", "found", "truth"), range(client.classes)
+    counts = (rows.T.int().cpu() for rows in client.task.overlap(found, truth, numbers))
+    pairs = zip(torch.where(truth == IGNORED, truth, found).cpu().numpy(), truth.cpu().numpy(), strict=True)
+    distances = [[hausdorff_95(one == number, other == number) for number in numbers[1:]] for one, other in pairs]
+    volumes = torch.arange(len(split)) if split.volumes is None else split.volumes.cpu()
+    return dict(zip(names, counts, strict=True)) | {
+        "distances": torch.tensor(distances, dtype=torch.float32).reshape(len(split), len(numbers) - 1),
+        "volumes": volumes.int(),
+    }
+
+
+def hausdorff_95(one: ndarray, other: ndarray) -> float:
+    """The 95 % Hausdorff distance of two masks, bool ``[height, width]``, in pixels.
+
+    Of the distances from each border pixel of one mask to the nearest of the other the 95th percentile, and of both
+    directions the larger, as in MONAI (MedPy takes one percentile of both directions together). A border pixel has one
+    of its four neighbours outside the mask, or lies at the image's edge. 0 where both masks are empty, NaN where one
+    is: there is no such distance.
+    """
+    import numpy
+    from scipy.ndimage import binary_erosion, distance_transform_edt
+
+    if not (one.any() and other.any()):
+        return math.nan if one.any() or other.any() else 0.0
+    a, b = (mask & ~binary_erosion(mask) for mask in (one, other))
+    return float(max(numpy.percentile(distance_transform_edt(~to)[start], 95) for start, to in ((a, b), (b, a))))
 
 
 def principal_components(rows: Tensor, count: int = 50) -> Tensor:

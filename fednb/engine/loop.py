@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,10 @@ from fednb.randomness import seeded
 from fednb.recipe import Recipe
 
 Addressed = tuple[str, Message]
+OF_ONE_TASK = {  # evaluations: what they tell, and of which task
+    "features": ("one vector for every image", "classification"),
+    "masks": ("how predicted masks lie on true ones", "segmentation"),
+}
 
 
 class FederatedRun:
@@ -173,6 +178,17 @@ class FederatedRun:
         shown = {name: torch.cat([replies[number][name] for number in sites]) for name in replies[0]} if sites else {}
         return shown | {"sites": torch.tensor(sites, dtype=torch.uint8)}
 
+    def masks(self) -> dict[str, Tensor]:
+        """How the global model's masks of all test images lie on the true ones: see ``evaluate.masks``.
+
+        ``sites`` uint8 ``[n]`` says whose image it is. A few bytes an image, from which ``fednb.report.readings`` has
+        Dice in several ways and the distance of borders.
+        """
+        replies = [reply for _, reply in self.exchange("compare", self.rounds, self._to_all())]
+        sites = [torch.full((len(reply["volumes"]),), n, dtype=torch.uint8) for n, reply in enumerate(replies)]
+        masks = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
+        return masks | {"sites": torch.cat(sites)}
+
     def state(self) -> dict:
         """Everything that decides how the run goes on: named tensors and counts."""
         return {
@@ -205,11 +221,14 @@ def _refuse_other_task(task: Task, model: nn.Module, recipe, federation: Federat
             f"{name} {predicts} (its head is {head.__name__}), and {federation.name} has {task.asks}. "
             f"Take a network for {task.name}."
         )
-    if "features" in recipe.evaluation and task.name != "classification":
-        raise RecipeError(
-            f'the recipe asks for the evaluation "features", one vector for every image, and {federation.name} has '
-            f"{task.asks}. Leave it out."
-        )
+    for name, (what, suited) in OF_ONE_TASK.items():
+        if name in recipe.evaluation and task.name != suited:
+            raise RecipeError(
+                f'the recipe asks for the evaluation "{name}", {what}, and {federation.name} has {task.asks}. '
+                "Leave it out."
+            )
+    if "masks" in recipe.evaluation and not find_spec("scipy"):
+        raise RecipeError('the recipe asks for the evaluation "masks", which needs scipy: pip install scipy.')
 
 
 def _refuse_unseen(model: nn.Module, methods: list[Method], recipe, federation: Federation) -> None:

@@ -7,6 +7,7 @@ from fednb.report.claims import scoreboard, verdict
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
+from fednb.report.readings import readings
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import STAND_IN, setting, settings
@@ -18,6 +19,7 @@ __all__ = [
     "comparison",
     "cross_site",
     "effects",
+    "readings",
     "rules_table",
     "runs_table",
     "scoreboard",

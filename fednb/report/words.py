@@ -1,7 +1,5 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
-from fednb.catalogue import names as files_in
-from fednb.catalogue import task
 from fednb.doors import TASKS
 from fednb.report import names
 
@@ -12,7 +10,7 @@ RULES_IN_WORDS = {
     "best_test": "round of the best average test {measure} (it looks at the test images)",
     "mean_of_last": "mean of the last rounds (ten, or a tenth of fewer than 100)",
 }
-ALWAYS = {"run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale", "round"}
+ALWAYS = {"run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale", "round"}
 ALWAYS |= {"client", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
@@ -25,10 +23,8 @@ def frame_of(results):
 
 
 def measure(frame) -> str:
-    """What the scores in a frame are called, by the task of its federations: "accuracy" or "Dice"."""
-    known = files_in("data")
-    tasks = (task(name) if name in known else "classification" for name in frame["federation"].unique())
-    return " / ".join(dict.fromkeys(TASKS[name].measure for name in tasks)) or TASKS["classification"].measure
+    """What the scores in a frame are called, by the tasks of its federations: "accuracy" or "Dice"."""
+    return " / ".join(TASKS[name].measure for name in frame["task"].unique()) or TASKS["classification"].measure
 
 
 def counted(frame) -> bool:

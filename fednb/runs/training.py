@@ -78,7 +78,7 @@ def train_one(
             behaviours=used(recipe),
         )
         artefacts = {"scores": scores.packed(kept)}
-        for name, made in (("features", run.features), ("examples", run.examples)):
+        for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
             if name in recipe.evaluation:
                 artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
         if "server" in recipe.evaluation:

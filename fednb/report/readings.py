@@ -1,0 +1,67 @@
+"""Dice as others compute it, and the distance of borders, from what a run kept of its predicted masks."""
+
+import numpy
+
+from fednb.report.selection import selected
+from fednb.report.words import frame_of
+
+
+def readings(results):
+    r"""Dice by slice and by volume, with and without background, and the 95 % Hausdorff distance, for each site.
+
+    From runs with ``evaluation=["masks"]``, of the last round. Columns as in ``fednb.report.selection.selected``, and
+
+    - ``slice``: the Dice coefficient :math:`2 |A \cap B| / (|A| + |B|)` of prediction and truth, of each foreground
+      class of each image, averaged. It is ``accuracy``, which all tables have.
+    - ``slice_with_background``: the background is one of the classes. As released: FedFA's code has this one, as
+      HarmoFL's before it; both add 1e-5 to the denominator, so that a class that neither has counts 0; slices
+      with prostate have both classes. The background is large and easily found: with 0.99 for it and 0.74 for the
+      organ this is 0.865.
+    - ``volume``: the pixels of all test slices of a volume are counted together, then as ``slice``; the mean over
+      volumes. Slices with little of the organ count for less. An image without a volume is one by itself. Where
+      slices are dealt out one by one (``split="fedfa"`` of ``prostate_mri``), a volume is what the test has of it.
+    - ``volume_with_background``: likewise with the background as a class.
+    - ``hd95``: the 95 % Hausdorff distance in pixels (``fednb.engine.evaluate.hausdorff_95``) of each foreground
+      class of each image, averaged over those that have one.
+    - ``undefined``: how many have none, as the class is in one of prediction and truth only. A method that finds
+      nothing has few distances: read the two together.
+
+    Dice in per cent; a class that neither has counts 100. NaN for a site without test images. As printed: FedFA and
+    FedRDN (Table 2 of both) say "Dice" and not which; FedRDN released no segmentation. Distances are in neither.
+
+    Raises StoreError for a run without such an evaluation.
+    """
+    import pandas
+
+    rows = selected(frame_of(results), "last")
+    records = {record.key: record for record in results.records}
+    masks = {key: record.artefact("masks") for key, record in records.items()}
+    told = []
+    for row in rows.itertuples():
+        here = masks[row.key]["sites"] == records[row.key].clients.index(row.client)
+        told.append(_of_site(**{name: values[here] for name, values in masks[row.key].items() if name != "sites"}))
+    return rows.join(pandas.DataFrame(told, index=rows.index))
+
+
+def _of_site(common, found, truth, distances, volumes) -> dict[str, float]:
+    numbers, places = numpy.unique(volumes, return_inverse=True)
+    member = places == numpy.arange(len(numbers))[:, None]  # [volumes, n]
+    both = found + truth
+    by_slice, by_volume = _dice(common, both), _dice(member @ common, member @ both)
+    return {
+        "slice": _mean(by_slice[:, 1:]),
+        "slice_with_background": _mean(by_slice),
+        "volume": _mean(by_volume[:, 1:]),
+        "volume_with_background": _mean(by_volume),
+        "hd95": _mean(distances[~numpy.isnan(distances)]),
+        "undefined": int(numpy.isnan(distances).sum()),
+    }
+
+
+def _dice(common, both):
+    """In per cent, float64 ``[n, classes]``."""
+    return 100 * numpy.divide(2.0 * common, both, out=numpy.ones(common.shape), where=both > 0)
+
+
+def _mean(values) -> float:
+    return float(values.mean(dtype=float)) if values.size else numpy.nan
