@@ -19,6 +19,8 @@ from pathlib import Path
 
 import fednb
 from fednb import catalogue, papers
+from fednb.errors import NotebookError
+from fednb.report import names
 from fednb.site import scoreboard
 from fednb.site.pages import CHECKED, Entry, without_scripts
 
@@ -28,15 +30,9 @@ INNER = ("command", "cli", "site", "__main__")
 CODE, TEXT = "code", "markdown"
 SETTINGS = {
     "project": "fednb",
-    "extensions": [
-        "myst_nb",
-        "sphinx.ext.autodoc",
-        "sphinx.ext.napoleon",
-        "sphinx.ext.viewcode",
-        "fednb.site.formulas",
-    ],
+    "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "fednb.site.formulas"],
     "html_theme": "sphinx_book_theme",
-    "html_theme_options": {"home_page_in_toc": True, "use_download_button": False, "show_navbar_depth": 1},
+    "html_theme_options": {"home_page_in_toc": True, "use_download_button": False, "collapse_navbar": True},
     "html_title": "fednb",
     "html_static_path": ["static"],
     "html_css_files": ["site.css"],
@@ -50,8 +46,8 @@ SETTINGS = {
     "exclude_patterns": ["files"],
     "nb_execution_mode": "off",
     "nb_merge_streams": True,
-    "nb_code_prompt_show": "the code",
-    "nb_code_prompt_hide": "hide the code",
+    "nb_code_prompt_show": "Show the code",
+    "nb_code_prompt_hide": "Hide the code",
     "myst_enable_extensions": ["dollarmath"],
     "autodoc_member_order": "bysource",
     "python_maximum_signature_line_length": 80,
@@ -68,9 +64,10 @@ def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[st
     """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
 
     entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. summary: what the
-    last command did.
+    last command did. NotebookError where Sphinx fails.
     """
     from sphinx.application import Sphinx
+    from sphinx.errors import SphinxError
 
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
@@ -82,7 +79,12 @@ def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[st
         with as_file(files("fednb.site") / "static") as static:
             shutil.copytree(static, source / "static")
         warned = io.StringIO()
-        Sphinx(source, None, made, Path(folder, "trees"), "html", SETTINGS, status=None, warning=warned).build()
+        try:
+            Sphinx(source, None, made, Path(folder, "trees"), "html", SETTINGS, status=None, warning=warned).build()
+        except SphinxError as error:
+            raise NotebookError(
+                f"Sphinx made no site: {error} constraints.txt has versions that go together."
+            ) from error
         (made / ".nojekyll").touch()  # GitHub Pages leaves out folders such as _static without it
         if place.exists():
             shutil.rmtree(place)
@@ -94,7 +96,10 @@ def _pages(entries: list[Entry], methods: Sequence, summary: list[str]) -> dict[
     """Path -> text of every source of the site."""
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: _names_in(entry.content) for name, entry in shown.items()}
-    pages = {"index.md": _start(entries, summary), "reading.md": (files("fednb.site") / "reading.md").read_text("utf-8")}
+    pages = {
+        "index.md": _start(entries, summary),
+        "reading.md": (files("fednb.site") / "reading.md").read_text("utf-8"),
+    }
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
     for room in rooms:
         pages[f"notebooks/{room}/index.md"] = _room(room, [e for e in entries if e.name.startswith(f"{room}/")])
@@ -103,12 +108,12 @@ def _pages(entries: list[Entry], methods: Sequence, summary: list[str]) -> dict[
     for method in methods:
         pages[f"methods/{method.name}.md"] = _method(method, [name for name in shown if method.name in used[name]])
     pages["methods/index.md"] = _methods(methods)
-    names = catalogue.names("data")
-    for name in names:
+    federations = catalogue.names("data")
+    for name in federations:
         pages[f"data/{name}.md"] = _data(name, [book for book in shown if name in used[book]])
         if picture := _picture(name):
             pages[f"data/{name}.png"] = picture
-    pages["data/index.md"] = _list("Data sets", names, lambda name: _first_line(catalogue.file("data", name)))
+    pages["data/index.md"] = _list("Data sets", federations, lambda name: _first_line(catalogue.file("data", name)))
     modules = _modules()
     for room, within in modules.items():
         pages[f"reference/{room}.md"] = _reference(room, within)
@@ -157,25 +162,24 @@ def _table_of(entries: list[Entry], before: str = "") -> str:
     return "\n".join(rows)
 
 
-def _tree(caption: str, pages: Iterable[str], hidden: bool = True) -> str:
-    told = f":caption: {caption}\n" if caption else ""
-    return f"```{{toctree}}\n{':hidden:' if hidden else ':maxdepth: 1'}\n{told}\n" + "\n".join(pages) + "\n```"
+def _tree(caption: str, pages: Iterable[str]) -> str:
+    return "\n".join(("```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *pages, "```"))
 
 
-def _list(title: str, names: Iterable[str], told) -> str:
-    rows = "\n".join(f"| [{name}]({name}.md) | {told(name)} |" for name in names)
-    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{_tree('', names)}\n"
+def _list(title: str, pages: Iterable[str], told) -> str:
+    rows = "\n".join(f"| [{name}]({name}.md) | {told(name)} |" for name in pages)
+    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{_tree('', pages)}\n"
 
 
 def _room(room: str, entries: list[Entry]) -> str:
     """The page of one folder of notebooks: a paper's, or those of all together."""
-    title, about = room, ""
+    title, about = room.capitalize(), ""
     if room in papers.names():
-        told = papers.settings(room)
-        title, about = told["title"], f"[arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
-        about += f"The method: [{room}](../../methods/{room}.md)."
-    names = [entry.name.partition("/")[2] for entry in entries if entry.content]
-    return f"# {title}\n\n{about}\n\n{_table_of(entries)}\n\n{_tree('', names)}\n"
+        told, title = papers.settings(room), names.printed(room)
+        about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
+        about += f"The method: [{title}](../../methods/{room}.md)."
+    pages = [entry.name.partition("/")[2] for entry in entries if entry.content]
+    return f"# {title}\n\n{about}\n\n{_table_of(entries)}\n\n{_tree('', pages)}\n"
 
 
 def _notebook(entry: Entry, methods: Sequence) -> dict[str, str]:
@@ -251,9 +255,7 @@ def _names_in(content: dict) -> set[str]:
 
 
 def _methods(methods: Sequence) -> str:
-    rows = "\n".join(
-        f"| [{m.printed}]({m.name}.md) | {m.paper} | {m.changes} | {m.tasks} |" for m in methods
-    )
+    rows = "\n".join(f"| [{m.printed}]({m.name}.md) | {m.paper} | {m.changes} | {m.tasks} |" for m in methods)
     heads = "| method | from | changes | tasks |\n|---|---|---|---|"
     return f"# Methods\n\n{heads}\n{rows}\n\n{_tree('', [method.name for method in methods])}\n"
 
@@ -273,7 +275,9 @@ def _described(title: str, told: dict, books: list[str], module: str, picture: s
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
     rows = "\n".join(f"| {name} | {text} |" for name, text in {**told, "notebooks": links}.items() if text)
     image = f"![The first images of each site of {title}, a row for each site]({picture})\n\n" if picture else ""
-    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}{_automodule(module)}\n"
+    code = inspect.getsource(importlib.import_module(module))
+    file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
+    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}{_automodule(module)}\n\n{file}\n"
 
 
 def _automodule(module: str) -> str:

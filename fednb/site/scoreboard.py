@@ -60,7 +60,11 @@ def _rows(content: dict) -> Iterator[dict]:
 def counted(claims: list[Judged]) -> str:
     """How many claims have which verdict, as a sentence."""
     counts = Counter(claim.verdict for claim in claims)
-    told = [f"{counts.pop(verdict)} {verdict}" for verdict in (*ORDER, *sorted(set(counts) - set(ORDER))) if verdict in counts]
+    told = [
+        f"{counts.pop(verdict)} {verdict}"
+        for verdict in (*ORDER, *sorted(set(counts) - set(ORDER)))
+        if verdict in counts
+    ]
     return f"{len(claims)} claims: {', '.join(told)}." if claims else "No executed notebook judges a claim."
 
 
@@ -69,7 +73,15 @@ def board(claims: list[Judged]) -> str:
     reach = max((abs(end) for one in claims for end in (one.printed, *(one.ours or ()))), default=1.0)
     filters = "".join(_filter(name, claims) for name in ("paper", "data", "verdict"))
     rows = "\n".join(_row(one, reach) for one in claims)
-    heads = ("claim", "the paper claims", "ours", f"−{reach:.0f} to +{reach:.0f} points", "seeds", "verdict", "notebook")
+    heads = (
+        "claim",
+        "the paper claims",
+        "ours",
+        f"−{reach:.0f} to +{reach:.0f} points",
+        "seeds",
+        "verdict",
+        "notebook",
+    )
     head = "".join(f"<th>{name}</th>" for name in heads)
     return (
         f'<div class="filters">{filters}</div>\n<div class="wide"><table class="scoreboard table">'
