@@ -213,15 +213,15 @@ def _notebook(entry: Entry, methods: Sequence) -> dict[str, str]:
             if offered:
                 cells.append(_text(f"This table as {', '.join(offered)}"))
     links = [f"[{method.printed}](../../methods/{method.name}.md)" for method in methods]
-    told = [f"**{entry.about.get('claim', '')}**"]
+    told = [f"**failed:** {entry.error}"] if entry.error else []
+    told += [f"**{entry.about['claim']}**"] if entry.about.get("claim") else []
     if room in papers.names():
         arxiv = papers.settings(room)["arxiv"]
         told.append(f"{entry.about['result']} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
-    if entry.error:
-        cells.insert(0, _text(f":::{{error}}\nfailed: {entry.error}\n:::"))
-    content["cells"] = [*cells[:1], _text("  \n".join(told)), *cells[1:]]
+    cells.insert(1, _text("  \n".join(told)))
+    content["cells"] = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
     pages[f"{folder}/{name}.ipynb"] = json.dumps(content)
     return pages
 
@@ -249,7 +249,7 @@ def _alternative(entry: Entry, source: str) -> str:
 
 
 def _names_in(content: dict) -> set[str]:
-    """Every quoted word in the notebook's code: methods and data sets are named by such."""
+    """The quoted words in the notebook's code: it names methods and data sets by such."""
     code = "\n".join("".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == CODE)
     return set(re.findall(r"""["'](\w+)["']""", code))
 
