@@ -13,10 +13,10 @@ from fednb.report import names
 from fednb.report.intervals import of_settings
 from fednb.report.words import STAND_IN, measure, settings
 
-# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
-BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK = PALETTE = (
-    *("#000000", "#56B4E9", "#E69F00", "#0072B2"),
-    *("#D55E00", "#009E73", "#CC79A7"),
+# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then three of Tol's.
+BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE = PALETTE = (
+    *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
+    *("#009E73", "#CC79A7", "#882255", "#332288", "#999933"),
 )
 FIRST = ("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans")  # one colour each, in this order
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
@@ -78,7 +78,9 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
         for number, (axes, (label, curve)) in enumerate(zip(every, own.items(), strict=True)):
             axes.plot(curves[behind][1].mean(axis=1), color="0.7", linewidth=2.5)
             _curve(axes, label, *curve)
-            _decorate(axes, "round" if number + 4 >= len(own) else "", what if number % 4 == 0 else "", label, stand_in)
+            lowest = number + 4 >= len(own)
+            _decorate(axes, "round" if lowest else "", "" if number % 4 else what, label, stand_in)
+            axes.tick_params(labelbottom=lowest)
         figure.suptitle(f"{title} ({where}; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
     return figure

@@ -28,6 +28,7 @@ TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "math_core")
 OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
 INNER = ("command", "cli", "site", "__main__")
 CODE, TEXT = "code", "markdown"
+SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
 SETTINGS = {
     "project": "fednb",
     "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "fednb.site.formulas"],
@@ -50,7 +51,9 @@ SETTINGS = {
     "nb_code_prompt_hide": "Hide the code",
     "myst_enable_extensions": ["dollarmath"],
     "autodoc_member_order": "bysource",
+    "autodoc_default_options": {"ignore-module-all": True},  # a name is told where it is defined
     "python_maximum_signature_line_length": 80,
+    "suppress_warnings": ["docutils"],  # our docstrings' lists of arguments are plain text
     "source_suffix": {".md": "myst-nb", ".ipynb": "myst-nb"},
 }
 
@@ -68,6 +71,7 @@ def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[st
     """
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
+    from sphinx.util.console import nocolor
 
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
@@ -79,13 +83,13 @@ def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[st
         with as_file(files("fednb.site") / "static") as static:
             shutil.copytree(static, source / "static")
         warned = io.StringIO()
+        nocolor()
         try:
             Sphinx(source, None, made, Path(folder, "trees"), "html", SETTINGS, status=None, warning=warned).build()
         except SphinxError as error:
             raise NotebookError(
                 f"Sphinx made no site: {error} constraints.txt has versions that go together."
             ) from error
-        (made / ".nojekyll").touch()  # GitHub Pages leaves out folders such as _static without it
         if place.exists():
             shutil.rmtree(place)
         made.rename(place)
@@ -141,24 +145,25 @@ with its 95 % interval. [What the words mean](reading.md).
 
 ## Notebooks
 
-{_table_of(entries, "notebooks/")}
+{_table_of(entries)}
 
 <details><summary>The last command</summary><pre>{said}</pre></details>
 
 {_tree("Notebooks", [f"notebooks/{room}/index" for room in rooms])}
 
-{_tree("fednb", ["reading", "methods/index", "data/index", "reference/index"])}
+{_tree("What it is made of", ["reading", "methods/index", "data/index", "reference/index"])}
 """
 
 
-def _table_of(entries: list[Entry], before: str = "") -> str:
-    rows = ["| notebook | result | claim | state |", "|---|---|---|---|"]
+def _table_of(entries: list[Entry]) -> str:
+    rows = ["| | claim |", "|---|---|"]
     for entry in entries:
-        about, name = entry.about, entry.name
-        state = "**failed**" if entry.error else "executed" if entry.content else "not executed"
-        link = f"[{name}]({before}{name if before else name.partition('/')[2]}.ipynb)" if entry.content else name
-        result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
-        rows.append(f"| {link} | {result} | {about.get('claim', '').replace('|', chr(92) + '|')} | {state} |")
+        room, _, name = entry.name.partition("/")
+        result = f"{names.printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
+        state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
+        claim = entry.about.get("claim", "").replace("|", r"\|")
+        rows.append(f"| {link} | {claim}{state} |")
     return "\n".join(rows)
 
 
@@ -192,6 +197,7 @@ def _notebook(entry: Entry, methods: Sequence) -> dict[str, str]:
     for cell in content["cells"]:
         cells.append(cell)
         if cell["cell_type"] != CODE:
+            cell["source"] = SOURCE.sub(_page_of, "".join(cell["source"]))
             continue
         tags = cell["metadata"].setdefault("tags", [])
         tags.append("hide-input")
@@ -224,6 +230,13 @@ def _notebook(entry: Entry, methods: Sequence) -> dict[str, str]:
     content["cells"] = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
     pages[f"{folder}/{name}.ipynb"] = json.dumps(content)
     return pages
+
+
+def _page_of(link: re.Match) -> str:
+    """The page that stands for a file of the package, in the place of a link to it."""
+    room, name = link.groups()
+    page = {"algorithms": f"methods/{name}", "augment": f"methods/{name}", "data": f"data/{name}"}.get(room)
+    return f"](/{page or f'reference/{room}'}.md)"
 
 
 def _text(source: str) -> dict:
