@@ -39,7 +39,7 @@ def style(run: str) -> dict:
     """
     numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
     mark = sum(number * 6**place for place, number in enumerate(numbers)) + 2 * run.count("variant=released")
-    colour = PALETTE[(numbers[-1] + numbers[-1] // len(PALETTE)) % len(PALETTE)]
+    colour = PALETTE[numbers[-1] % len(PALETTE)]
     return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
 
