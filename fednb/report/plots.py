@@ -13,10 +13,10 @@ from fednb.report import names
 from fednb.report.intervals import of_settings
 from fednb.report.words import STAND_IN, measure, settings
 
-# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then three of Tol's.
-BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE = PALETTE = (
+# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
+BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
     *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
-    *("#009E73", "#CC79A7", "#882255", "#332288", "#999933"),
+    *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
 )
 FIRST = ("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans")  # one colour each, in this order
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
@@ -38,7 +38,7 @@ def style(run: str) -> dict:
     line and marker, and so do a method as printed and as released. Other options change nothing.
     """
     numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
-    mark = sum(number * 6**place for place, number in enumerate(numbers)) + 2 * run.count("variant=released")
+    mark = sum(numbers) + 2 * run.count("variant=released")
     colour = PALETTE[numbers[-1] % len(PALETTE)]
     return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
