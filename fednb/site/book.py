@@ -33,6 +33,7 @@ SETTINGS = {
     "html_show_copyright": False,
     "html_show_sphinx": False,
     "html_permalinks": False,
+    "html_domain_indices": False,
     "exclude_patterns": ["files"],
     "nb_execution_mode": "off",
     "nb_merge_streams": True,
