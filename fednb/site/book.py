@@ -22,7 +22,12 @@ SETTINGS = {
     "project": "fednb",
     "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "fednb.site.formulas"],
     "html_theme": "sphinx_book_theme",
-    "html_theme_options": {"home_page_in_toc": True, "use_download_button": False, "collapse_navbar": True},
+    "html_theme_options": {
+        "home_page_in_toc": True,
+        "use_download_button": False,
+        "collapse_navbar": True,
+        "footer_content_items": "",
+    },
     "html_title": "fednb",
     "html_static_path": ["static"],
     "html_css_files": ["site.css"],

@@ -111,7 +111,7 @@ def _picture(one: Judged, reach: float) -> str:
     """The printed effect as a diamond, ours as a dot with its interval, around zero."""
 
     def at(points: float) -> float:
-        return round(WIDTH * (0.5 + 0.48 * points / reach), 1)
+        return round(WIDTH * (0.5 + 0.46 * points / reach), 1)
 
     middle, told = HEIGHT / 2, f"the paper {one.printed:+.1f}"
     shapes = f'<path d="M{at(0)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
