@@ -1,5 +1,6 @@
 """The report as a site: built once from the committed notebooks and a made one, then read as a browser would."""
 
+import base64
 import re
 from html.parser import HTMLParser
 from urllib.parse import unquote
@@ -31,6 +32,9 @@ CLAIMS = pandas.DataFrame(
         "seeds": [3, 0],
         "verdict": ["reproduced", "not run"],
     }
+)
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 JUDGED = Table(CLAIMS, ("Claims.",), CLAIMS[["verdict"]])
 
@@ -97,7 +101,7 @@ def built(tmp_path_factory):
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None, None) for each in notebooks.found()]
     entries += [Entry("fedrdn/made", about, MADE, None, "as told"), Entry("fedrdn/other", about, None, None, None)]
-    return place, book.build(place, entries, methods.told(), ["runs: 7 <recorded>"])
+    return place, book.build(place, entries, methods.told(), {"shifted_digits": PICTURE}, ["runs: 7 <recorded>"])
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +151,13 @@ def test_every_picture_says_what_it_shows(pages):
     assert len(images) > 20 and all(len(image.get("alt", "")) > 10 for image in images)
 
 
+def test_a_data_sets_page_has_its_picture_and_its_source(site):
+    page = (site / "data/shifted_digits.html").read_text()
+    assert 'alt="The first images of each site of shifted_digits' in page and "classification" in page
+    assert (site / "_images/shifted_digits.png").read_bytes() == PICTURE
+    assert "Griffin et al." in (site / "data/office_caltech10.html").read_text()
+
+
 def test_formulas_are_drawn_without_a_script(site):
     page = (site / "methods/fedfa.html").read_text()
     assert page.count("<math") >= 2 and r"\frac" not in page.partition("The file fednb")[0]
@@ -165,7 +176,7 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
         and "<p>ran</p>" in page
         and "far" not in page
     )
-    assert page.count("A is 2.0 points above B.") == 1  # what nbval checks is the same table again
+    assert page.count("Claims.") == page.count("reproduced") == 1  # what nbval checks is the same table again
     offered = {path.name: path.read_text() for path in (site / "_downloads").rglob("made*")}
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
 
@@ -191,7 +202,7 @@ def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(ma
     report = tmp_path / "report"
     built = []
     monkeypatch.setattr(book, "TOOLS", ("json",))
-    monkeypatch.setattr(book, "build", lambda place, entries, told, summary: built.append((place, len(entries))))
+    monkeypatch.setattr(book, "build", lambda place, entries, *_: built.append((place, len(entries))))
     index = folder.write_page(report, [made("a/b", ["1"])], [], {})
     assert built == [(report / "site", 1)] and 'url=site/index.html"' in index.read_text()
 
@@ -204,5 +215,5 @@ def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeyp
     monkeypatch.setitem(book.SETTINGS, "html_theme", "no_theme")
     monkeypatch.setattr(book, "_pages", lambda *_: {"index.md": "# x\n"})
     with pytest.raises(NotebookError, match="Sphinx made no site: .*no_theme"):
-        book.build(tmp_path / "site", [], [], [])
+        book.build(tmp_path / "site", [], [], {}, [])
     assert old.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["site"]

@@ -1,11 +1,13 @@
 """What a command leaves behind: the folder of a report, and the outputs that recording commits."""
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from fednb import catalogue, data
 from fednb.command import methods, notebooks
 from fednb.command.notebooks import Notebook
 from fednb.errors import NotebookError
@@ -136,9 +138,21 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     if not alone:
-        site.build(report / "site", entries, methods.told(), summary)
+        site.build(report / "site", entries, methods.told(), _pictures(), summary)
     write_text(index, pages.index(entries, summary) if alone else pages.forward("site/index.html"))
     return index
+
+
+def _pictures() -> dict[str, bytes]:
+    """The first images of each site of the embedded data sets, as PNG."""
+    from fednb.report import plots
+
+    made = {}
+    for name in catalogue.names("data"):
+        if not catalogue.file("data", name).NEEDS:
+            plots.samples(data.load(name)).savefig(file := io.BytesIO(), dpi=100)
+            made[name] = file.getvalue()
+    return made
 
 
 def write_figures(folder: Path, book: Notebook, content: dict) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import fednb
 from fednb import catalogue
 from fednb.errors import NotebookError
 from fednb.site import notebook_page, sources
@@ -59,11 +58,13 @@ def absent() -> list[str]:
     return [name for name in TOOLS if importlib.util.find_spec(name) is None]
 
 
-def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[str]) -> list[str]:
+def build(
+    place: Path, entries: list[Entry], methods: Sequence, pictures: dict[str, bytes], summary: list[str]
+) -> list[str]:
     """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
 
-    entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. summary: what the
-    last command did. NotebookError where Sphinx fails.
+    entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. pictures: PNGs of
+    data sets. summary: what the last command did. NotebookError where Sphinx fails.
     """
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
@@ -72,7 +73,7 @@ def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[st
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
         source, made = Path(folder, "source"), Path(folder, "html")
-        for name, text in _pages(entries, methods, summary).items():
+        for name, text in _pages(entries, methods, pictures, summary).items():
             page = source / name
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
@@ -92,7 +93,7 @@ def build(place: Path, entries: list[Entry], methods: Sequence, summary: list[st
         return [line.replace(f"{source}/", "") for line in warned.getvalue().splitlines() if line]
 
 
-def _pages(entries: list[Entry], methods: Sequence, summary: list[str]) -> dict[str, str | bytes]:
+def _pages(entries: list[Entry], methods: Sequence, pictures: dict, summary: list[str]) -> dict[str, str | bytes]:
     """Path -> text of every source of the site."""
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
@@ -110,21 +111,10 @@ def _pages(entries: list[Entry], methods: Sequence, summary: list[str]) -> dict[
     federations, rooms = catalogue.names("data"), sources.modules()
     pages["data/index.md"] = sources.listed("Data sets", federations, "fednb.data.{}".format)
     for name in federations:
-        picture = {f"{name}.png": made for made in _picture(name)}
-        pages |= {f"data/{file}": made for file, made in picture.items()}
-        pages[f"data/{name}.md"] = sources.data_set(name, [book for book in shown if name in used[book]], *picture)
+        books = [book for book in shown if name in used[book]]
+        pages[f"data/{name}.md"] = sources.data_set(name, books, f"{name}.png" if name in pictures else "")
+    pages |= {f"data/{name}.png": picture for name, picture in pictures.items()}
     pages["reference/index.md"] = sources.listed("The package", rooms, "fednb.{}".format)
     for room, within in rooms.items():
         pages[f"reference/{room}.md"] = sources.reference(room, within)
     return pages
-
-
-def _picture(name: str) -> list[bytes]:
-    """The first images of each site of an embedded data set; none of one that needs files."""
-    if catalogue.file("data", name).NEEDS:
-        return []
-    from fednb.report import plots
-
-    file = io.BytesIO()
-    plots.samples(fednb.load(name)).savefig(file, dpi=100)
-    return [file.getvalue()]
