@@ -1,6 +1,7 @@
 """One executed notebook as a page of the site, with its paper, its methods, and its tables as files."""
 
 import ast
+import html
 import json
 import re
 from collections.abc import Sequence
@@ -46,13 +47,15 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
             if offered:
                 cells.append(_text("This table: " + ", ".join(f"{{download}}`{file}`" for file in offered)))
     links = [f"[{method.printed}](../../methods/{method.name}.md)" for method in methods]
-    told = [f"**failed:** {entry.error}"] if entry.error else []
-    told += [f"**{entry.about['claim']}**"] if entry.about.get("claim") else []
+    told = [f"**failed:** {html.escape(entry.error)}"] if entry.error else []
+    told += [f"**{html.escape(entry.about['claim'])}**"] if entry.about.get("claim") else []
     if room in papers.names():
         arxiv = papers.settings(room)["arxiv"]
-        told.append(f"{entry.about['result']} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
+        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
+    if not cells or not "".join(cells[0]["source"]).startswith("#"):
+        cells.insert(0, _text(f"# {entry.name}"))
     cells.insert(1, _text("  \n".join(told)))
     content["cells"] = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
     pages[f"{folder}/{name}.ipynb"] = json.dumps(content)

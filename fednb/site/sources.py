@@ -50,7 +50,7 @@ def _table_of(entries: list[Entry]) -> str:
         result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
-        claim = entry.about.get("claim", "").replace("|", r"\|")
+        claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
         rows.append(f"| {link} | {claim}{state} |")
     return "\n".join(rows)
 
@@ -102,7 +102,8 @@ def data_set(name: str, books: list[str], picture: str = "") -> str:
 
 def _described(title: str, told: dict, books: list[str], module: str, picture: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
-    rows = "\n".join(f"| {name} | {text} |" for name, text in {**told, "notebooks": links}.items() if text)
+    told = {name: html.escape(text) for name, text in told.items()} | {"notebooks": links}
+    rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
     image = f"![The first images of each site of {title}, a row for each site]({picture})\n\n" if picture else ""
     code = inspect.getsource(importlib.import_module(module))
     file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
