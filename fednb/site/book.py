@@ -70,27 +70,25 @@ def build(
     from sphinx.errors import SphinxError
     from sphinx.util.console import nocolor
 
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
-        source, made = Path(folder, "source"), Path(folder, "html")
-        for name, text in _pages(entries, methods, pictures, summary).items():
-            page = source / name
-            page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
-        with as_file(files("fednb.site") / "static") as static:
-            shutil.copytree(static, source / "static")
-        warned = io.StringIO()
-        nocolor()
-        try:
+    warned = io.StringIO()
+    nocolor()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
+            source, made = Path(folder, "source"), Path(folder, "html")
+            for name, text in _pages(entries, methods, pictures, summary).items():
+                page = source / name
+                page.parent.mkdir(parents=True, exist_ok=True)
+                page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
+            with as_file(files("fednb.site") / "static") as static:
+                shutil.copytree(static, source / "static")
             Sphinx(source, None, made, Path(folder, "trees"), "html", SETTINGS, status=None, warning=warned).build()
-        except SphinxError as error:
-            raise NotebookError(
-                f"Sphinx made no site: {error} constraints.txt has versions that go together."
-            ) from error
-        if place.exists():
-            shutil.rmtree(place)
-        made.rename(place)
-        return [line.replace(f"{source}/", "") for line in warned.getvalue().splitlines() if line]
+            if place.exists():
+                shutil.rmtree(place)
+            made.rename(place)
+    except (SphinxError, OSError) as error:
+        raise NotebookError(f"Sphinx made no site: {error} constraints.txt has versions that go together.") from error
+    return [line.replace(f"{source}/", "") for line in warned.getvalue().splitlines() if line]
 
 
 def _pages(entries: list[Entry], methods: Sequence, pictures: dict, summary: list[str]) -> dict[str, str | bytes]:
