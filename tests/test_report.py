@@ -1,3 +1,5 @@
+import io
+
 import pandas
 import pytest
 from made_results import mean_accuracy, results, run
@@ -184,6 +186,10 @@ def test_texts_are_rounded_stable_and_free_of_html():
     made = results(*(run("fedavg", [[100]], images=images, made_by=name) for name in ("<b>", "<u>")))
     shown = table(made, printed(), title="<s>")
     assert shown.html() == table(made, printed(), title="<s>").html() == shown._repr_html_()
+    assert shown._repr_mimebundle_() == {"text/csv": shown.csv()}
+    ours = pandas.read_csv(io.StringIO(shown.csv()))["ours"]
+    assert ours.to_list() == pytest.approx(shown.frame["ours"].to_list(), rel=1e-5, nan_ok=True)
+    assert shown._repr_latex_().count(r"\\") == len(shown.cells) + 1 and r"\midrule" in shown.latex()
     assert not any(tag in shown.html() for tag in ("<b>", "<u>", "<i>", "<s>"))
     assert all(f"&lt;{tag}&gt;" in shown.html() for tag in "bis")
     assert repr(shown) == shown.text() and "52.1 | -" in shown.text()

@@ -109,10 +109,11 @@ def effects(
     cells = pandas.DataFrame(shown).set_axis(frame["row"], axis="index").rename_axis(None)
     where = "average over sites" if client == "average" else client
     caption = (
+        *([f"{words.STAND_IN}: not the paper's images."] if results.stand_in else []),
         f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
         *words.effect_lines(frame),
     )
-    return Table(frame.drop(columns="row"), caption, cells)
+    return Table(frame.drop(columns="row"), caption, cells, loud=results.stand_in)
 
 
 COLUMNS = ("ours", "low", "high", "p", "seeds")

@@ -1,4 +1,4 @@
-"""A table that shows itself: HTML in a notebook or a page, plain text where it is printed or checked."""
+"""A table that shows itself: HTML in a notebook or a page, plain text where it is printed or checked, CSV and LaTeX."""
 
 import hashlib
 import html
@@ -51,8 +51,24 @@ class Table:
             styler = styler.apply(lambda _: self.colours, axis=None)
         return styler.to_html()
 
+    def csv(self) -> str:
+        """The numbers, to six digits."""
+        return self.frame.to_csv(index=False, float_format="%.6g")
+
+    def latex(self) -> str:
+        """The rounded numbers, for a paper that loads booktabs."""
+        rows = self.cells.style.format(escape="latex").format_index(escape="latex")
+        rows = rows.format_index(escape="latex", axis=1)
+        return rows.to_latex(column_format="l" + "r" * self.cells.shape[1], hrules=True)
+
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
         return self.html()
+
+    def _repr_latex_(self) -> str:
+        return self.latex()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/csv": self.csv()}  # the site's pages offer it; Jupyter adds the other forms
