@@ -36,5 +36,5 @@ $(installed): pyproject.toml constraints.txt
 			echo "make: $(PYTHON) cannot make .venv (Debian and Ubuntu: install python3-venv)"; exit 1; }; }
 	@$(bin)/python -m pip --version >/dev/null 2>&1 || $(bin)/python -m ensurepip
 	@echo "installing into .venv (the first time takes some minutes)"
-	@$(bin)/python -m pip install --quiet -c constraints.txt -e ".[notebooks,prostate,test]"
+	@$(bin)/python -m pip install --quiet -c constraints.txt -e ".[notebooks,site,prostate,test]"
 	@touch $@

@@ -71,5 +71,5 @@ def test_scores_of_both_tasks_side_by_side_have_both_names():
 
 def test_a_stand_in_is_said_first():
     table = overview.runs_table(results(paper="fedrdn"))
-    assert table.loud and table.caption[0].startswith("STAND-IN")
+    assert table.mark and table.caption[0].startswith("STAND-IN")
     assert isinstance(table.frame, pandas.DataFrame)

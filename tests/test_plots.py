@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy
 import pandas
 import pytest
-from made_results import IMAGES, mean_accuracy, run
+from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
 
-from fednb import load, papers
+from fednb import catalogue, load, papers, report
 from fednb.report import STAND_IN, plots
 from fednb.report.selection import selected
 
@@ -52,6 +52,12 @@ def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
         assert len({look["marker"] for look in panel}) == len({str(look["linestyle"]) for look in panel}) == 4
 
 
+def test_no_two_methods_share_colour_and_marker():
+    methods = [*catalogue.names("algorithms"), *catalogue.names("augment")]
+    looks = {(look["color"], look["marker"]) for look in map(plots.style, methods)}
+    assert len(looks) == len(methods) >= 40
+
+
 def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
     printed, released = plots.style("fedavg+fedfa"), plots.style("fedavg+fedfa(variant=released)")
     assert printed["color"] == released["color"] and printed["marker"] != released["marker"]
@@ -73,6 +79,53 @@ def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
     assert len(shown.collections) == 1  # one band: the other method has one seed
     assert texts(shown.get_legend()) == ["FedAvg", "FedAvg + FedRDN"]
     assert fedrdn.get_color() == plots.BLUE and shown.get_title("left") == "Fig. 1"
+
+
+MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans", "mixup", "moex")]
+
+
+def test_more_than_six_curves_have_a_panel_each_with_fedavg_behind():
+    frame = pandas.concat([run(label, ROUNDS) for label in (MANY[0], "fedavg", *MANY[1:])])
+    figure = plots.convergence(frame, title="Many")
+    assert [panel.get_title("left") for panel in figure.axes][:2] == ["FedAvg + FedRDN", "FedAvg + FedFA"]
+    assert len(figure.axes) == len(MANY) and "grey: FedAvg" in figure.get_suptitle()
+    behind, own = figure.axes[0].lines
+    assert (behind.get_color(), own.get_color()) == ("0.7", plots.BLUE)
+    assert list(own.get_ydata()) == pytest.approx([mean_accuracy(right) for right in ROUNDS])
+
+
+def test_more_than_six_methods_are_dots_in_rows():
+    chosen = selected(pandas.concat([run(label, ROUNDS[1:2]) for label in ("fedavg", *MANY)]))
+    figure = plots.bars(chosen, printed=papers.printed("fedrdn", "table1", "office_caltech10"))
+    assert [panel.get_title("left") for panel in figure.axes] == [*IMAGES, "average"]
+    panel = figure.axes[0]
+    assert [tick.get_text() for tick in panel.get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
+    reach, dot = panel.lines[:2]
+    assert list(dot.get_xydata()[0]) == pytest.approx([100 * 101 / 192, 0])
+    assert reach.get_xdata()[0] < dot.get_xdata()[0] < reach.get_xdata()[1]
+    assert [d.get_offsets().tolist() for d in panel.collections][:2] == [[[53.12, 0]], [[60.93, 1]]]
+    assert panel.get_legend() is None and not panel.patches
+
+
+def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
+    rights = {"fedavg": (60, 70, 10, 30), "fedavg+fedrdn": (150, 180, 28, 52), "fedprox": (60, 71, 10, 30)}
+    made = results(*(run(label, [right], seed=seed) for label, right in rights.items() for seed in (0, 1)))
+    table = report.effects(made, "fedavg")
+    figure = plots.effects({"digits": table, "again": table}, title="Effects")
+    panel, again = figure.axes
+    rows = dict(zip((tick.get_text() for tick in panel.get_yticklabels()), panel.lines[1::2], strict=False))
+    fedrdn, fedprox = rows["FedAvg + FedRDN - FedAvg"], rows["FedProx - FedAvg"]
+    difference = mean_accuracy(rights["fedavg+fedrdn"]) - mean_accuracy(rights["fedavg"])
+    assert fedrdn.get_xdata()[0] == pytest.approx(difference)
+    assert (fedrdn.get_markerfacecolor(), fedprox.get_markerfacecolor()) == (plots.BLUE, "white")
+    assert list(panel.lines[-1].get_xdata()) == [0, 0] and again.get_title("left") == "again"
+
+
+def test_effects_of_a_stand_in_say_so():
+    made = results(run("fedavg", ROUNDS, stand_in=True), run("fedprox", ROUNDS, stand_in=True))
+    table = report.effects(made, "fedavg")
+    assert table.mark and STAND_IN in table.text()
+    assert STAND_IN in axes(plots.effects(table)).get_title("left")
 
 
 def test_convergence_of_one_client_on_validation():
@@ -112,7 +165,9 @@ def test_bars_per_client_beside_the_paper():
     assert diamonds[0].get_offsets()[:, 1].tolist() == [53.12, 44.88, 65.62, 86.44, 62.51]
     assert diamonds[1].get_offsets()[:, 1].tolist() == [60.93, 45.77, 84.37, 88.13, 69.80]
     assert texts(shown.get_legend()).count("paper") == 1
-    assert shown.get_ylim() == (0, 100)
+    assert shown.get_ylim()[0] == 0 and 90 < shown.get_ylim()[1] <= 100
+    low = selected(run("fedavg", [(20, 20, 3, 6)]))
+    assert axes(plots.bars(low)).get_ylim()[1] < 40  # no axis to 100 for numbers below 45
 
 
 def test_bars_against_local_epochs_in_numerical_order():
@@ -198,9 +253,11 @@ def test_over_rounds_a_label_looks_the_same_in_every_panel():
 
 def test_lines_and_heatmaps_show_what_they_are_given():
     figure = plots.lines({"measured": ([1, 2], [3, 4]), "bound": ([1, 2], [5, 6])}, "t", "error", log=True)
-    (axes,) = figure.axes
-    assert [line.get_label() for line in axes.lines] == ["measured", "bound"]
-    assert list(axes.lines[0].get_ydata()) == [3, 4] and axes.get_xscale() == axes.get_yscale() == "log"
+    (shown,) = figure.axes
+    assert [line.get_label() for line in shown.lines] == ["measured", "bound"]
+    assert list(shown.lines[0].get_ydata()) == [3, 4] and shown.get_xscale() == shown.get_yscale() == "log"
+    apart = axes(plots.lines({"ours": ([1, 2], [3, 4])}, "stages", "%", joined=False))
+    assert apart.lines[0].get_linestyle() == "None" and apart.lines[0].get_marker() == "o"
     figure = plots.heatmaps({"a": [[0, 1], [2, 3]], "b": [[0, 0], [0, 6]]}, "client", "class", title="shares")
     first, second, _ = figure.axes
     assert first.get_title() == "a" and first.images[0].get_array().tolist() == [[0, 1], [2, 3]]

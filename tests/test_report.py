@@ -1,3 +1,5 @@
+import io
+
 import pandas
 import pytest
 from made_results import mean_accuracy, results, run
@@ -153,7 +155,7 @@ def test_a_stand_in_is_marked_everywhere_and_never_compared():
     assert made.cells.iloc[3].tolist() == ["- | 69.8", "- | 60.9", "- | 45.8", "- | 84.4", "- | 88.1", "", ""]
     assert f'<strong style="color: #a40000">{STAND_IN}' in made.html()
     rules = rules_table(results(stand_in()))
-    assert rules.caption[0].startswith(STAND_IN) and rules.loud
+    assert rules.caption[0].startswith(STAND_IN) and rules.mark
     assert all(STAND_IN in name for name in rules.cells.columns)
 
 
@@ -170,7 +172,7 @@ def other_data(**other):
 def test_other_data_are_said_to_be_so_and_do_not_stand_beside_the_papers_numbers():
     made = table(other_data(), papers.printed("fedrdn", "table2"))
     assert made.caption[0].startswith(f"{OTHER_DATA}: trained on retinal_vessels in the place of the paper's images")
-    assert made.loud and not any("paper" in column for column in made.cells.columns)
+    assert made.mark and not any("paper" in column for column in made.cells.columns)
     assert made.frame["row"].unique().tolist() == ["FedAvg"] and "FedRDN" not in made.text()
     for each in (rules_table(other_data()), effects(other_data(), "fedavg")):
         assert each.caption[0].startswith(OTHER_DATA)
@@ -182,7 +184,7 @@ def test_other_data_are_said_to_be_so_and_do_not_stand_beside_the_papers_numbers
 def test_real_results_have_no_stand_in_mark():
     made = results(run("fedavg", [FEDAVG]))
     for shown in (table(made, printed()), rules_table(made), scoreboard(made, "fedrdn")):
-        assert STAND_IN not in shown.text() and STAND_IN not in shown.html() and not shown.loud
+        assert STAND_IN not in shown.text() and STAND_IN not in shown.html() and not shown.mark
 
 
 def test_a_wrong_printed_number_has_a_star_and_a_reason():
@@ -202,6 +204,10 @@ def test_texts_are_rounded_stable_and_free_of_html():
     made = results(*(run("fedavg", [[100]], images=images, made_by=name) for name in ("<b>", "<u>")))
     shown = table(made, printed(), title="<s>")
     assert shown.html() == table(made, printed(), title="<s>").html() == shown._repr_html_()
+    assert shown._repr_mimebundle_() == {"text/csv": shown.csv()}
+    ours = pandas.read_csv(io.StringIO(shown.csv()))["ours"]
+    assert ours.to_list() == pytest.approx(shown.frame["ours"].to_list(), rel=1e-5, nan_ok=True)
+    assert shown._repr_latex_().count(r"\\") == len(shown.cells) + 1 and r"\midrule" in shown.latex()
     assert not any(tag in shown.html() for tag in ("<b>", "<u>", "<i>", "<s>"))
     assert all(f"&lt;{tag}&gt;" in shown.html() for tag in "bis")
     assert repr(shown) == shown.text() and "52.1 | -" in shown.text()

@@ -38,7 +38,7 @@ class Scaffold(Method):
 
     As printed:
 
-    1. The paper's p_k are equal (the recipe's ``weights="equal"``). By size, |S|/N is the clients' share of
+    1. The paper's p_k are equal (the recipe's ``weights="equal"``). By size, :math:`|S|/N` is the clients' share of
        all images, so that c stays the weighted mean of all c_k and the corrections of all clients cancel.
     2. The paper's clients take plain SGD steps. With momentum a gradient enters w - y with a larger weight,
        so K_k in Eq. 4 is the sum of these weights (``fednova.gradient_weight``). With the number of steps c_k

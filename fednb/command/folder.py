@@ -1,15 +1,18 @@
 """What a command leaves behind: the folder of a report, and the outputs that recording commits."""
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from fednb.command import notebooks
+from fednb import catalogue, data
+from fednb.command import methods, notebooks
 from fednb.command.notebooks import Notebook
 from fednb.errors import NotebookError
 from fednb.files import write_atomically, write_text
+from fednb.site import book as site
 from fednb.site import pages
 
 UNFINISHED = "its last execution did not end; what is shown is of the one before"
@@ -107,11 +110,15 @@ def notes(contents: dict[str, dict]) -> list[str]:
 
 
 def write_page(report: Path, books: list[Notebook], summary: list[str], broken: dict[str, str]) -> Path:
-    """index.html, a page for each executed notebook, and the figures as files; returns index.html's path.
+    """index.html and the figures as files; returns index.html's path.
+
+    It forwards to the site in site/. Where Sphinx is not installed, it is a page of its own with all tables and
+    figures, and links to a page of each notebook.
 
     books: all notebooks of the checkout; those never executed into this report are listed as such.
     broken: name -> what went wrong.
     """
+    alone = bool(site.absent())
     entries = []
     contents, _ = copies(report, books)
     for book in books:
@@ -120,17 +127,32 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
         error = broken.get(book.name)
         if content:
             page = path.with_suffix(".html")
-            if not page.exists() or page.stat().st_mtime < path.stat().st_mtime:
+            if alone and (not page.exists() or page.stat().st_mtime < path.stat().st_mtime):
                 write_text(page, pages.notebook(path))
             write_figures(report / "figures", book, content)
             if not _stamp(report, book).exists():
                 error = error or pages.failure(content) or UNFINISHED
+            content = content if alone else notebooks.settle(content)
         link = f"notebooks/{book.name}.html" if content else None
         entries.append(pages.Entry(book.name, book.about, content, link, error))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
-    write_text(index, pages.index(entries, summary))
+    if not alone:
+        site.build(report / "site", entries, methods.told(), _pictures(), summary)
+    write_text(index, pages.index(entries, summary) if alone else pages.forward("site/index.html"))
     return index
+
+
+def _pictures() -> dict[str, bytes]:
+    """The first images of each site of the embedded data sets, as PNG."""
+    from fednb.report import plots
+
+    made = {}
+    for name in catalogue.names("data"):
+        if not catalogue.file("data", name).NEEDS:
+            plots.samples(data.load(name)).savefig(file := io.BytesIO(), dpi=100)
+            made[name] = file.getvalue()
+    return made
 
 
 def write_figures(folder: Path, book: Notebook, content: dict) -> None:

@@ -98,7 +98,7 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
         grid(short, rows),
         grid(wide, rows),
         pandas.DataFrame(colours, index=rows),
-        loud=bool(frame["stand_in"].any()),
+        mark=mark(frame_of(results)),
     )
 
 

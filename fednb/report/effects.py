@@ -120,7 +120,7 @@ def effects(
         f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
         *words.effect_lines(frame),
     )
-    return Table(frame.drop(columns="row"), caption, cells)
+    return Table(frame.drop(columns="row"), caption, cells, mark=words.mark(chosen))
 
 
 COLUMNS = ("ours", "low", "high", "p", "seeds")

@@ -51,7 +51,7 @@ def runs_table(results, rule: str = "last") -> Table:
     marked = mark(results.frame)
     if marked:
         caption = (stand_in_line(results.frame, "the paper's images"), *caption)
-    return Table(numbers, caption, cells, loud=bool(marked))
+    return Table(numbers, caption, cells, mark=marked)
 
 
 def rules_table(results, title: str = "") -> Table:
@@ -86,7 +86,7 @@ def rules_table(results, title: str = "") -> Table:
         *setting_lines(results),
         f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
     )
-    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), loud=bool(marked))
+    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), mark=marked)
 
 
 def _span(rounds: tuple[int, ...]) -> str:

@@ -6,17 +6,18 @@ from fednb.report.intervals import of_settings
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
-    STAND_IN,
     counted,
     effect_lines,
     frame_of,
     grid,
+    mark,
     measure,
     number,
     rule_words,
     setting_lines,
     settings,
     signed,
+    stand_in_line,
 )
 
 
@@ -56,15 +57,16 @@ def participation(results, rule: str = "last") -> Table:
         if client == "average":
             shown |= {"gap": here["ours"].map(signed), "interval": told_bounds(here), "": here["direction"]}
     average = numbers[numbers["client"] == "average"]
+    marked = mark(frame)
     caption = (
-        *([f"{STAND_IN}: not the paper's images. This proves nothing about the paper."] if results.stand_in else []),
+        *([stand_in_line(frame, "the paper's images")] if marked else []),
         f"Test {measure(frame)} in per cent, unseen | seen, and their gap in points. Selection: "
         f"{rule_words(rule, frame)}.",
         UNSEEN_SITES,
         *effect_lines(average),
         *setting_lines(results),
     )
-    return Table(numbers, caption, grid(shown, list(pairs)), loud=results.stand_in)
+    return Table(numbers, caption, grid(shown, list(pairs)), mark=marked)
 
 
 def _pairs(seen: dict, unseen: dict) -> dict[str, Pair]:

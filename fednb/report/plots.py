@@ -4,30 +4,25 @@ All functions take data frames or arrays, never a trainer, and return a closed m
 shows it once, as the value of a cell.
 """
 
-from collections import Counter
 from zlib import crc32
 
 import numpy
 
+from fednb import catalogue
 from fednb.report import names
 from fednb.report.intervals import of_settings
 from fednb.report.words import STAND_IN, counted, mark, measure, settings
 
-# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line.
-BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = PALETTE = (
-    *("#000000", "#E69F00", "#56B4E9", "#009E73"),
-    *("#0072B2", "#D55E00", "#CC79A7"),
+# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
+BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
+    *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
+    *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
 )
-COLOURS = {
-    **{"fedavg": BLACK, "normalise": SKY, "fedmix": ORANGE, "fedrdn": BLUE, "fedrdn_v": PINK},
-    **{"fedfa": RED, "fraug": GREEN, "distrans": PINK},
-    **{"fedprox": SKY, "fedavgm": ORANGE, "scaffold": GREEN, "fednova": PINK},
-    **{"fedproto": BLUE, "fedbn": RED, "fedsam": GREEN},
-}
-NUMBERS = {name: number for number, name in enumerate(COLOURS)}
+FIRST = ("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans")  # one colour each, in this order
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+HATCHES = ("", "//", "..", "\\\\", "xx", "--")
+MOST = len(HATCHES)  # settings in one panel
 # Seaborn's "colorblind" colours, for classes.
 CLASSES = (
     *("#0173B2", "#DE8F05", "#029E73", "#D55E00", "#CC78BC"),
@@ -38,43 +33,71 @@ CLASSES = (
 def style(run: str) -> dict:
     """Colour, line style and marker of a run label such as ``"fedprox+fedrdn"``, the same in every figure.
 
-    The colour is that of the last method in the label, line and marker are those of all its methods
-    together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in line and
-    marker, and so do a method as printed and as released. Other options change nothing. A method without a
-    fixed style gets one from its name.
+    No two methods share colour and marker. The colour is that of the last method in the label, line and marker are
+    those of all its methods together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in
+    line and marker, and so do a method as printed and as released. Other options change nothing.
     """
-    methods = [name for name, _ in names.parts(run) if name != "fedavg"] or ["fedavg"]
-    numbers = [NUMBERS.get(name, crc32(name.encode())) for name in methods]
-    mark = sum(number * 6**place for place, number in enumerate(numbers)) + 2 * run.count("variant=released")
-    colour = COLOURS.get(methods[-1], PALETTE[numbers[-1] % len(PALETTE)])
+    numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
+    mark = sum(numbers) + 2 * run.count("variant=released")
+    colour = PALETTE[numbers[-1] % len(PALETTE)]
     return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
+
+
+def _number(name: str) -> int:
+    """The method's place among all; that of an unknown name is made from its letters."""
+    listed = (*FIRST, *sorted({*catalogue.names("algorithms"), *catalogue.names("augment")} - {*FIRST}))
+    return listed.index(name) if name in listed else crc32(name.encode())
 
 
 def convergence(frame, client: str = "average", split: str = "test", title: str = ""):
     """Accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
+    More than six methods have a panel each, with FedAvg (else the first) in grey behind.
+
     frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all that took part.
     """
-    figure, (axes,) = _figure(1, width=6.4)
     shown = frame[frame["split"] == split]
     shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
-    for label, rows in settings(shown):
-        by_seed = rows.groupby(["round", "seed"])["accuracy"].mean().unstack()
-        look = style(rows["run"].iloc[0])
-        every = max(1, len(by_seed) // 10)
-        axes.plot(by_seed.index, by_seed.mean(axis=1), label=label, markevery=every, markersize=5, **look)
-        if by_seed.shape[1] > 1:
-            lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
-            axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
+    curves = {
+        label: (rows["run"].iloc[0], rows.groupby(["round", "seed"])["accuracy"].mean().unstack())
+        for label, rows in settings(shown)
+    }
+    marked, what = mark(frame), f"{split} {measure(frame)} (%)"
     where = "mean over clients" if client == "average" else client
-    _decorate(axes, "round", f"{split} {measure(frame)} (%), {where}", title, mark(frame))
+    if len(curves) <= MOST:
+        figure, (axes,) = _figure(1, width=7.6)
+        for label, curve in curves.items():
+            _curve(axes, label, *curve)
+        _decorate(axes, "round", f"{what}, {where}", title, marked)
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    else:
+        behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
+        own = {label: curve for label, curve in curves.items() if label != behind}
+        figure, every = _figure(len(own), width=10, height=2 * -(-len(own) // 4), columns=4)
+        for number, (axes, (label, curve)) in enumerate(zip(every, own.items(), strict=True)):
+            axes.plot(curves[behind][1].mean(axis=1), color="0.7", linewidth=2.5)
+            _curve(axes, label, *curve)
+            lowest = number + 4 >= len(own)
+            _decorate(axes, "round" if lowest else "", "" if number % 4 else what, label, marked)
+            axes.tick_params(labelbottom=lowest)
+        figure.suptitle(f"{title} ({where}; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(frameon=False)
     return figure
+
+
+def _curve(axes, label: str, run: str, by_seed) -> None:
+    look = style(run)
+    every = max(1, len(by_seed) // 10)
+    axes.plot(by_seed.index, by_seed.mean(axis=1), label=label, markevery=every, markersize=5, **look)
+    if by_seed.shape[1] > 1:
+        lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
+        axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
 
 
 def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
+
+    More than six methods are dots in rows instead, one panel for each value of ``x``.
 
     chosen: rows of ``fednb.report.selection.selected``.
     x: ``"client"`` for one group per site and one for their average; or a varied field, for example
@@ -94,24 +117,31 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
     groups = sorted(groups, key=lambda group: group == "average") if x == "client" else sorted(groups)
+    theirs = {label: _printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}
+    theirs = {} if marked else theirs
+    below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
+    what = f"test {measure(chosen)} (%){where}"
+    if len(heights) > MOST:
+        panels = {f"{below} {group}".strip(): {} for group in groups}
+        for label, found in heights.items():
+            for panel, group in zip(panels, groups, strict=True):
+                if group in found:
+                    value, low, high = found[group][:3]
+                    panels[panel][label] = (runs[label], value, low, high, True, theirs.get(label, {}).get(group))
+        return _rows_of_dots(panels, what + ("; diamonds: the paper" if theirs else ""), title, marked)
     figure, (axes,) = _figure(1, width=max(6.4, 0.3 * len(groups) * (len(heights) + 1)))
-    width, twins = 0.8 / len(heights), Counter()
+    width = 0.8 / len(heights)
     for number, (label, found) in enumerate(heights.items()):
         places = {group: groups.index(group) + (number + 0.5) * width - 0.4 for group in found}
         values = [interval.value for interval in found.values()]
         reach = [[i.value - i.low for i in found.values()], [i.high - i.value for i in found.values()]]
-        look = style(runs[label])
-        twins[look["color"], look["marker"]] += 1  # runs of one method with other options share a look
-        hatch = HATCHES[(MARKERS.index(look["marker"]) + twins[look["color"], look["marker"]] - 1) % len(HATCHES)]
-        fill = {"color": look["color"], "edgecolor": "w", "hatch": hatch}
+        fill = {"color": style(runs[label])["color"], "edgecolor": "w", "hatch": HATCHES[number]}
         axes.bar(places.values(), values, width, label=label, alpha=0.75, **fill)
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
-        if printed is not None and not marked:
-            _diamonds(axes, places, _printed_values(printed, runs[label]))
+        _diamonds(axes, places, theirs.get(label, {}))
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
-    axes.set_ylim(0, 100)
-    below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
-    _decorate(axes, below, f"test {measure(chosen)} (%){where}", title, marked)
+    axes.set_ylim(0, min(100, axes.get_ylim()[1]))
+    _decorate(axes, below, what, title, marked)
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -144,10 +174,50 @@ def seen_and_unseen(panels: dict, title: str = ""):
         ends = values.min() - 7, values.max() + 6
         axes.plot(ends, ends, color="0.7", linewidth=1, zorder=0)
         axes.set(xlim=ends, ylim=ends, aspect="equal")
-        _decorate(axes, "took part (%)", "left out (%)", name, table.loud)
+        _decorate(axes, "took part (%)", "left out (%)", name, table.mark)
     shown = {text: dots for axes in every for dots, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def effects(tables, title: str = ""):
+    """What one run scores more than another, in points: dots in rows around zero, with their 95 % intervals.
+
+    A dot is filled where the table tells its effect from none.
+
+    tables: of ``fednb.report.effects``, or ``{title of a panel: table}``.
+    """
+    tables = tables if isinstance(tables, dict) else {"": tables}
+    panels = {}
+    for name, table in tables.items():
+        told = table.frame["direction"].isin(["above", "below"])
+        rows = zip(table.cells.index, table.frame.itertuples(), told, strict=True)
+        panels[name] = {row: (own.better, own.ours, own.low, own.high, full, None) for row, own, full in rows}
+    marked = next((table.mark for table in tables.values() if table.mark), "")
+    figure = _rows_of_dots(panels, "points (filled: told from none)", title, marked)
+    for axes in figure.axes:
+        axes.axvline(0, color="0.4", linewidth=1, zorder=0)
+    return figure
+
+
+def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
+    """One panel for each ``{title: {row: (run, value, low, high, filled, printed or None)}}``, rows alike in all."""
+    rows = list(dict.fromkeys(row for found in panels.values() for row in found))
+    figure, every = _figure(len(panels), width=2.6 + 2.3 * max(2, len(panels)), height=1.4 + 0.3 * len(rows))
+    for axes, (name, found) in zip(every, panels.items(), strict=True):
+        for row, (run, value, low, high, filled, theirs) in found.items():
+            look, place = style(run), rows.index(row)
+            fill = {"color": look["color"], "markerfacecolor": look["color"] if filled else "white"}
+            axes.plot([low, high], [place, place], color=look["color"], linewidth=1.5)
+            axes.plot(value, place, marker=look["marker"], markersize=6, linestyle="none", label=row, **fill)
+            _diamonds(axes, {row: theirs}, {row: place} if theirs is not None else {})
+        _decorate(axes, x if axes is every[len(every) // 2] else "", "", name or title, marked)
+        axes.grid(axis="x", color="0.9", linewidth=0.8)
+        axes.set_yticks(range(len(rows)), rows if axes is every[0] else [""] * len(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+    if "" not in panels:
+        figure.suptitle(title, fontsize=11)
     return figure
 
 
@@ -180,12 +250,16 @@ def embedding(
     return figure
 
 
-def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False):
-    """One line for each ``{label: (values of x, values of y)}``; ``log``: both axes logarithmic."""
+def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, joined: bool = True):
+    """One line for each ``{label: (values of x, values of y)}``, or points alone where they are of several things.
+
+    log: both axes logarithmic.
+    """
     figure, (axes,) = _figure(1, width=6.4)
     for number, (label, (across, up)) in enumerate(curves.items()):
-        look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
-        marker = MARKERS[number % len(MARKERS)] if len(across) < 30 else None
+        line = LINES[number % len(LINES)] if joined else "none"
+        look = {"color": PALETTE[number % len(PALETTE)], "linestyle": line}
+        marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
     _decorate(axes, x, y, title)
     if log:
@@ -233,12 +307,18 @@ def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     return figure
 
 
-def _figure(panels: int, width: float):
+def _figure(panels: int, width: float, height: float = 4.2, columns: int | None = None):
+    """A figure and its axes; in several rows where ``columns`` is given, then on common axes."""
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, panels, figsize=(width, 4.2), squeeze=False, layout="constrained")
+    across, shared = columns or panels, columns is not None
+    shape = (-(-panels // across), across)
+    look = {"squeeze": False, "layout": "constrained", "sharex": shared, "sharey": shared}
+    figure, axes = pyplot.subplots(*shape, figsize=(width, height), **look)
     pyplot.close(figure)
-    return figure, list(axes[0])
+    for unused in axes.flat[panels:]:
+        unused.remove()
+    return figure, list(axes.flat[:panels])
 
 
 def _decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
@@ -261,7 +341,8 @@ def _printed_values(printed, run: str) -> dict:
 def _diamonds(axes, places: dict, values: dict) -> None:
     at = {places[site]: values[site] for site in places if site in values}
     look = {"marker": "D", "s": 20, "color": "white", "edgecolors": "k", "zorder": 3}
-    axes.scatter(at.keys(), at.values(), label="paper", **look)
+    if at:
+        axes.scatter(at.keys(), at.values(), label="paper", **look)
 
 
 def _plane(rows, seed: int):

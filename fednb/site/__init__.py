@@ -1,1 +1,1 @@
-"""The report as a site that people read: pages from executed notebooks."""
+"""The report as people read it: a site by Sphinx, or one page where that is not installed."""

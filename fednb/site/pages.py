@@ -1,4 +1,4 @@
-"""One page for a report: every table and figure of the executed notebooks, and what became of each."""
+"""A report without Sphinx: one page with every table and figure of the executed notebooks, and what became of each."""
 
 import base64
 import html
@@ -87,6 +87,16 @@ def index(entries: list[Entry], summary: list[str]) -> str:
 </table></div>
 {sections}
 </body>
+</html>
+"""
+
+
+def forward(link: str) -> str:
+    """A page that leads to another one, by itself."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={link}"><title>fednb: report</title></head>
+<body><a href="{link}">the report</a></body>
 </html>
 """
 

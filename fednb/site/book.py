@@ -1,0 +1,118 @@
+"""The report as a small site, made by Sphinx: a page for each notebook, method and data set, and the reference.
+
+Everything lies in the folder of the site: no page fetches anything from elsewhere, formulas are MathML.
+"""
+
+import importlib.util
+import io
+import shutil
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from fednb import catalogue
+from fednb.errors import NotebookError
+from fednb.site import notebook_page, sources
+from fednb.site.pages import Entry
+
+TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "math_core")
+SETTINGS = {
+    "project": "fednb",
+    "extensions": ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "fednb.site.formulas"],
+    "html_theme": "sphinx_book_theme",
+    "html_theme_options": {
+        "home_page_in_toc": True,
+        "use_download_button": False,
+        "collapse_navbar": True,
+        "footer_content_items": "",
+    },
+    "html_title": "fednb",
+    "html_static_path": ["static"],
+    "html_css_files": ["site.css"],
+    "html_js_files": [("filters.js", {"defer": "defer"})],
+    "html_math_renderer": "mathml",
+    "html_show_sourcelink": False,
+    "html_copy_source": False,
+    "html_show_copyright": False,
+    "html_show_sphinx": False,
+    "html_permalinks": False,
+    "html_domain_indices": False,
+    "exclude_patterns": ["files"],
+    "nb_execution_mode": "off",
+    "nb_merge_streams": True,
+    "nb_code_prompt_show": "Show the code",
+    "nb_code_prompt_hide": "Hide the code",
+    "myst_enable_extensions": ["dollarmath"],
+    "autodoc_member_order": "bysource",
+    "autodoc_default_options": {"ignore-module-all": True},  # a name is told where it is defined
+    "python_maximum_signature_line_length": 80,
+    # our docstrings' lists of arguments are plain text; a type named in one may be in several rooms
+    "suppress_warnings": ["docutils", "ref.python"],
+    "source_suffix": {".md": "myst-nb", ".ipynb": "myst-nb"},
+}
+
+
+def absent() -> list[str]:
+    """Which of the tools are not installed."""
+    return [name for name in TOOLS if importlib.util.find_spec(name) is None]
+
+
+def build(
+    place: Path, entries: list[Entry], methods: Sequence, pictures: dict[str, bytes], summary: list[str]
+) -> list[str]:
+    """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
+
+    entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. pictures: PNGs of
+    data sets. summary: what the last command did. NotebookError where Sphinx fails.
+    """
+    from sphinx.application import Sphinx
+    from sphinx.errors import SphinxError
+    from sphinx.util.console import nocolor
+
+    warned = io.StringIO()
+    nocolor()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
+            source, made = Path(folder, "source"), Path(folder, "html")
+            for name, text in _pages(entries, methods, pictures, summary).items():
+                page = source / name
+                page.parent.mkdir(parents=True, exist_ok=True)
+                page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
+            with as_file(files("fednb.site") / "static") as static:
+                shutil.copytree(static, source / "static")
+            Sphinx(source, None, made, Path(folder, "trees"), "html", SETTINGS, status=None, warning=warned).build()
+            if place.exists():
+                shutil.rmtree(place)
+            made.rename(place)
+    except (SphinxError, OSError) as error:
+        raise NotebookError(f"Sphinx made no site: {error} constraints.txt has versions that go together.") from error
+    return [line.replace(f"{source}/", "") for line in warned.getvalue().splitlines() if line]
+
+
+def _pages(entries: list[Entry], methods: Sequence, pictures: dict, summary: list[str]) -> dict[str, str | bytes]:
+    """Path -> text of every source of the site."""
+    shown = {entry.name: entry for entry in entries if entry.content}
+    used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
+    reading = (files("fednb.site") / "reading.md").read_text("utf-8")
+    pages = {"index.md": sources.start(entries, summary), "reading.md": reading}
+    for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
+        within = [entry for entry in entries if entry.name.startswith(f"{room}/")]
+        pages[f"notebooks/{room}/index.md"] = sources.room(room, within)
+    for name, entry in shown.items():
+        pages |= notebook_page.page(entry, [method for method in methods if method.name in used[name]])
+    pages["methods/index.md"] = sources.methods(methods)
+    for method in methods:
+        books = [name for name in shown if method.name in used[name]]
+        pages[f"methods/{method.name}.md"] = sources.method(method, books)
+    federations, rooms = catalogue.names("data"), sources.modules()
+    pages["data/index.md"] = sources.listed("Data sets", federations, "fednb.data.{}".format)
+    for name in federations:
+        books = [book for book in shown if name in used[book]]
+        pages[f"data/{name}.md"] = sources.data_set(name, books, f"{name}.png" if name in pictures else "")
+    pages |= {f"data/{name}.png": picture for name, picture in pictures.items()}
+    pages["reference/index.md"] = sources.listed("The package", rooms, "fednb.{}".format)
+    for room, within in rooms.items():
+        pages[f"reference/{room}.md"] = sources.reference(room, within)
+    return pages

@@ -1,0 +1,91 @@
+"""One executed notebook as a page of the site, with its paper, its methods, and its tables as files."""
+
+import ast
+import html
+import json
+import re
+from collections.abc import Sequence
+
+from fednb import papers
+from fednb.site.pages import CHECKED, Entry, without_scripts
+
+SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
+FILES = {"text/csv": "csv", "text/latex": "tex"}
+
+
+def names_in(content: dict) -> set[str]:
+    """The quoted words in the notebook's code: it names methods and data sets by such."""
+    code = "\n".join("".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code")
+    return set(re.findall(r"""["'](\w+)["']""", code))
+
+
+def page(entry: Entry, methods: Sequence) -> dict[str, str]:
+    """The page of a notebook and the files that it offers: itself, and each table as CSV and LaTeX."""
+    room, _, name = entry.name.rpartition("/")
+    folder = f"notebooks/{room}"
+    content = json.loads(json.dumps(entry.content))
+    original = f"files/{entry.name}.ipynb"
+    pages, cells, displayed, tables = {original: json.dumps(content)}, [], [], 0
+    for cell in content["cells"]:
+        cells.append(cell)
+        if cell["cell_type"] != "code":
+            cell["source"] = SOURCE.sub(_page_of, "".join(cell["source"]))
+            continue
+        tags = cell["metadata"].setdefault("tags", [])
+        tags.append("hide-input")
+        if CHECKED in tags and _printed(cell) in displayed:
+            tags.append("remove-cell")  # what nbval compares, already shown as a table
+        cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "text/html" in data:
+                data["text/html"] = without_scripts("".join(data["text/html"]))
+            displayed.append("".join(data.get("text/plain", "")).strip())
+            tables += "text/csv" in data
+            offered = {f"{name}-{tables}.{suffix}": data.pop(mime) for mime, suffix in FILES.items() if mime in data}
+            pages |= {f"{folder}/{file}": "".join(text) for file, text in offered.items()}
+            if offered:
+                cells.append(_text("This table: " + ", ".join(f"{{download}}`{file}`" for file in offered)))
+    links = [f"[{method.printed}](../../methods/{method.name}.md)" for method in methods]
+    told = [f"**failed:** {html.escape(entry.error)}"] if entry.error else []
+    told += [f"**{html.escape(entry.about['claim'])}**"] if entry.about.get("claim") else []
+    if room in papers.names():
+        arxiv = papers.settings(room)["arxiv"]
+        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
+    told += [f"Methods: {', '.join(links)}."] if links else []
+    told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
+    if not cells or not "".join(cells[0]["source"]).startswith("#"):
+        cells.insert(0, _text(f"# {entry.name}"))
+    cells.insert(1, _text("  \n".join(told)))
+    content["cells"] = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
+    pages[f"{folder}/{name}.ipynb"] = json.dumps(content)
+    return pages
+
+
+def _page_of(link: re.Match) -> str:
+    """The page that stands for a file of the package, in the place of a link to it."""
+    room, name = link.groups()
+    page = {"algorithms": f"methods/{name}", "augment": f"methods/{name}", "data": f"data/{name}"}.get(room)
+    return f"](/{page or f'reference/{room}'}.md)"
+
+
+def _text(source: str) -> dict:
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
+
+
+def _printed(cell: dict) -> str:
+    return "".join("".join(output.get("text", "")) for output in cell["outputs"]).strip()
+
+
+def _alternative(entry: Entry, source: str) -> str:
+    """What a cell's figure shows, in words: the title that the cell gives it."""
+    try:
+        calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    except SyntaxError:  # a magic of Jupyter's
+        calls = []
+    for call in calls:
+        if ast.unparse(call.func).startswith("plots."):
+            titles = [word.value for word in call.keywords if word.arg == "title"] or call.args[-1:]
+            title = next((node.value for node in titles if isinstance(node, ast.Constant)), "")
+            return f"{call.func.attr} of {entry.name}: {title}".rstrip(": ")
+    return f"figure of {entry.name}"

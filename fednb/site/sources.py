@@ -1,0 +1,129 @@
+"""The texts of the site's other pages, in MyST Markdown: the first one, methods, data sets, the reference."""
+
+import html
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Sequence
+
+import fednb
+from fednb import catalogue, papers
+from fednb.site import scoreboard
+from fednb.site.pages import Entry
+
+OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
+INNER = ("command", "cli", "site", "__main__")
+
+
+def start(entries: list[Entry], summary: list[str]) -> str:
+    claims = scoreboard.judged(entries)
+    rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
+    said = html.escape("\n".join(summary))
+    return f"""# fednb
+
+Federated learning on images that look different at each site: four methods, their rivals, and one notebook for each
+table and figure of their papers, with the paper's numbers beside ours.
+
+## Scoreboard
+
+{scoreboard.counted(claims)} Effects are in points, one method less another; the diamond is the paper's, the dot ours
+with its 95 % interval. [What the words mean](reading.md).
+
+{scoreboard.board(claims) if claims else ""}
+
+## Notebooks
+
+{_table_of(entries)}
+
+<details><summary>The last command</summary><pre>{said}</pre></details>
+
+{_tree("Notebooks", [f"notebooks/{room}/index" for room in rooms])}
+
+{_tree("What it is made of", ["reading", "methods/index", "data/index", "reference/index"])}
+"""
+
+
+def _table_of(entries: list[Entry]) -> str:
+    rows = ["| | claim |", "|---|---|"]
+    for entry in entries:
+        room, _, name = entry.name.partition("/")
+        result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
+        state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
+        claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
+        rows.append(f"| {link} | {claim}{state} |")
+    return "\n".join(rows)
+
+
+def _tree(caption: str, pages: Iterable[str]) -> str:
+    return "\n".join(("```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *pages, "```"))
+
+
+def listed(title: str, pages: Iterable[str], module: Callable[[str], str]) -> str:
+    """A page that leads to others; each is told by the first line of the module that it describes."""
+    told = {name: inspect.getdoc(importlib.import_module(module(name))).partition("\n")[0] for name in pages}
+    rows = "\n".join(f"| [{name}]({name}.md) | {line} |" for name, line in told.items())
+    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{_tree('', pages)}\n"
+
+
+def _called(paper: str) -> str:
+    """A paper by its method's name, as it prints it."""
+    method = catalogue.find("augment", paper)
+    return method.printed or method.__name__
+
+
+def room(room: str, entries: list[Entry]) -> str:
+    """The page of one folder of notebooks: a paper's, or those of all together."""
+    title, about = room.capitalize(), ""
+    if room in papers.names():
+        told, title = papers.settings(room), _called(room)
+        about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
+        about += f"The method: [{title}](../../methods/{room}.md)."
+    pages = [entry.name.partition("/")[2] for entry in entries if entry.content]
+    return f"# {title}\n\n{about}\n\n{_table_of(entries)}\n\n{_tree('', pages)}\n"
+
+
+def methods(methods: Sequence) -> str:
+    rows = "\n".join(f"| [{m.printed}]({m.name}.md) | {m.paper} | {m.changes} | {m.tasks} |" for m in methods)
+    heads = "| method | from | changes | tasks |\n|---|---|---|---|"
+    return f"# Methods\n\n{heads}\n{rows}\n\n{_tree('', [method.name for method in methods])}\n"
+
+
+def method(method, books: list[str]) -> str:
+    told = {"from": method.paper, "changes": method.changes, "sends": method.sends, "keeps": method.keeps}
+    return _described(method.printed, told | {"tasks": method.tasks}, books, f"fednb.{method.room}.{method.name}")
+
+
+def data_set(name: str, books: list[str], picture: str = "") -> str:
+    loader = catalogue.file("data", name)
+    told = {"task": catalogue.task(name), "source": loader.NEEDS or "embedded in the package"}
+    return _described(name, told, books, f"fednb.data.{name}", picture)
+
+
+def _described(title: str, told: dict, books: list[str], module: str, picture: str = "") -> str:
+    links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
+    told = {name: html.escape(text) for name, text in told.items()} | {"notebooks": links}
+    rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
+    image = f"![The first images of each site of {title}, a row for each site]({picture})\n\n" if picture else ""
+    code = inspect.getsource(importlib.import_module(module))
+    file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
+    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}{_automodule(module)}\n\n{file}\n"
+
+
+def _automodule(module: str) -> str:
+    return f"```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n   :show-inheritance:\n```"
+
+
+def modules() -> dict[str, list[str]]:
+    """Room -> its public modules with their dotted names, the room itself first."""
+    rooms = {}
+    for module in pkgutil.walk_packages(fednb.__path__, "fednb."):
+        room, *rest = module.name.split(".")[1:]
+        if room not in (*OWN_PAGES, *INNER) and not any(part.startswith("_") for part in rest):
+            rooms.setdefault(room, []).append(module.name)
+    return rooms
+
+
+def reference(room: str, modules: list[str]) -> str:
+    parts = [f"## `{module}`\n\n{_automodule(module)}" for module in modules]
+    return f"# {room}\n\n" + "\n\n".join(parts) + "\n"

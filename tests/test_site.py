@@ -1,0 +1,219 @@
+"""The report as a site: built once from the committed notebooks and a made one, then read as a browser would."""
+
+import base64
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pandas
+import pytest
+
+from fednb import catalogue, papers
+from fednb.command import folder, methods, notebooks
+from fednb.errors import NotebookError
+from fednb.report.tables import Table
+from fednb.site import book, formulas, scoreboard
+from fednb.site.pages import CHECKED, Entry
+
+# Sphinx and its extensions give each other notice of their own later versions.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "PendingDeprecationWarning")
+]
+
+ELSEWHERE = re.compile(r"(https?:)?//")
+CLAIMS = pandas.DataFrame(
+    {
+        "claim": ["A is 2.0 points above B.", "A is 3.0 points above C."],
+        "table": "table1",
+        "paper": [2.0, 3.0],
+        "ours": [1.5, None],
+        "low": [0.5, None],
+        "high": [2.5, None],
+        "seeds": [3, 0],
+        "verdict": ["reproduced", "not run"],
+    }
+)
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+JUDGED = Table(CLAIMS, ("Claims.",), CLAIMS[["verdict"]])
+
+
+def cell(source, *outputs, kind="code", tags=()):
+    code = {"outputs": list(outputs), "execution_count": 1} if kind == "code" else {}
+    return {"cell_type": kind, "metadata": {"tags": [*tags]} if tags else {}, "source": source, **code}
+
+
+def displayed(table):
+    data = {"text/html": table.html(), "text/plain": table.text(), "text/latex": table.latex(), "text/csv": table.csv()}
+    return {"output_type": "execute_result", "metadata": {}, "execution_count": 1, "data": data}
+
+
+MADE = {
+    "nbformat": 4,
+    "nbformat_minor": 5,
+    "metadata": {},
+    "cells": [
+        cell("# A made notebook\n\nSee [the task](../../fednb/doors/task.py).", kind="markdown"),
+        cell('scores = report.scoreboard(results, "fedprox")\nscores', displayed(JUDGED)),
+        cell(
+            "print(scores.text())",
+            {"output_type": "stream", "name": "stdout", "text": [JUDGED.text() + "\n"]},
+            tags=[CHECKED],
+        ),
+        cell(
+            "HTML(page)",
+            {
+                "output_type": "display_data",
+                "metadata": {},
+                "data": {"text/html": "<p>ran</p><script src='far'></script>"},
+            },
+        ),
+    ],
+}
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, its pictures and its anchors."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.loads, self.images, self.anchors = [], [], [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, found):
+        attributes = dict(found)
+        self.anchors.add(attributes.get("id"))
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        elif tag == "link" and attributes.get("rel") in ("stylesheet", "icon", "preload"):
+            self.loads.append(attributes["href"])
+        elif "src" in attributes:
+            self.loads.append(attributes["src"])
+        if tag == "img":
+            self.images.append(attributes)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    pytest.importorskip("sphinx")
+    place = tmp_path_factory.mktemp("report") / "site"
+    about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
+    entries = [Entry(each.name, each.about, each.content, None, None) for each in notebooks.found()]
+    entries += [Entry("fedrdn/made", about, MADE, None, "as told"), Entry("fedrdn/other", about, None, None, None)]
+    return place, book.build(place, entries, methods.told(), {"shifted_digits": PICTURE}, ["runs: 7 <recorded>"])
+
+
+@pytest.fixture(scope="module")
+def site(built):
+    return built[0]
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    return {path: Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+
+
+def test_sphinx_has_nothing_to_complain_of(built):
+    assert built[1] == []
+
+
+def test_there_is_a_page_for_each_notebook_method_and_data_set(site):
+    expected = [f"notebooks/{each.name}" for each in notebooks.found()]
+    expected += [f"methods/{method.name}" for method in methods.told()]
+    expected += [f"data/{name}" for name in catalogue.names("data")]
+    expected += ["index", "reading", "search", "reference/doors", "reference/recipe", "notebooks/fedrdn/made"]
+    assert not [name for name in expected if not (site / f"{name}.html").is_file()]
+    assert not (site / "notebooks/fedrdn/other.html").exists()
+
+
+def test_no_link_leads_nowhere(site, pages):
+    wrong = []
+    for path, page in pages.items():
+        for link in page.links + page.loads:
+            if re.match(r"[a-z]+:", link):
+                continue
+            file, _, anchor = unquote(link).partition("#")
+            target = (path.parent / file.partition("?")[0]).resolve() if file else path
+            if not target.is_file() or (anchor and target.suffix == ".html" and anchor not in pages[target].anchors):
+                wrong.append(f"{path.relative_to(site)}: {link}")
+    assert not wrong
+
+
+def test_nothing_is_fetched_from_elsewhere(site, pages):
+    assert not [load for page in pages.values() for load in page.loads if ELSEWHERE.match(load)]
+    styles = "".join(path.read_text() for path in site.rglob("*.css"))
+    assert styles and not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", styles)
+
+
+def test_every_picture_says_what_it_shows(pages):
+    images = [image for page in pages.values() for image in page.images]
+    assert len(images) > 20 and all(len(image.get("alt", "")) > 10 for image in images)
+
+
+def test_a_data_sets_page_has_its_picture_and_its_source(site):
+    page = (site / "data/shifted_digits.html").read_text()
+    assert 'alt="The first images of each site of shifted_digits' in page and "classification" in page
+    assert (site / "_images/shifted_digits.png").read_bytes() == PICTURE
+    assert "office_caltech_10/&lt;domain&gt;/" in (site / "data/office_caltech10.html").read_text()
+
+
+def test_formulas_are_drawn_without_a_script(site):
+    page = (site / "methods/fedfa.html").read_text()
+    assert page.count("<math") >= 2 and r"\frac" not in page.partition("The file fednb")[0]
+    assert formulas.mathml(r"x \tag{3}", block=True).endswith('<span class="tag">(3)</span>')
+    assert "<mfrac" in formulas.mathml(r"\frac12")
+    with pytest.raises(ValueError, match="no formula"):
+        formulas.mathml(r"\frac{1}")
+
+
+def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site):
+    page = (site / "notebooks/fedrdn/made.html").read_text()
+    assert f"https://arxiv.org/abs/{papers.settings('fedrdn')['arxiv']}" in page and "as told" in page
+    assert "../../methods/fedprox.html" in page and "../../reference/doors.html" in page
+    assert (
+        "jupyter lab notebooks/fedrdn/made.ipynb" in re.sub("<[^>]+>", "", page)
+        and "<p>ran</p>" in page
+        and "far" not in page
+    )
+    assert page.count("Claims.") == page.count("reproduced") == 1  # what nbval checks is the same table again
+    offered = {path.name: path.read_text() for path in (site / "_downloads").rglob("made*")}
+    assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
+
+
+def test_the_first_page_has_every_judged_claim_and_what_the_last_command_said(site):
+    page = (site / "index.html").read_text()
+    assert "2 claims: 1 reproduced, 1 not run." in page and "runs: 7 &lt;recorded&gt;" in page
+    row = re.search(r"<tr [^>]*>(?:(?!</tr>).)*A is 2.0 points above B.*?</tr>", page, re.DOTALL)[0]
+    assert 'data-paper="fedrdn" data-data="made" data-verdict="reproduced"' in row and "+2.0" in row and "+1.5" in row
+    assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5"' in row and "notebooks/fedrdn/made.html" in row
+    assert "Not executed." in page and "Failed." in page
+
+
+def test_a_claim_that_two_notebooks_judge_counts_once():
+    about = {"paper": "fedrdn", "data": "made (x: not at hand)"}
+    entries = [Entry(f"fedrdn/{name}", about, MADE, None, None) for name in "ab"]
+    first, second = scoreboard.judged(entries)
+    assert (first.notebook, first.data, first.ours, second.ours) == ("fedrdn/a", "made", (1.5, 0.5, 2.5), None)
+    assert scoreboard.counted([]) == "No executed notebook judges a claim."
+
+
+def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(made, tmp_path, monkeypatch):
+    report = tmp_path / "report"
+    built = []
+    monkeypatch.setattr(book, "TOOLS", ("json",))
+    monkeypatch.setattr(book, "build", lambda place, entries, *_: built.append((place, len(entries))))
+    index = folder.write_page(report, [made("a/b", ["1"])], [], {})
+    assert built == [(report / "site", 1)] and 'url=site/index.html"' in index.read_text()
+
+
+def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeypatch):
+    pytest.importorskip("sphinx")
+    old = tmp_path / "site/index.html"
+    old.parent.mkdir()
+    old.write_text("old")
+    monkeypatch.setitem(book.SETTINGS, "html_theme", "no_theme")
+    monkeypatch.setattr(book, "_pages", lambda *_: {"index.md": "# x\n"})
+    with pytest.raises(NotebookError, match="Sphinx made no site: .*no_theme"):
+        book.build(tmp_path / "site", [], [], {}, [])
+    assert old.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["site"]
