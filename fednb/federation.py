@@ -51,6 +51,14 @@ class Split:
     def to(self, device) -> "Split":
         return Split(self.images.to(device), self.targets.to(device))
 
+    def __reduce__(self):
+        """Goes to another process as plain arrays: torch would lend it a file descriptor for each tensor."""
+        return _of_arrays, (self.images.cpu().numpy(), self.targets.cpu().numpy())
+
+
+def _of_arrays(images, targets) -> Split:
+    return Split(torch.from_numpy(images), torch.from_numpy(targets))
+
 
 @dataclass(frozen=True)
 class Site:

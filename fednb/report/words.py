@@ -1,7 +1,7 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
+from fednb.catalogue import IN_MEMORY, task
 from fednb.catalogue import names as files_in
-from fednb.catalogue import task
 from fednb.doors import TASKS
 from fednb.report import names
 
@@ -26,7 +26,7 @@ def frame_of(results):
 
 def measure(frame) -> str:
     """What the scores in a frame are called, by the task of its federations: "accuracy" or "Dice"."""
-    known = files_in("data")
+    known = (*files_in("data"), *IN_MEMORY.values())
     tasks = (task(name) if name in known else "classification" for name in frame["federation"].unique())
     return " / ".join(dict.fromkeys(TASKS[name].measure for name in tasks)) or TASKS["classification"].measure
 
