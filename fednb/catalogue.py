@@ -1,7 +1,7 @@
 """Finds what a folder offers by its file names, so that a new file needs no list to be edited.
 
-``fednb/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. What ``fednb.outside`` finds
-is named in the same way.
+``fednb/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. What
+``fednb.outside`` finds is named in the same way.
 """
 
 import importlib
@@ -58,12 +58,16 @@ def find(room: str, name: str):
     if room == "data":
         lacking = [each for each in ("load", "missing", "describe", "NEEDS") if not hasattr(module, each)]
         if lacking:
-            raise RecipeError(f"{name}.py of {where} has no {', '.join(lacking)}; fednb/data/__init__.py says what for.")
+            raise RecipeError(
+                f"{name}.py of {where} has no {', '.join(lacking)}; fednb/data/__init__.py says what for."
+            )
         return module.load
     for attribute, value in vars(module).items():
         if inspect.isclass(value) and attribute.lower() == name.replace("_", ""):
             if room in METHODS and not hasattr(value, "tasks"):
-                raise RecipeError(f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method.")
+                raise RecipeError(
+                    f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method."
+                )
             return value
     raise RecipeError(f"{name}.py of {where} defines no class of its own name; expected one such class.")
 

@@ -86,14 +86,32 @@ def _packaged(room: str) -> tuple[tuple[str, Place], ...]:
     return tuple(found)
 
 
+def methods_from(folder: str | os.PathLike) -> list[str]:
+    """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, by room."""
+    named = absolute(os.fspath(folder))
+    there = absolute(os.environ.get(FOLDERS, "")).split(os.pathsep)
+    os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(filter(None, (*there, named))))
+    return [
+        f"{room}/{name}"
+        for room in ROOMS
+        for name, place in _lying(room)
+        if place.module.startswith(_package(Path(named)))
+    ]
+
+
+def absolute(folders: str) -> str:
+    """The same folders for a process that starts elsewhere."""
+    named = filter(None, folders.split(os.pathsep))
+    return os.pathsep.join(str(Path(folder).expanduser().absolute()) for folder in named)
+
+
 def _lying(room: str) -> list[tuple[str, Place]]:
     found = []
-    for named in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
-        folder = Path(named).expanduser().absolute()
+    for folder in map(Path, filter(None, absolute(os.environ.get(FOLDERS, "")).split(os.pathsep))):
         if not any((folder / each).is_dir() for each in ROOMS):
             raise RecipeError(
-                f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them with a file "
-                "for each method, network or data set inside."
+                f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them with "
+                "a file for each method, network or data set inside."
             )
         package = _package(folder)
         modules = [module.name for module in pkgutil.iter_modules([str(folder / room)])]

@@ -1,4 +1,4 @@
-"""A federation that somebody made in memory and gave to a ``Study``: a recipe holds its fingerprint, nobody its images."""
+"""A federation made in memory and given to a ``Study``: a recipe holds its fingerprint, nobody its images."""
 
 from pathlib import Path
 
