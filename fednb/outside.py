@@ -87,16 +87,15 @@ def _packaged(room: str) -> tuple[tuple[str, Place], ...]:
 
 
 def methods_from(folder: str | os.PathLike) -> list[str]:
-    """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, by room."""
+    """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, as "room/name".
+
+    Raises RecipeError where the folder has no room inside.
+    """
     named = absolute(os.fspath(folder))
+    found = [f"{room}/{name}" for room in ROOMS for name, _ in _inside(Path(named), room)]
     there = absolute(os.environ.get(FOLDERS, "")).split(os.pathsep)
     os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(filter(None, (*there, named))))
-    return [
-        f"{room}/{name}"
-        for room in ROOMS
-        for name, place in _lying(room)
-        if place.module.startswith(_package(Path(named)))
-    ]
+    return found
 
 
 def absolute(folders: str) -> str:
@@ -106,18 +105,19 @@ def absolute(folders: str) -> str:
 
 
 def _lying(room: str) -> list[tuple[str, Place]]:
-    found = []
-    for folder in map(Path, filter(None, absolute(os.environ.get(FOLDERS, "")).split(os.pathsep))):
-        if not any((folder / each).is_dir() for each in ROOMS):
-            raise RecipeError(
-                f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them with "
-                "a file for each method, network or data set inside."
-            )
-        package = _package(folder)
-        modules = [module.name for module in pkgutil.iter_modules([str(folder / room)])]
-        place = {name: Place(f"{package}.{room}.{name}", f"folder {folder.name}") for name in modules}
-        found += [(name, place[name]) for name in modules if not name.startswith("_")]
-    return found
+    folders = filter(None, absolute(os.environ.get(FOLDERS, "")).split(os.pathsep))
+    return [each for folder in folders for each in _inside(Path(folder), room)]
+
+
+def _inside(folder: Path, room: str) -> list[tuple[str, Place]]:
+    if not any((folder / each).is_dir() for each in ROOMS):
+        raise RecipeError(
+            f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
+            "for each method, network or data set inside."
+        )
+    package, source = _package(folder), f"folder {folder.name}"
+    names = (module.name for module in pkgutil.iter_modules([str(folder / room)]))
+    return [(name, Place(f"{package}.{room}.{name}", source)) for name in names if not name.startswith("_")]
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
-from fednb.errors import RecipeError, StoreError
+from fednb.errors import RecipeError, RunError, StoreError
 from fednb.federation import SPLITS, Federation
 from fednb.files import is_full
 from fednb.recipe import Recipe
@@ -45,7 +45,13 @@ def train_one(
             return record
         from fednb.engine.loop import FederatedRun
 
-        federation = federation or federation_of(recipe, root)
+        if federation is None:
+            federation = federation_of(recipe, root)
+        elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:
+            raise RunError(
+                f"{recipe} is not for {federation.name}, whose fingerprint is {federation.fingerprint}. Make the recipe by "
+                "Study(recipes, federation=...)."
+            )
         begin = partial(FederatedRun, recipe, federation, device)
         run = begin()
         made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
