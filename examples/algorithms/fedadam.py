@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fednb.doors import EVERY_TASK, Message, Method, Server
 
-LAWS = {"neutral": {"rate": 1e6, "beta1": 0.0, "beta2": 0.0, "tau": 1e6}, "exact": False}  # FedAvg, but for rounding
+LAWS = {"neutral": {"rate": 2.0**40, "beta1": 0.0, "beta2": 0.0, "tau": 2.0**40}}  # FedAvg, bit for bit
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,5 @@ class FedAdam(Method):
             m, v = memory.get(f"m/{name}", 0 * change), memory.get(f"v/{name}", 0 * change + self.tau**2)
             m, v = self.beta1 * m + (1 - self.beta1) * change, self.beta2 * v + (1 - self.beta2) * change.square()
             memory |= {f"m/{name}": m, f"v/{name}": v}
-            moved[name] = server.model[name] + self.rate * m / (v.sqrt() + self.tau)
+            moved[name] = mean[name] + (self.rate * m / (v.sqrt() + self.tau) - change)
         return moved

@@ -49,7 +49,7 @@ def train_one(
             federation = federation_of(recipe, root)
         elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:
             raise RunError(
-                f"{recipe} is not for {federation.name}, whose fingerprint is {federation.fingerprint}. Make the recipe by "
+                f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
                 "Study(recipes, federation=...)."
             )
         begin = partial(FederatedRun, recipe, federation, device)
