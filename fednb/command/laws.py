@@ -14,7 +14,7 @@ LAWS = ("tests/test_laws.py", "tests/test_worlds.py", "tests/test_randomness.py"
 
 
 def main(options) -> int:
-    """The exit status of pytest, whose report is what is shown: 0 where every law holds.
+    """The exit status of pytest, whose report is shown, and one line below it: 0 where every law holds.
 
     The tests are in the repository and not in the installed package. Raises RecipeError for an unknown method, RunError
     where there is no repository or no pytest.
@@ -35,6 +35,8 @@ def main(options) -> int:
     if importlib.util.find_spec("pytest") is None:
         raise RunError('the laws are tests, and pytest is not installed: pip install "fednb[test]".')
     chosen = f"[{options.method} or -{options.method}"  # the beginning of a test's parameters, or one of two
-    words = ["-q", "-p", "no:cacheprovider", *LAWS, "-k", chosen]
+    words = ["-qq", "-p", "no:cacheprovider", *LAWS, "-k", chosen]
     given = {FOLDERS: absolute(os.environ.get(FOLDERS, "")), "FEDNB_LAWS": options.method}
-    return subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=os.environ | given).returncode
+    status = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=os.environ | given).returncode
+    print(f"{options.method}: " + ("a law does not hold; see above" if status else "every law holds"), flush=True)
+    return status
