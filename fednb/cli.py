@@ -132,7 +132,7 @@ def _report(verbs) -> None:
 
 def _laws(verbs) -> None:
     told = "hold a method of your own, or one of ours, to the laws that all of ours keep; needs the repository"
-    verb = _verb(verbs, "laws", told, "FEDNB_METHODS=examples fednb laws fedadam")
+    verb = _verb(verbs, "laws", told, "fednb laws fedprox")
     verb.add_argument("method", metavar="METHOD", help="its name in a recipe; FEDNB_METHODS names your folder")
 
 
