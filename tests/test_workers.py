@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from methods import federation
 from small_runs import SMALL, record, use_toy
 
 from fednb.errors import HeldError
@@ -18,6 +19,7 @@ from fednb.runs import store as store_module
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
 from fednb.runs.workers import train
+from fednb.study import Study
 
 ARRAYS = {name: {"scores": {"test": [name]}} for name in ("one", "other")}
 
@@ -135,15 +137,16 @@ def test_a_run_is_trained_on_the_device_that_is_free(store):
     assert store.find(SMALL).origin["device"] == "cpu"
 
 
+LONG = Study(SMALL.with_(rounds=10_000).vary(seed=[0, 1, 2]), federation=federation()).recipes
 SCRIPT = """
-import sys, time
-from small_runs import FULL, SMALL
-from fednb.runs.store import Store
-from fednb.runs.workers import train
+import sys
+from test_workers import LONG, Store, federation, train
 
-RECIPES = FULL.with_(rounds=500).vary(seed=[0, 1, 2])[: int(sys.argv[2])]
+def tell(recipe, rounds):
+    print(recipe.seed, rounds, flush=True)
+
 if __name__ == "__main__":
-    train(RECIPES, Store(sys.argv[1]), jobs=2, progress=lambda recipe, rounds: print(recipe.seed, rounds, flush=True))
+    train(LONG[: int(sys.argv[2])], Store(sys.argv[1]), jobs=2, progress=tell, federation=federation())
 """
 
 
@@ -151,8 +154,6 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("runs", [1, 3], ids=["here", "in processes"])
 def test_an_interrupted_run_leaves_a_checkpoint(tmp_path, number, runs):
     """Runs of less than a minute too; what was not begun is not, and the last round told is the last one done."""
-    from small_runs import FULL
-
     (tmp_path / "mine.py").write_text(SCRIPT)
     words = [sys.executable, str(tmp_path / "mine.py"), str(tmp_path / "runs"), str(runs)]
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
@@ -172,9 +173,10 @@ def test_an_interrupted_run_leaves_a_checkpoint(tmp_path, number, runs):
         begun[seed] = max(rounds, begun[seed])  # a run that was not begun before is a KeyError
     assert process.returncode in (-signal.SIGINT, 130, 1) if number == signal.SIGINT else process.returncode == 143
     assert told.startswith("stopping after this round, with a checkpoint; Ctrl-C again stops at once\n")
-    store, recipes = Store(tmp_path / "runs"), FULL.with_(rounds=500).vary(seed=[0, 1, 2])
+    assert told.count("stopping") == 1
+    store = Store(tmp_path / "runs")
     for seed, rounds in begun.items():
-        saved = store.load_checkpoint(recipes[seed], "cpu")
+        saved = store.load_checkpoint(LONG[seed], "cpu")
         assert saved["run"]["rounds"] == len(saved["rounds"]) >= rounds
     assert len(list(store.checkpoints.glob("*.pt"))) == beside and not list(store.locks.glob("*.holder"))
 

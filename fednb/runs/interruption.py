@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from multiprocessing import active_children
+from multiprocessing import active_children, parent_process
 
 _heard = 0  # the signal, or 0
 _before = None  # the handlers outside, by signal, and the processes that ran then; None where nobody watches
@@ -63,5 +63,8 @@ def _hear(number: int, _) -> None:
         raise KeyboardInterrupt
     if not _heard:
         _heard = number
-        print("stopping after this round, with a checkpoint; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+        if parent_process() is None:
+            print(
+                "stopping after this round, with a checkpoint; Ctrl-C again stops at once", file=sys.stderr, flush=True
+            )
     pass_on()
