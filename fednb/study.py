@@ -81,8 +81,9 @@ class Study:
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it.
 
-        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by
-        side. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
+        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. device: several as
+        ``"cuda:0,cuda:1"``, taken in turn. jobs: processes side by side; whatever else trains on the same store shares
+        the work. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
         recipe fails, or when something is missing while ``FEDNB_TRAIN=0`` forbids training.
         """
         if _plan is not None:
