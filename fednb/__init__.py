@@ -14,6 +14,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 _WHERE = {
     "load": "fednb.data",
+    "methods_from": "fednb.outside",
     "Federation": "fednb.federation",
     "Site": "fednb.federation",
     "Split": "fednb.federation",

@@ -1,6 +1,7 @@
 """Finds what a folder offers by its file names, so that a new file needs no list to be edited.
 
-``fednb/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``.
+``fednb/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. What
+``fednb.outside`` finds is named in the same way.
 """
 
 import importlib
@@ -8,35 +9,78 @@ import inspect
 import pkgutil
 from functools import cache
 
+from fednb import outside
 from fednb.errors import RecipeError, nearest
 
 Choice = tuple[str, dict]
+METHODS = ("algorithms", "augment")
+IN_MEMORY = {"classification": "in_memory", "segmentation": "in_memory_masks"}  # by task: see fednb/data/_in_memory.py
 
 
 @cache
-def names(room: str) -> tuple[str, ...]:
+def own(room: str) -> tuple[str, ...]:
     """All names in ``fednb/<room>``, sorted: its files without a leading underscore."""
     package = importlib.import_module(f"fednb.{room}")
     found = (module.name for module in pkgutil.iter_modules(package.__path__))
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
 
+def names(room: str) -> tuple[str, ...]:
+    """All names for a room, sorted: our own and those from outside."""
+    return tuple(sorted((*own(room), *_outside(room))))
+
+
+def source(room: str, name: str) -> str:
+    """Where what is found outside comes from, ``"their_package 0.3"`` or ``"folder examples"``; empty for our own."""
+    place = _outside(room).get(name)
+    return place.source if place else ""
+
+
+def source_hash(room: str, name: str) -> str:
+    """12 hex digits of the source of what is found outside."""
+    return outside.loaded(_outside(room)[name])[1]
+
+
 def file(room: str, name: str):
-    """The module ``fednb/<room>/<name>.py``; RecipeError where there is none."""
-    if name not in names(room):
-        raise RecipeError(f'"{name}" is not in fednb/{room}; {nearest(name, names(room))}')
-    return importlib.import_module(f"fednb.{room}.{name}")
+    """The module ``fednb/<room>/<name>.py``, or that from outside; RecipeError where there is none."""
+    if name in own(room):
+        return importlib.import_module(f"fednb.{room}.{name}")
+    if room == "data" and name in IN_MEMORY.values():
+        return importlib.import_module(f"fednb.data._{name}")
+    if place := _outside(room).get(name):
+        return outside.loaded(place)[0]
+    raise RecipeError(f'"{name}" is not in fednb/{room}; {nearest(name, names(room))}')
 
 
 def find(room: str, name: str):
-    """The class that ``fednb/<room>/<name>.py`` is written for, or its function ``load`` in the room ``data``."""
-    module = file(room, name)
+    """The class that a file is written for, or its function ``load`` in the room ``data``."""
+    module, where = file(room, name), source(room, name) or f"fednb/{room}"
     if room == "data":
+        lacking = [each for each in ("load", "missing", "describe", "NEEDS") if not hasattr(module, each)]
+        if lacking:
+            raise RecipeError(
+                f"{name}.py of {where} has no {', '.join(lacking)}; fednb/data/__init__.py says what for."
+            )
         return module.load
     for attribute, value in vars(module).items():
         if inspect.isclass(value) and attribute.lower() == name.replace("_", ""):
+            if room in METHODS and not hasattr(value, "tasks"):
+                raise RecipeError(
+                    f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method."
+                )
             return value
-    raise RecipeError(f"fednb/{room}/{name}.py defines no class of its own name; expected one such class.")
+    raise RecipeError(f"{name}.py of {where} defines no class of its own name; expected one such class.")
+
+
+def _outside(room: str) -> dict[str, outside.Place]:
+    """What is found outside; RecipeError for a name that is ours: a recipe would not say which of them it means."""
+    found = outside.places(room)
+    for other in METHODS if room in METHODS else (room,):
+        for name in found.keys() & {*own(other), *(IN_MEMORY.values() if room == "data" else ())}:
+            raise RecipeError(
+                f'"{name}" in {found[name].source} has the name of fednb/{other}/{name}.py; give it another one.'
+            )
+    return found
 
 
 def task(federation: str | dict) -> str:

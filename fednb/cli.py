@@ -1,4 +1,4 @@
-"""The command line: `fednb list | run | status | data | report | bench`. Imports only what its verb needs."""
+"""The command line: `fednb list | run | status | data | report | laws | bench`. Imports only what its verb needs."""
 
 import argparse
 import ast
@@ -42,6 +42,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     _status(verbs)
     _data(verbs)
     _report(verbs)
+    _laws(verbs)
     _bench(verbs)
     if words and not words[0].startswith("-") and words[0] not in verbs.choices:
         parser.error(f'no verb "{words[0]}": {nearest(words[0], verbs.choices)}')
@@ -96,6 +97,12 @@ def _run(verbs) -> None:
         action="store_true",
         help="train again what is recorded by older code; with --record the new run replaces the old one",
     )
+    verb.add_argument(
+        "--part",
+        type=_part,
+        metavar="I/N",
+        help="of the runs only the I-th of N parts, and no notebook: for the jobs of an array",
+    )
 
 
 def _status(verbs) -> None:
@@ -128,6 +135,12 @@ def _report(verbs) -> None:
     verb.add_argument("--readme", action="store_true", help="instead, write README's tables of notebooks and methods")
 
 
+def _laws(verbs) -> None:
+    told = "hold a method of your own, or one of ours, to the laws that all of ours keep; needs the repository"
+    verb = _verb(verbs, "laws", told, "fednb laws fedprox")
+    verb.add_argument("method", metavar="METHOD", help="its name in a recipe; FEDNB_METHODS names your folder")
+
+
 def _bench(verbs) -> None:
     told = "time a round against a bare PyTorch loop, and each method against FedAvg"
     verb = _verb(verbs, "bench", told, "fednb bench --rounds 5")
@@ -148,7 +161,7 @@ def _data_root(verb) -> None:
 
 
 def _device(verb) -> None:
-    verb.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
+    verb.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)")
 
 
 def _folder(verb) -> None:
@@ -165,6 +178,13 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 1')
     return int(text)
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f'"{text}" is no part; write 1/8 to 8/8 for the eight parts of the work')
+    return int(number), int(count)
 
 
 def _setting(text: str) -> tuple[str, object]:

@@ -24,6 +24,10 @@ class StoreError(FednbError):
     """A recorded run that cannot be read or written."""
 
 
+class HeldError(StoreError):
+    """A run that another process trains."""
+
+
 class DamagedError(StoreError):
     """A recorded run whose file, or an artefact beside it, is not what was written."""
 

@@ -63,6 +63,14 @@ class Split:
         """Images, targets and volumes."""
         return self.images, self.targets, self.volumes
 
+    def __reduce__(self):
+        """Goes to another process as plain arrays: torch would lend it a file descriptor for each tensor."""
+        return _of_arrays, tuple(part if part is None else part.cpu().numpy() for part in self.parts)
+
+
+def _of_arrays(*parts) -> Split:
+    return Split(*(part if part is None else torch.from_numpy(part) for part in parts))
+
 
 @dataclass(frozen=True)
 class Site:
@@ -125,6 +133,24 @@ class Federation:
         if len(lacking) > 4:
             lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training {UNITS[self.task]} of some class."]
         object.__setattr__(self, "notes", tuple(dict.fromkeys((*self.notes, *lacking))))
+
+    @classmethod
+    def from_datasets(cls, sites: dict, name: str = "mine", classes=None, columns=None) -> "Federation":
+        """A federation of other libraries' data sets, for ``Study(recipes, federation=...)``.
+
+        Args:
+            sites: ``{"site": (train, validation, test), ...}``, data sets as torchvision's, Hugging Face's and
+                ``flwr-datasets``' partitions are: pairs (image, label), or dictionaries with both. None is one without
+                images. What an image and a label may be is in ``fednb/datasets.py``.
+            classes: their names; those that the data sets know, else numbers, unless given.
+            columns: of dictionaries the names of image and label, where more than one could be meant.
+
+        All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read,
+        images of different sizes, values outside [0, 1], labels that are no class, and a site without training images.
+        """
+        from fednb.datasets import federation
+
+        return federation(sites, name, classes, columns)
 
     def _check(self, site: Site):
         if len(site.train) == 0:

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
-from fednb.catalogue import task
+from fednb.catalogue import IN_MEMORY, task
 from fednb.errors import FednbError, RunError
+from fednb.federation import Federation
 from fednb.files import write_text
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
@@ -60,6 +61,8 @@ class Study:
         store: where records are; ``default_store()`` unless given.
         other: what runs where the paper's images are missing and nothing on them is recorded: recipes on other data,
             a real federation that the paper does not print, which are never held against its numbers.
+        federation: made in memory, in the place of the recipes' own. Recipes and records hold its fingerprint, so that
+            runs on other images are other runs.
     """
 
     def __init__(
@@ -68,7 +71,12 @@ class Study:
         paper: str | None = None,
         store: Store | None = None,
         other: list[Recipe] | None = None,
+        federation: Federation | None = None,
     ):
+        if federation is not None:
+            given = {"name": IN_MEMORY[federation.task], "fingerprint": federation.fingerprint}
+            recipes = [recipe.with_(federation=given) for recipe in recipes]
+        self.federation = federation
         self.recipes = list(dict.fromkeys(recipes))
         self.paper = paper
         self.store = store or default_store()
@@ -77,8 +85,9 @@ class Study:
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it.
 
-        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by
-        side. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
+        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. device: several as
+        ``"cuda:0,cuda:1"``, taken in turn. jobs: processes side by side; whatever else trains on the same store shares
+        the work. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
         recipe fails, or when something is missing while ``FEDNB_TRAIN=0`` forbids training.
         """
         data = data or None
@@ -91,7 +100,7 @@ class Study:
         results = self.recorded()
         if not results.missing:
             return results._compared_with(data)
-        lacking = {recipe: lacks(recipe, data) for recipe in results.missing}
+        lacking = {recipe: None if self.federation else lacks(recipe, data) for recipe in results.missing}
         if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
             return stands_in.run(data, device, jobs)._with_note(_lack_below(data, next(filter(None, lacking.values()))))
         if os.environ.get(NO_TRAINING) == "0":
@@ -103,7 +112,8 @@ class Study:
         failed = {recipe: lack for recipe, lack in lacking.items() if lack}
         if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
             failed, trainable = failed | {trainable[0]: refusal}, []
-        failed |= {r: error for r, error in _train(trainable, self.store, jobs, device, data).items() if error}
+        ended = _train(trainable, self.store, jobs, device, data, self.federation)
+        failed |= {recipe: error for recipe, error in ended.items() if error}
         results = self.recorded()
         if not results.records:
             raise RunError("no run of this study succeeded: " + _listed(failed))
@@ -315,11 +325,11 @@ def _work(recipe: dict) -> int:
     return recipe["rounds"] * (recipe.get("local_steps") or recipe["local_epochs"])
 
 
-def _train(recipes, store, jobs, device, data) -> dict[Recipe, str | None]:
+def _train(recipes, store, jobs, device, data, federation) -> dict[Recipe, str | None]:
     try:
         from rich.progress import Progress
     except ImportError:  # a bare machine: no display
-        return train(recipes, store, jobs, device, data)
+        return train(recipes, store, jobs, device, data, federation=federation)
 
     with Progress(transient=True) as bars:
         total = bars.add_task("runs", total=sum(recipe.rounds for recipe in recipes))
@@ -331,7 +341,7 @@ def _train(recipes, store, jobs, device, data) -> dict[Recipe, str | None]:
             text = f"run {min(finished + 1, len(recipes))}/{len(recipes)}: {recipe}, round {rounds}/{recipe.rounds}"
             bars.update(total, completed=sum(done.values()), description=text)
 
-        return train(recipes, store, jobs, device, data, tell)
+        return train(recipes, store, jobs, device, data, tell, federation)
 
 
 def _describe(recipe: Recipe) -> dict:

@@ -10,6 +10,8 @@ import torch
 
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
+if "FEDNB_LAWS" not in os.environ:  # set by `fednb laws`; all other tests are of our own methods
+    os.environ.pop("FEDNB_METHODS", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

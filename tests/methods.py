@@ -5,14 +5,17 @@ simpler run that this setting must equal, bit for bit. All laws follow from the 
 """
 
 import io
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import cycle
 
 import torch
 
+from fednb import catalogue
 from fednb.augment.fedrdn import channel_statistics
+from fednb.doors import Method, overrides
 from fednb.engine.loop import FederatedRun
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.recipe import Recipe
@@ -376,6 +379,32 @@ ROWS = [
     ),
 ]
 
+
+def from_outside(name: str) -> list[Row]:
+    """The row of a method from outside, one or none: what its class says, and what its module's ``LAWS`` adds.
+
+    ``LAWS`` has fields of a row, by name; ``neutral`` are options of the method.
+    """
+    rows = []
+    for room in catalogue.METHODS:
+        if name in catalogue.names(room) and name not in catalogue.own(room):
+            method, told = catalogue.make(room, name), getattr(catalogue.file(room, name), "LAWS", {})
+            row = Row(
+                room,
+                name,
+                tasks=method.tasks.names,
+                plain=not any(overrides(method, door) for door in DOORS),
+                pools=method.pools,
+                mixes_labels=method.mixes_labels,
+                hard_labels=bool(method.hard_labels),
+            )
+            neutral = {"neutral": row.cases((told["neutral"],))[0]} if "neutral" in told else {}
+            rows.append(replace(row, **told | neutral))
+    return rows
+
+
+DOORS = [name for name, value in vars(Method).items() if callable(value) and not name.startswith("_")]
+ROWS += from_outside(os.environ.get("FEDNB_LAWS", ""))  # set by `fednb laws`
 ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]
 

@@ -16,14 +16,12 @@ from functools import cache
 from hashlib import sha256
 from itertools import product
 
-from methods import CASES, label, row_of
+from methods import CASES, DOORS, label, row_of
 
 from fednb.catalogue import make
-from fednb.doors import Method, overrides
+from fednb.doors import overrides
 
 PRECISIONS = ("fp32", "bf16")
-DOORS = [name for name, value in vars(Method).items() if callable(value) and not name.startswith("_")]
-
 EXCHANGING = {"keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect"}
 
 Pair = tuple[str, str, str]

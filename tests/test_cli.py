@@ -69,6 +69,9 @@ def test_list_answers_within_a_second_and_without_torch(checkout):
         (["run", "--profile", "qiuck"], 'no profile "qiuck": did you mean "quick"'),
         (["run", "--jobs", "0"], '"0" is not a whole number of at least 1'),
         (["run", "--set", "SEEDS"], '"SEEDS" is not NAME=VALUE'),
+        (["run", "--part", "9/8"], '"9/8" is no part; write 1/8 to 8/8'),
+        (["run", "--part", "0/2"], '"0/2" is no part'),
+        (["run", "--part", "two"], '"two" is no part'),
     ],
 )
 def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, message):
@@ -85,6 +88,7 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
         (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, a int; expected a list"),
         (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
         (["--device", "meta"], 'device "meta" cannot be used'),
+        (["--device", "cpu,cuda:77"], 'device "cuda:77" cannot be used'),
         (["--record"], "no git checkout"),
     ],
 )
@@ -94,7 +98,7 @@ def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
     assert not (checkout / "report").exists()
 
 
-@pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "bench"])
+@pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "laws", "bench"])
 def test_help_of_each_verb_has_an_example(capsys, verb):
     with pytest.raises(SystemExit, match="0"):
         cli.main([verb, "--help"])
@@ -132,6 +136,19 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
     assert (checkout / "report/figures/together/figure.png").read_bytes().startswith(b"\x89PNG")
     del before[checkout / "notebooks/together/broken.ipynb"]
     assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_parts_have_all_runs_between_them_and_execute_no_notebook(checkout, capsys):
+    words = ["run", "--jobs", "1", "--only", "study", "--set", "SEEDS=[0, 1, 2]"]
+    told = {"1/2": "0 recorded before, 2 trained", "2/2": "2 recorded before, 1 trained"}
+    for part, runs in told.items():
+        assert cli.main([*words, "--part", part]) == 0
+        out = capsys.readouterr().out
+        assert f"runs: {runs}" in out and "notebooks: 0 executed, 0 failed, 1 not executed" in out
+        assert f"part {part[0]} of 2: {1 if part == '1/2' else 0} runs are for the others" in out
+    assert not (checkout / "report/index.html").exists()
+    assert cli.main([*words, "--part", "1/2"]) == 0  # what the others have recorded is theirs
+    assert "3 recorded before, 0 trained" in capsys.readouterr().out
 
 
 def test_failed_run_is_named_and_stops_no_other(checkout, made, capsys):
@@ -350,7 +367,7 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     book = json.loads((committed / "notebooks/fedrdn/study.ipynb").read_text())
     assert book["cells"][-1]["outputs"][0]["text"] == ["1 recorded\n"] and len(book["cells"]) == 3
     assert not (committed / "report/runs").exists()
-    kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*")]
+    kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*") if path.is_file()]
     first = {path: path.read_bytes() for path in kept}
     assert worktree.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0

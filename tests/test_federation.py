@@ -1,6 +1,7 @@
 """Federations: what they refuse, what they note, and what their fingerprint depends on."""
 
 import hashlib
+import pickle
 
 import pytest
 import torch
@@ -98,6 +99,14 @@ def test_the_volumes_of_slices_go_along():
 def test_volumes_that_are_not_one_number_a_slice_are_refused(volumes):
     with pytest.raises(DataError, match=r"volumes are torch.* for 4 images; expected int64 \[4\]"):
         Split(*split(4).parts[:2], volumes)
+
+
+def test_slices_reach_another_process_with_their_volumes():
+    whole = Split(*split(4).parts[:2], torch.tensor([7, 7, 0, 2]))
+    for part in (whole, split(4)):
+        there = pickle.loads(pickle.dumps(part))
+        assert [type(a) for a in there.parts] == [type(a) for a in part.parts]
+        assert all(torch.equal(a, b) for a, b in zip(there.parts, part.parts, strict=True) if a is not None)
 
 
 def test_the_fingerprint_is_of_pixels_labels_names_and_their_order():

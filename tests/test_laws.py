@@ -7,7 +7,7 @@ import pytest
 import torch
 from methods import CASES, HELD_OUT, ROW, ROWS, SIZES, federation, label, reloaded, row_of, same, train, trained
 
-from fednb.catalogue import names
+from fednb.catalogue import own
 from fednb.doors import Method, overrides
 from fednb.errors import RecipeError
 from fednb.federation import Federation
@@ -18,7 +18,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=label)
 
 
 def test_every_method_has_a_row():
-    found = [(room, name) for room in ("algorithms", "augment") for name in names(room)]
+    found = [(room, name) for room in ("algorithms", "augment") for name in own(room)]
     assert sorted((row.room, row.name) for row in ROWS) == found
 
 

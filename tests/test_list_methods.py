@@ -24,10 +24,11 @@ def test_every_docstring_says_where_it_is_from_and_what_it_sends_and_keeps(metho
 
 
 def test_all_methods_are_listed_the_four_papers_first():
-    names = [method.name for method in told()]
+    ours = [method for method in told() if not method.source]
+    names = [method.name for method in ours]
     assert names[:4] == ["fedrdn", "fedfa", "fraug", "distrans"]
     assert sorted(names) == sorted(row.name for row in ROWS)
-    assert [(method.room, method.name) for method in told()[4:]] == sorted((m.room, m.name) for m in told()[4:])
+    assert [(method.room, method.name) for method in ours[4:]] == sorted((m.room, m.name) for m in ours[4:])
 
 
 class Made(Method):

@@ -109,7 +109,7 @@ def recorded() -> dict:
 
 def test_every_file_has_a_behaviour():
     rooms = ("algorithms", "augment", "models", "data")
-    assert set(RUNS) == {f"{room}/{name}" for room in rooms for name in catalogue.names(room)}
+    assert set(RUNS) == {f"{room}/{name}" for room in rooms for name in catalogue.own(room)}
     assert list(recorded()) == list(RUNS)
 
 

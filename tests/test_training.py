@@ -92,7 +92,7 @@ def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_on
     for name, array in resumed.artefact("features").items():
         assert (array == undisturbed.artefact("features")[name]).all()
     assert not list(store.checkpoints.glob("*.pt")) and not list(store.checkpoints.glob(".*"))
-    assert not list(store.checkpoints.glob("*.holder"))
+    assert not list(store.locks.glob("*.holder"))
 
 
 def damage_checkpoint(store: Store, recipe: Recipe) -> None:
@@ -248,7 +248,8 @@ def test_what_a_run_left_that_was_killed_after_its_record_is_removed(store):
     damage_checkpoint(store, SMALL)
     (store.checkpoints / f".{SMALL.key}.pt.a.part").touch()
     train_one(SMALL, store)
-    assert [path.name for path in store.checkpoints.iterdir()] == [f"{SMALL.key}.lock"]
+    assert not list(store.checkpoints.iterdir())
+    assert [path.name for path in store.locks.iterdir()] == [f"{SMALL.key}.lock"]
 
 
 @pytest.mark.usefixtures("toy")

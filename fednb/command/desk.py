@@ -9,6 +9,7 @@ from fednb.command import folder, notebooks
 from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
+from fednb.outside import FOLDERS, absolute
 from fednb.runs.store import Record, Store
 from fednb.study import Study, default_store, expected_seconds, lacks
 
@@ -65,8 +66,8 @@ class Desk:
     def open(cls, options) -> "Desk":
         """Everything is checked here, before anything starts. Raises NotebookError or RunError.
 
-        Kernels and processes that train inherit two environment variables from here: FEDNB_DATA, absolute,
-        as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to.
+        Kernels and processes that train inherit three environment variables from here: FEDNB_DATA and FEDNB_METHODS,
+        absolute, as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to.
         """
         root = notebooks.checkout()
         report = folder.place(options.report)
@@ -75,7 +76,9 @@ class Desk:
         given = {book.name: _given(book, options, alone=len(books) == 1) for book in books}
         for book in books:
             notebooks.check(book, given[book.name])
-        check_device(getattr(options, "device", "cpu"))
+        for device in getattr(options, "device", "cpu").split(","):
+            check_device(device)
+        os.environ[FOLDERS] = absolute(os.environ.get(FOLDERS, ""))
         os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
         store = Store(root / "results", checkpoints=report / "checkpoints") if record else default_store()

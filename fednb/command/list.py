@@ -19,6 +19,8 @@ def _notebooks(only: str | None) -> int:
 
 def _methods(only: str | None) -> int:
     for method in methods.told(only):
-        print(f"{method.name}  ({method.printed}; {method.paper}; {method.tasks})")
-        print(f"    changes: {method.changes}\n    sends: {method.sends}\n    keeps: {method.keeps}")
+        origin = f"; from {method.source}" if method.source else ""
+        print(f"{method.name}  ({method.printed}; {method.paper}; {method.tasks}{origin})")
+        sends, keeps = (told or "its docstring does not say" for told in (method.sends, method.keeps))
+        print(f"    changes: {method.changes}\n    sends: {sends}\n    keeps: {keeps}")
     return 0

@@ -36,7 +36,10 @@ NOTHING = r"(sends|keeps|sends and keeps) nothing( of its own)?|nothing is (sent
 
 @dataclass(frozen=True)
 class Told:
-    """One method: its file's room and name, what papers call it, where it is from, what it changes, sends and keeps."""
+    """One method: its file's room and name, what papers call it, where it is from, what it changes, sends and keeps.
+
+    source: empty for our own, else where its file comes from.
+    """
 
     room: str
     name: str
@@ -46,6 +49,7 @@ class Told:
     sends: str
     keeps: str
     tasks: str
+    source: str = ""
 
 
 def told(only: str | None = None) -> list[Told]:
@@ -62,7 +66,7 @@ def _told(room: str, name: str) -> Told:
     from fednb.doors import overrides
 
     method = catalogue.make(room, name)
-    text = inspect.getdoc(type(method))
+    text = inspect.cleandoc(type(method).__doc__ or "")
     clauses = list(_clauses(text))
     words = dict.fromkeys(word for door, word in CHANGES.items() if overrides(method, door))
     return Told(
@@ -74,14 +78,17 @@ def _told(room: str, name: str) -> Told:
         _about(SENDING, clauses),
         _about(KEEPING, clauses),
         ", ".join(method.tasks.names),
+        catalogue.source(room, name),
     )
 
 
 def paper(text: str) -> str:
-    """The first reference of a docstring in short: ``"Li et al., MLSys 2020"``, ``"FedRDN, Sec. 3.2"``."""
-    source = re.search(r"^Reference: (.+?)(?:\n\n|\Z)", text, re.DOTALL | re.MULTILINE).group(1)
-    authors, *rest = re.sub(r",\s+\*.*?\*", "", " ".join(source.split())).split(", ")
-    return f"{authors}, {re.split(r'[;(]|[.] ', rest[0] + ' ')[0].strip()}" if authors.endswith("et al.") else authors
+    """The first reference of a docstring in short: ``"Li et al., MLSys 2020"``, ``"FedRDN, Sec. 3.2"``; "no reference"
+    where it has none."""
+    source = re.search(r"^Reference: (.+?)(?:\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    authors, *rest = re.sub(r",\s+\*.*?\*", "", " ".join(source[1].split()) if source else "no reference").split(", ")
+    cited = authors.endswith("et al.") and rest
+    return f"{authors}, {re.split(r'[;(]|[.] ', rest[0] + ' ')[0].strip()}" if cited else authors
 
 
 def _clauses(text: str) -> Iterator[str]:

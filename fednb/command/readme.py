@@ -63,7 +63,7 @@ def _runs(book: notebooks.Notebook) -> str:
 def some_methods() -> str:
     """One row for each of the first methods: where it is from, what it changes, sends and keeps, on which tasks."""
     rows = ["| method | from | changes | sends | keeps | tasks |", "|---|---|---|---|---|---|"]
-    found = methods.told()
+    found = [method for method in methods.told() if not method.source]
     for method in found[:SHOWN]:
         link = f"[{method.printed}](fednb/{method.room}/{method.name}.py)"
         cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks)

@@ -27,7 +27,7 @@ def main(options) -> int:
         raise RunError(refusal if desk.record else f"{refusal} --report names another folder.")
     absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
     cores = os.cpu_count() or 1
-    jobs = min(options.jobs or (8 if options.device == "cpu" else 1), cores)
+    jobs = min(options.jobs or (8 if options.device == "cpu" else len(options.device.split(","))), cores)
     if options.jobs and options.jobs > cores:
         print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
     print(f"planning {len(desk.books)} notebooks", flush=True)
@@ -36,10 +36,12 @@ def main(options) -> int:
     if desk.record and not absent:  # the committed notebooks show their default parameters
         needs += [(book, desk.needs(book, {})) for book in desk.books]
     wanted, seconds = _wanted(desk, needs)
+    mine = _part(wanted, needs, *options.part) if options.part else wanted
+    others, wanted = len(wanted) - len(mine), mine
     if wanted:
-        total = duration(sum(seconds.values()) / min(jobs, len(wanted)))
+        total = duration(sum(seconds[recipe] for recipe in wanted) / min(jobs, len(wanted)))
         print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
-    if absent:
+    if absent or options.part:
         due = []
     elif wanted or desk.record:  # a new run can change what any notebook shows
         due = desk.books
@@ -51,7 +53,7 @@ def main(options) -> int:
     with Display(work) as display:
         failed = _train(desk, wanted, jobs, options.device, display)
         broken = _execute(desk, due, jobs, display)
-    lines = _summary(desk, needs, len(wanted), failed, broken, due, absent)
+    lines = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
     lines += [f"note: {why}" for why in damaged.values()]
     shown = True
     try:
@@ -59,7 +61,7 @@ def main(options) -> int:
             for book in due:
                 if book.name not in broken:
                     folder.commit_outputs(desk.root, desk.report, book)
-        elif not absent:
+        elif not absent and not options.part:
             lines.append(f"report: {folder.write_page(desk.report, notebooks.found(), lines, broken)}")
     except (FednbError, OSError) as error:  # a full disk: the summary is told all the same
         shown = False
@@ -80,6 +82,14 @@ def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict
         for recipe in (*each.trainable, *(each.renewable if desk.again else ())):
             wanted.setdefault(recipe, {})[book.name] = None
     return {recipe: list(wanted[recipe]) for recipe in sorted(wanted, key=lambda recipe: recipe.seed)}, seconds
+
+
+def _part(wanted: dict, needs: list[tuple[Notebook, Needs]], number: int, count: int) -> dict:
+    """Of what is wanted what falls to one of so many parts. All recipes are dealt out, recorded or not, so that parts
+    which start one after the other have nothing in common."""
+    recipes = list(dict.fromkeys(recipe for _, each in needs for recipe in each.found))
+    mine = set(recipes[number - 1 :: count])
+    return {recipe: books for recipe, books in wanted.items() if recipe in mine}
 
 
 def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -> dict:
@@ -138,13 +148,14 @@ def _state(desk: Desk) -> str:
     return folder.records(desk.store.folders) + folder.images(Path(os.environ["FEDNB_DATA"]))
 
 
-def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, absent: list) -> list[str]:
+def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, absent: list, part) -> list[str]:
+    trained, others = runs
     recipes = {recipe for _, each in needs for recipe in each.found}
     older = {recipe for _, each in needs for recipe in each.stale}
     left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items()}
     if not desk.again:
         left_out = {recipe: reason for recipe, reason in left_out.items() if recipe not in older}
-    before = len(recipes) - trained - len(left_out)
+    before = len(recipes) - trained - others - len(left_out)
     themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
     for recipe in themselves:  # trained by the notebook that asks for them
         del left_out[recipe]
@@ -152,8 +163,12 @@ def _summary(desk, needs, trained: int, failed: dict, broken: dict, due: list, a
         f"runs: {before} recorded before, {trained - len(failed) + len(themselves)} trained, "
         f"{len(failed)} failed, {len(left_out)} left out for want of data",
         f"notebooks: {len(due) - len(broken)} executed, {len(broken)} failed, "
-        f"{len(desk.books) - len(due)} {'not executed' if absent else 'up to date before'}",
+        f"{len(desk.books) - len(due)} {'not executed' if absent or part else 'up to date before'}",
     ]
+    if part:
+        lines.append(
+            f"part {part[0]} of {part[1]}: {others} runs are for the others; `fednb run` then executes the notebooks"
+        )
     if absent:
         lines.append(f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]"; the runs are kept')
     if older and not desk.again:

@@ -9,12 +9,16 @@ holds its hash, by room and name, and is written together with them by ``python 
   or on masks. Raised by hand in the commit that changes it; it is part of the hash.
 - ``before``: of records made before they kept any, ``"augment/fedfa"`` -> the versions of the code under which it
   behaved otherwise, or ``"*"`` for all. Written by hand; it goes when the last of these records is made again.
+
+What comes from outside has no recorded behaviour: the hash of its source takes its place. Images in memory have none:
+the recipe holds their fingerprint.
 """
 
 import json
 from functools import cache
 from pathlib import Path
 
+from fednb import catalogue
 from fednb.recipe import ROOMS, Recipe
 
 FILE = Path(__file__).with_name("behaviours.json")
@@ -27,15 +31,21 @@ def known() -> dict[str, dict]:
 
 
 def used(recipe: Recipe) -> dict[str, str]:
-    """The behaviours that a recipe uses; empty text for a file without a recorded one, such as a user's own method."""
+    """The behaviours that a recipe uses; empty text for a file of ours without a recorded one."""
     return {name: _equal(name)[-1] for name in _names(recipe.full)}
+
+
+def sources(recipe: Recipe) -> dict[str, str]:
+    """Where a recipe's files from outside come from: ``"augment/histograms"`` -> ``"their_package 0.3"``."""
+    found = {name: catalogue.source(*name.split("/")) for name in _names(recipe.full)}
+    return {name: source for name, source in found.items() if source}
 
 
 def changed(record) -> list[str]:
     """What a record used and what behaves otherwise today, by room and name; where there is nothing, it speaks for
-    today's code."""
+    today's code. Of what comes from outside and is not at hand nothing is known."""
     if record.behaviours:
-        return [name for name, then in record.behaviours.items() if then not in _equal(name)]
+        return [name for name, then in record.behaviours.items() if then not in (_equal(name) or (then,))]
     before = known()["before"]
     codes = {name: before.get(name, []) for name in _names(record.recipe)}
     made_by = record.origin["code"].removesuffix("-dirty")
@@ -43,11 +53,15 @@ def changed(record) -> list[str]:
 
 
 def _equal(name: str) -> list[str]:
-    """The hashes under which a file behaves as it does today."""
-    return known()["now"].get(name, [""])
+    """The hashes under which a file behaves as it does today; none where it is not there."""
+    room, file = name.split("/")
+    if file in catalogue.own(room):
+        return known()["now"].get(name, [""])
+    return [catalogue.source_hash(room, file)] if file in catalogue.names(room) else []
 
 
 def _names(settings: dict) -> list[str]:
     """The files of a full recipe's federation, model, algorithm and augmentations."""
     single = [f"{room}/{settings[setting]['name']}" for setting, room in ROOMS.items()]
+    single = [name for name in single if name.removeprefix("data/") not in catalogue.IN_MEMORY.values()]
     return [*single, *(f"augment/{augmentation['name']}" for augmentation in settings["augmentations"])]

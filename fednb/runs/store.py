@@ -1,4 +1,7 @@
-"""Runs on disk: one JSON file each, written once, found by recipe; checkpoints beside them while a run trains."""
+"""Runs on disk: one JSON file each, written once, found by recipe; locks and checkpoints beside them while one trains.
+
+Where a file system does not honour locks, a run may be trained twice; its record is whole all the same.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 
-from fednb.errors import DamagedError, StoreError
+from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import remove, remove_parts, write_atomically, write_together
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, checksum, read, to_text
+
+WRITINGS = 5  # of one record, where others write it too and no lock keeps them apart
 
 
 class Store:
@@ -37,6 +42,7 @@ class Store:
         self.folder = Path(folder)
         self.folders = (self.folder, *(Path(path) for path in also))
         self.checkpoints = Path(checkpoints) if checkpoints else self.folder.parent / "checkpoints"
+        self.locks = self.folder / ".locks"
         self.renew = False
         self.notes: list[str] = []
 
@@ -86,8 +92,6 @@ class Store:
         Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
         """
         path = self.folder / recipe.filename
-        if path.exists() and not self._may_go(path):
-            return path
         checksums = {}
 
         def save(name: str, arrays: dict, file) -> None:
@@ -99,7 +103,10 @@ class Store:
             path.with_suffix(f".{name}.npz"): partial(save, name, given) for name, given in (artefacts or {}).items()
         }
         files[path] = lambda file: file.write(to_text(replace(record, checksums=checksums)).encode())
-        write_together(files)  # the record last, when its artefacts' checksums are known
+        for _ in range(WRITINGS):  # again where another writer's files have come between
+            if path.exists() and not self._may_go(path):
+                break
+            write_together(files)  # the record last, when its artefacts' checksums are known
         return path
 
     def note(self, text: str) -> None:
@@ -108,20 +115,25 @@ class Store:
             self.notes.append(text)
 
     @contextmanager
-    def lock(self, recipe: Recipe):
-        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done."""
+    def lock(self, recipe: Recipe, wait: bool = True):
+        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done.
+
+        Raises HeldError where it shall not wait.
+        """
         from filelock import FileLock, Timeout
 
-        lock, holder = FileLock(self.checkpoints / f"{recipe.key}.lock"), self.checkpoints / f"{recipe.key}.holder"
+        lock, holder = FileLock(self.locks / f"{recipe.key}.lock"), self.locks / f"{recipe.key}.holder"
         try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=1)
+            self.locks.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=int(wait))
         except Timeout:
             whom = holder.read_text() if holder.exists() else "unknown"
+            if not wait:
+                raise HeldError(f"process {whom} trains {recipe}.") from None
             print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)
             lock.acquire()
         except OSError as error:
-            raise StoreError(f"{self.checkpoints} cannot be used: {error}. Choose another folder for runs.") from error
+            raise StoreError(f"{self.locks} cannot be used: {error}. Choose another folder for runs.") from error
         with suppress(OSError):  # a full disk: those who wait are not told for whom
             holder.write_text(str(os.getpid()))
         try:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
-from fednb.errors import RecipeError, StoreError
+from fednb.errors import RecipeError, RunError, StoreError
 from fednb.federation import SPLITS, Federation
 from fednb.files import is_full
 from fednb.recipe import Recipe
-from fednb.runs import scores
-from fednb.runs.behaviour import used
+from fednb.runs import interruption, scores
+from fednb.runs.behaviour import sources, used
 from fednb.runs.provenance import maker, origin
 from fednb.runs.store import Record, Store
 
@@ -25,22 +25,38 @@ def silent(recipe: Recipe, rounds: int) -> None:
 
 
 def train_one(
-    recipe: Recipe, store: Store, device: str = "cpu", root: str | Path | None = None, progress: Progress = silent
+    recipe: Recipe,
+    store: Store,
+    device: str = "cpu",
+    root: str | Path | None = None,
+    progress: Progress = silent,
+    federation: Federation | None = None,
+    wait: bool = True,
 ) -> Record:
     """The record of a recipe: found, or trained from its last checkpoint on.
 
-    ``progress(recipe, rounds_done)`` is called after every round. Raises FednbError for what a user can mend.
+    ``progress(recipe, rounds_done)`` is called after every round. federation: of a recipe whose images are in memory.
+    wait: for another process that trains it, or raise HeldError. Ctrl-C and SIGTERM end it after its round, with a
+    checkpoint. Raises FednbError for what a user can mend.
     """
-    with store.lock(recipe):
+    with store.lock(recipe, wait), interruption.watched():
         if record := store.find(recipe, mend=True):
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
             return record
         from fednb.engine.loop import FederatedRun
 
-        federation = federation_of(recipe, root)
+        if federation is None:
+            federation = federation_of(recipe, root)
+        elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:
+            raise RunError(
+                f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
+                "Study(recipes, federation=...)."
+            )
         begin = partial(FederatedRun, recipe, federation, device)
         run = begin()
         made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
+        if outside := sources(recipe):
+            made_from["source"] = used(recipe)
         images = {split: [len(getattr(site, split)) for site in federation.sites] for split in SPLITS}
         saved = store.load_checkpoint(recipe, device)
         try:
@@ -55,7 +71,8 @@ def train_one(
             kept[run.rounds] = run.scores
             kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, images)}
             progress(recipe, run.rounds)
-            if time.monotonic() - saved >= CHECKPOINT_SECONDS and run.rounds < recipe.rounds:
+            due = interruption.requested() or time.monotonic() - saved >= CHECKPOINT_SECONDS
+            if due and run.rounds < recipe.rounds:
                 elapsed = seconds + time.monotonic() - begun
                 state = {"run": run.state(), "rounds": rounds, "scores": kept}
                 state |= {"seconds": elapsed, "made_from": made_from}
@@ -64,6 +81,8 @@ def train_one(
                 except StoreError as error:  # a full disk: the run is worth more than its checkpoint
                     store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
                 saved = time.monotonic()
+                if interruption.requested():
+                    interruption.end()
         seconds += time.monotonic() - begun
         record = Record(
             recipe=recipe.full,
@@ -74,7 +93,7 @@ def train_one(
             rounds=rounds,
             fingerprint=federation.fingerprint,
             notes=run.notes,
-            origin=origin(run.model, seconds),
+            origin=origin(run.model, seconds) | ({"outside": outside} if outside else {}),
             behaviours=used(recipe),
         )
         artefacts = {"scores": scores.packed(kept)}

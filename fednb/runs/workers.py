@@ -1,13 +1,23 @@
-"""Trains many recipes: one after the other, or side by side."""
+"""Trains many recipes: one after the other, or side by side, here and in whatever else works on the same store."""
 
+import platform
+import sys
+import time
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from fednb.engine.executors import processes, serial
+from fednb.errors import HeldError
+from fednb.federation import Federation
 from fednb.recipe import Recipe
+from fednb.runs import interruption
 from fednb.runs.store import Store
 from fednb.runs.training import Progress, silent, train_one
+
+LOOK = 1.0  # seconds between two looks at runs that others train
 
 
 def train(
@@ -17,20 +27,41 @@ def train(
     device: str = "cpu",
     root: str | Path | None = None,
     progress: Progress = silent,
+    federation: Federation | None = None,
 ) -> dict[Recipe, str | None]:
     """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
 
-    Returns, for each recipe, None or what went wrong.
+    Runs that another process trains are put off: those that nobody holds come first, and of the others the records are
+    found when they are done. device: several as ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes
+    whose images are in memory. Returns, for each recipe, None or what went wrong.
     """
-    recipes = list(dict.fromkeys(recipes))
-    work = partial(_train, store, device, root)
+    work, ended = partial(_train, store, device, root, federation), {}
+    free = waiting = list(dict.fromkeys(recipes))
+    held = set()
 
-    def hear(recipe: Recipe, what: int | str) -> None:
-        if isinstance(what, str):
+    def hear(recipe: Recipe, what: int | str | None) -> None:
+        interruption.pass_on()
+        if what is None:
+            held.add(recipe)
+        elif isinstance(what, str):
             store.notes.append(what)
         else:
             progress(recipe, what)
 
+    with interruption.watched():
+        while waiting:
+            held.clear()
+            tried = _carry_out(work, free, hear, jobs, store)
+            ended |= {recipe: error for recipe, error in tried.items() if recipe not in held}
+            waiting = [recipe for recipe in waiting if recipe not in ended]
+            free = _freed(waiting, store)
+            for recipe in [recipe for recipe, record in store.found(free).items() if record]:
+                free.remove(recipe), waiting.remove(recipe)
+                ended[recipe] = progress(recipe, recipe.rounds)
+    return {recipe: ended[recipe] for recipe in dict.fromkeys(recipes)}
+
+
+def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store) -> dict[Recipe, str | None]:
     if jobs > 1 and len(recipes) > 1:
         try:
             return processes.carry_out(work, recipes, hear, jobs)
@@ -39,12 +70,62 @@ def train(
     return serial.carry_out(work, recipes, hear)
 
 
-def _train(store: Store, device: str, root, recipe: Recipe, tell) -> None:
-    """Tells how many rounds are done, after each, and at the end every note of the store."""
+def _train(store: Store, devices: str, root, federation: Federation | None, recipe: Recipe, tell) -> None:
+    """Tells how many rounds are done, after each, and at the end every note of the store; None where it is held."""
+    if interruption.requested():
+        interruption.end()
     own = copy(store)
     own.notes = []
     try:
-        train_one(recipe, own, device, root, lambda _, rounds: tell(rounds))
+        with _in_turn(devices, store.locks) as device:
+            train_one(recipe, own, device, root, lambda _, rounds: tell(rounds), federation, wait=False)
+    except HeldError:
+        tell(None)
     finally:
         for note in own.notes:
             tell(note)
+
+
+def _freed(recipes: list[Recipe], store: Store) -> list[Recipe]:
+    """Those that nobody holds any more; waits for the first of them, and says for whom."""
+    told = False
+    while recipes:
+        free = []
+        for recipe in recipes:
+            try:
+                with store.lock(recipe, wait=False):
+                    free.append(recipe)
+            except HeldError as error:
+                held = error
+        if free:
+            return free
+        if interruption.requested():
+            interruption.end()
+        if not told:
+            print(f"waiting for {len(recipes)} runs that others train: {held}", file=sys.stderr, flush=True)
+        told = True
+        time.sleep(LOOK)
+    return []
+
+
+@contextmanager
+def _in_turn(devices: str, locks: Path):
+    """Of several devices that which the fewest workers of this machine have, theirs until the run ends."""
+    from filelock import FileLock, Timeout
+
+    names = devices.split(",")
+    if len(names) == 1:
+        yield devices
+        return
+    for number, name in ((number, name) for number in count() for name in names):
+        lock = FileLock(locks / f"{platform.node()}_{name.replace(':', '_')}_{number}.lock")
+        try:
+            locks.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        try:
+            yield name
+        finally:
+            lock.release()
+        return

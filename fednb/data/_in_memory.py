@@ -1,0 +1,26 @@
+"""A federation made in memory and given to a ``Study``: a recipe holds its fingerprint, nobody its images."""
+
+from pathlib import Path
+
+from fednb.errors import DataError
+from fednb.federation import Federation
+
+NEEDS = None
+
+
+def load(root: Path | None = None, *, fingerprint: str = "") -> Federation:
+    """Raises DataError: only who made these images has them."""
+    raise DataError(missing(root, fingerprint=fingerprint))
+
+
+def missing(root: Path | None = None, *, fingerprint: str = "") -> str:
+    """What to do, in one sentence."""
+    return (
+        f"images that were in memory only (fingerprint {fingerprint}): make them again, and give them to "
+        "Study(recipes, federation=...)."
+    )
+
+
+def describe(root: Path | None = None) -> list[str]:
+    """Nothing of them is on disk."""
+    return ["in memory"]

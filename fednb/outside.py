@@ -1,0 +1,129 @@
+"""Methods, networks and data sets from outside: in somebody's installed package, or in a folder of theirs.
+
+A package names its modules in its ``pyproject.toml``, in the group of the room that they belong to, each by its own
+name:
+
+    [project.entry-points."fednb.augment"]
+    histograms = "their_package.histograms"
+
+A folder named by ``FEDNB_METHODS`` (or several, as in ``PATH``) has the rooms inside, and files as ours in them:
+``FOLDER/augment/histograms.py``; helpers beside them begin with ``_`` and are imported by ``from ._helper import ...``.
+"""
+
+import hashlib
+import importlib
+import os
+import pkgutil
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+from fednb.errors import RecipeError
+
+ROOMS = ("algorithms", "augment", "models", "data")
+FOLDERS = "FEDNB_METHODS"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a file from outside is.
+
+    module: to import it by. source: what a record says of it: ``"their_package 0.3"`` or ``"folder examples"``.
+    """
+
+    module: str
+    source: str
+
+
+def places(room: str) -> dict[str, Place]:
+    """By name all that is found outside for a room. Raises RecipeError, naming both, where two have one name."""
+    found = {}
+    for name, place in (*_packaged(room), *_lying(room)) if room in ROOMS else ():
+        if name in found:
+            raise RecipeError(f'"{name}" is found twice for {room}: in {found[name].source} and in {place.source}.')
+        found[name] = place
+    return found
+
+
+@cache
+def loaded(place: Place) -> tuple[ModuleType, str]:
+    """The module, and 12 hex digits of its source as it was when it was imported.
+
+    The source is the file and the helpers beside it (``_*.py``), or all files of a package. Raises RecipeError where it
+    cannot be imported.
+    """
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(place.module)
+        file = Path(module.__file__)
+        inside = file.name == "__init__.py"
+        files = file.parent.rglob("*.py") if inside else [file, *file.parent.glob("_*.py")]
+        source = {path.relative_to(file.parent).as_posix(): path.read_bytes() for path in files}
+    except Exception as error:  # it is anybody's code
+        raise RecipeError(
+            f"{place.module.rpartition('.')[2]} of {place.source} cannot be imported: {type(error).__name__}: {error}."
+        ) from error
+    digest = hashlib.sha256()
+    for name in sorted(source):
+        digest.update(f"{name} {len(source[name])}\n".encode() + source[name])
+    return module, digest.hexdigest()[:12]
+
+
+@cache
+def _packaged(room: str) -> tuple[tuple[str, Place], ...]:
+    found = []
+    for entry in metadata.entry_points(group=f"fednb.{room}"):
+        source = f"{entry.dist.name} {entry.dist.version}"
+        if entry.attr or entry.module.rpartition(".")[2] != entry.name:
+            raise RecipeError(
+                f'{source} offers "{entry.name} = {entry.value}" for {room}; expected a module of the same name, such '
+                f'as "{entry.name} = their_package.{entry.name}".'
+            )
+        found.append((entry.name, Place(entry.module, source)))
+    return tuple(found)
+
+
+def methods_from(folder: str | os.PathLike) -> list[str]:
+    """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, as "room/name".
+
+    Raises RecipeError where the folder has no room inside.
+    """
+    named = absolute(os.fspath(folder))
+    found = [f"{room}/{name}" for room in ROOMS for name, _ in _inside(Path(named), room)]
+    there = absolute(os.environ.get(FOLDERS, "")).split(os.pathsep)
+    os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(filter(None, (*there, named))))
+    return found
+
+
+def absolute(folders: str) -> str:
+    """The same folders for a process that starts elsewhere."""
+    named = filter(None, folders.split(os.pathsep))
+    return os.pathsep.join(str(Path(folder).expanduser().absolute()) for folder in named)
+
+
+def _lying(room: str) -> list[tuple[str, Place]]:
+    folders = filter(None, absolute(os.environ.get(FOLDERS, "")).split(os.pathsep))
+    return [each for folder in folders for each in _inside(Path(folder), room)]
+
+
+def _inside(folder: Path, room: str) -> list[tuple[str, Place]]:
+    if not any((folder / each).is_dir() for each in ROOMS):
+        raise RecipeError(
+            f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
+            "for each method, network or data set inside."
+        )
+    package, source = _package(folder), f"folder {folder.name}"
+    names = (module.name for module in pkgutil.iter_modules([str(folder / room)]))
+    return [(name, Place(f"{package}.{room}.{name}", source)) for name in names if not name.startswith("_")]
+
+
+@cache
+def _package(folder: Path) -> str:
+    """A package whose modules are the folder's rooms, so that its files find their helpers."""
+    package = ModuleType(f"fednb_methods_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}")
+    package.__path__ = [str(folder)]
+    sys.modules[package.__name__] = package
+    return package.__name__

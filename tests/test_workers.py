@@ -1,0 +1,208 @@
+"""Several workers on one store divide the work; an interrupted run leaves a checkpoint; devices are taken in turn."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from methods import federation
+from small_runs import SMALL, record, use_toy
+
+from fednb.errors import HeldError
+from fednb.files import write_together
+from fednb.runs import interruption, workers
+from fednb.runs import store as store_module
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
+from fednb.runs.workers import train
+from fednb.study import Study
+
+ARRAYS = {name: {"scores": {"test": [name]}} for name in ("one", "other")}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Store:
+    use_toy(monkeypatch)
+    monkeypatch.setattr(workers, "LOOK", 0.05)
+    return Store(tmp_path / "runs")
+
+
+def test_what_another_worker_holds_is_put_off(store, capsys):
+    """The held one is first in the list and last to be done, by whoever held it."""
+    recipes = SMALL.vary(seed=[0, 1, 2])
+    order, held = [], threading.Event()
+
+    def tell(recipe, rounds):
+        if rounds == SMALL.rounds:
+            order.append(recipe)
+        held.set() if len(order) == 2 else None
+
+    def other():
+        with Store(store.folder).lock(recipes[0]):
+            begun.set()
+            assert held.wait(60)
+            time.sleep(0.3)
+            store.write(recipes[0], record(recipes[0]))
+
+    begun = threading.Event()
+    thread = threading.Thread(target=other)
+    thread.start()
+    begun.wait()
+    assert train(recipes, store, progress=tell) == dict.fromkeys(recipes)
+    thread.join()
+    assert order == [recipes[1], recipes[2], recipes[0]]
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith(f"waiting for 1 runs that others train: process {os.getpid()} trains {recipes[0]}")
+
+
+def test_what_the_other_worker_gave_up_is_trained(store):
+    with store.lock(SMALL):
+        thread = threading.Thread(target=lambda: ended.update(train([SMALL], Store(store.folder))))
+        ended = {}
+        thread.start()
+        time.sleep(0.3)
+        assert not ended
+    thread.join()
+    assert ended == {SMALL: None} and store.find(SMALL)
+
+
+def test_two_workers_train_each_run_once_between_them(store):
+    recipes, trained = SMALL.vary(seed=[0, 1, 2, 3]), []
+
+    def work():
+        train(recipes, Store(store.folder), progress=lambda recipe, rounds: trained.append((recipe, rounds)))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(recipe.seed for recipe, rounds in trained if rounds == 1) == [0, 1, 2, 3]
+    assert all(store.find(recipe) for recipe in recipes)
+
+
+def test_a_lock_lies_beside_the_runs_and_not_beside_the_checkpoints(tmp_path):
+    """Two stores with other folders for checkpoints exclude each other."""
+    one, other = (Store(tmp_path / "runs", checkpoints=tmp_path / name) for name in ("a", "b"))
+    with one.lock(SMALL):
+        with pytest.raises(HeldError, match=f"process {os.getpid()} trains"), other.lock(SMALL, wait=False):
+            pass
+    assert not list(tmp_path.glob("*/*.lock"))
+
+
+def test_two_writers_that_no_lock_keeps_apart_leave_one_whole_record(store, monkeypatch):
+    """The other one's files come between the scores and the record of the first."""
+    replace, between = os.replace, []
+
+    def interleaved(source, target):
+        replace(source, target)
+        if str(target).endswith(".scores.npz") and not between:
+            between.append(target)
+            Store(store.folder).write(SMALL, record(SMALL, right=4), ARRAYS["other"])
+
+    monkeypatch.setattr(os, "replace", interleaved)
+    store.write(SMALL, record(SMALL, right=3), ARRAYS["one"])
+    found = Store(store.folder).find(SMALL)
+    assert between and found is not None and store.notes == []
+    assert found.artefact("scores")["test"].tolist() == ["one"] and found == record(SMALL, right=3)
+
+
+def test_a_record_that_stays_damaged_is_not_written_for_ever(store, monkeypatch):
+    written = []
+    monkeypatch.setattr(store_module, "write_together", lambda files: written.append(write_together(files)))
+    monkeypatch.setattr(Store, "_may_go", lambda self, path: True)
+    store.write(SMALL, record(SMALL))
+    assert len(written) == store_module.WRITINGS
+
+
+def test_devices_are_taken_in_turn_and_given_back(tmp_path):
+    def taken(*stack) -> list[str]:
+        with workers._in_turn("cuda:0,cuda:1", tmp_path) as device:
+            return [device, *(taken(*stack[1:]) if stack else [])]
+
+    assert taken(1, 2, 3) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    assert taken() == ["cuda:0"]
+    with workers._in_turn("cuda:3", tmp_path / "none") as device:
+        assert device == "cuda:3" and not (tmp_path / "none").exists()
+
+
+def test_a_run_is_trained_on_the_device_that_is_free(store):
+    with workers._in_turn("meta,cpu", store.locks) as other:
+        assert other == "meta" and train([SMALL], store, device="meta,cpu") == {SMALL: None}
+    assert store.find(SMALL).origin["device"] == "cpu"
+
+
+LONG = Study(SMALL.with_(rounds=10_000).vary(seed=[0, 1, 2]), federation=federation()).recipes
+SCRIPT = """
+import sys
+from test_workers import LONG, Store, federation, train
+
+def tell(recipe, rounds):
+    print(recipe.seed, rounds, flush=True)
+
+if __name__ == "__main__":
+    train(LONG[: int(sys.argv[2])], Store(sys.argv[1]), jobs=2, progress=tell, federation=federation())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+@pytest.mark.parametrize("runs", [1, 3], ids=["here", "in processes"])
+def test_an_interrupted_run_leaves_a_checkpoint(tmp_path, number, runs):
+    """Runs of less than a minute too; what was not begun is not, and the last round told is the last one done."""
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    words = [sys.executable, str(tmp_path / "mine.py"), str(tmp_path / "runs"), str(runs)]
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    begun, beside = {}, min(runs, 2, os.cpu_count())
+    with subprocess.Popen(words, **streams, env=os.environ | {"PYTHONPATH": paths}) as process:
+        try:
+            while len(begun) < beside or min(begun.values()) < 1:
+                seed, rounds = map(int, process.stdout.readline().split())
+                begun[seed] = rounds
+            process.send_signal(number)
+            out, told = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    for line in out.splitlines():
+        seed, rounds = map(int, line.split())
+        begun[seed] = max(rounds, begun[seed])  # a run that was not begun before is a KeyError
+    assert process.returncode in (-signal.SIGINT, 130, 1) if number == signal.SIGINT else process.returncode == 143
+    assert told.startswith("stopping after this round, with a checkpoint; Ctrl-C again stops at once\n")
+    assert told.count("stopping") == 1
+    store = Store(tmp_path / "runs")
+    for seed, rounds in begun.items():
+        saved = store.load_checkpoint(LONG[seed], "cpu")
+        assert saved["run"]["rounds"] == len(saved["rounds"]) >= rounds
+    assert len(list(store.checkpoints.glob("*.pt"))) == beside and not list(store.locks.glob("*.holder"))
+
+
+def test_ctrl_c_again_ends_a_run_at_once(store):
+    seen = []
+
+    def twice(_, rounds):
+        seen.append(rounds)
+        if rounds == 1:
+            signal.raise_signal(signal.SIGINT)
+            assert interruption.requested()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_one(SMALL.with_(rounds=5), store, progress=twice)
+    assert seen == [0, 1] and not interruption.requested()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    train_one(SMALL.with_(rounds=5), store, progress=lambda _, rounds: seen.append(rounds))
+    assert seen == [0, 1, 1, 2, 3, 4, 5]
+
+
+def test_a_signal_in_the_last_round_leaves_a_record_and_the_next_run_is_not_begun(store):
+    first, second = SMALL.vary(seed=[0, 1])
+    with pytest.raises(SystemExit) as ended:
+        train([first, second], store, progress=lambda _, n: n == SMALL.rounds and signal.raise_signal(signal.SIGTERM))
+    assert ended.value.code == 143 and store.find(first) and store.find(second) is None
+    assert not list(store.checkpoints.glob("*.pt"))
