@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from fednb import catalogue, load, papers, report
 from fednb.report import STAND_IN, plots
 from fednb.report.selection import selected
+from fednb.report.words import OTHER_DATA
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
 TABLE1 = [
@@ -121,11 +122,12 @@ def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
     assert list(panel.lines[-1].get_xdata()) == [0, 0] and again.get_title("left") == "again"
 
 
-def test_effects_of_a_stand_in_say_so():
-    made = results(run("fedavg", ROUNDS, stand_in=True), run("fedprox", ROUNDS, stand_in=True))
-    table = report.effects(made, "fedavg")
-    assert table.mark and STAND_IN in table.text()
-    assert STAND_IN in axes(plots.effects(table)).get_title("left")
+@pytest.mark.parametrize("federation, mark", [("shifted_digits", STAND_IN), ("office_caltech10", OTHER_DATA)])
+def test_effects_on_other_data_than_the_papers_say_so(federation, mark):
+    runs = [run(label, ROUNDS, stand_in=True, federation=federation) for label in ("fedavg", "fedprox")]
+    table = report.effects(results(*runs), "fedavg")
+    assert table.mark == mark and mark in table.text()
+    assert mark in axes(plots.effects(table)).get_title("left")
 
 
 def test_convergence_of_one_client_on_validation():
