@@ -26,6 +26,8 @@ def load(
     shares: tuple[float, float, float] = (0.6, 0.15, 0.25),
     seed: int = 0,
     fingerprint: str = "",
+    classes: tuple[str, ...] = (),
+    site: str | None = None,
 ) -> Federation:
     """A site for each folder; RGB ``size`` x ``size``; classes are the class folders of all sites, sorted.
 
@@ -39,13 +41,15 @@ def load(
         seed: of that draw.
         fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it
             keeps the runs of one folder apart from those of another.
+        classes: the classes in their order, where a folder does not hold all: at one hospital of several.
+        site: reads this one alone, whatever its fingerprint.
 
     Photographs are turned upright as their EXIF tag says; see ``_images.decode``. Layout: see ``NEEDS``. Hidden files
     and files that are not images by their suffix are ignored. ``notes`` has a line for a class that a site lacks, a
     site without validation or test images, images in other places than the layout's, and unusual images.
 
-    Raises DataError when the folder, its sites or a site's images are missing, an image is damaged or the
-    fingerprint is another;
+    Raises DataError when the folder, its sites or a site's images are missing, an image is damaged, a class folder is
+    none of ``classes`` or the fingerprint is another;
     RecipeError for an option out of its range.
     """
     images.check_size(size)
@@ -53,8 +57,10 @@ def load(
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
     place = _place(root, folder)
     found = _sites(place)
-    classes = sorted({label for parts in found.values() for _, labels in parts.values() for label in labels})
+    classes = _classes(found, classes)
     sites, notes = [], _unused(place, found)
+    if site in found:
+        found, fingerprint = {site: found[site]}, ""
     for name, parts in found.items():
         whole = {
             part: _split(root, f"{place.absolute().name}_{name}_{part}", *parts[part], classes, size, notes)
@@ -102,6 +108,20 @@ def describe(root: Path) -> list[str]:
             lines.append(f'folder="{place.name}": {count} images in {", ".join(sites)}')
             lines.extend(f"  {note}" for note in _unused(place, sites))
     return lines or [f"No folder of {root} has sites with class folders."]
+
+
+def _classes(found: dict[str, dict[str, Labelled]], asked: tuple[str, ...]) -> list[str]:
+    """The classes asked for, else the class folders of all sites, sorted."""
+    if isinstance(asked, str) or len(set(asked)) != len(asked):
+        raise RecipeError(f"classes are {asked!r}; expected a list of names, each once.")
+    held = {name: {label for _, labels in parts.values() for label in labels} for name, parts in found.items()}
+    for name, labels in held.items():
+        if asked and (others := sorted(labels - set(asked))):
+            raise DataError(
+                f"{name} has the class folders {', '.join(others)}, which the recipe does not name; its classes are "
+                f"{', '.join(asked)}. Rename the folders, or name the same classes for all sites."
+            )
+    return list(asked) or sorted(set().union(*held.values()))
 
 
 def _three_shares(shares) -> bool:
