@@ -62,7 +62,7 @@ def test_an_optimiser_goes_on_from_a_momentum_that_came_in_another_memory_layout
 
 
 def test_a_run_goes_on_from_a_state_in_another_memory_layout():
-    recipe = Recipe(**TINY | {"optimiser_state": "kept", "algorithm": "scaffold"})
+    recipe = Recipe(**TINY | {"optimiser_state": "kept", "algorithm": "fedbn"})
     one, other = FederatedRun(recipe, federation()), FederatedRun(recipe, federation())
     one.advance(), other.advance()
     state = other.state()
@@ -97,9 +97,13 @@ def equal_runs(settings: dict, data: Federation) -> None:
     assert there.notes == here.notes and list(there.clients) == list(here.clients)
 
 
-def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(monkeypatch):
+@pytest.mark.parametrize(
+    "settings",
+    [{"algorithm": "scaffold", "augmentations": ["fedrdn"]}, {"algorithm": "fedbn", "optimiser_state": "kept"}],
+    ids=str,
+)
+def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(settings, monkeypatch):
     """As if the client had not been drawn: the run of one process in which harbour's name is not drawn in round 2."""
-    settings = {"algorithm": "scaffold", "augmentations": ["fedrdn"], "optimiser_state": "kept"}
     dead = {(kind, 2, "harbour") for kind in ("work", "test")}
     there, here = remote(settings, federation(), dead=dead), FederatedRun(Recipe(**TINY | settings), federation())
     sample = here.server.sample

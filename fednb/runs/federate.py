@@ -1,4 +1,4 @@
-"""A recipe over a network, by Flower: ``server_app`` and ``client_app``, which ``fednb federate`` gives to ``flwr run``.
+"""A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to ``flwr run``.
 
 Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node and, where the node's
 configuration names a folder for it, on its disk as well: there it outlives the node.
