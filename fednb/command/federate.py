@@ -18,6 +18,7 @@ from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.study import default_store
 
+NO_INSTALLING = "--disable-runtime-dependency-installation"  # fednb is there already
 READY_SECONDS = 120  # for a SuperLink to answer, on a slow machine
 APP = """[project]
 name = "fednb-federation"
@@ -46,9 +47,8 @@ def main(options) -> int:
         if options.superlink:
             if not options.nodes:
                 raise RunError("--superlink needs --nodes: how many clients the run waits for.")
-            return subprocess.run(
-                [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
-            ).returncode
+            words = [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
+            return subprocess.run([*words, "--federation-config", f"num-supernodes={options.nodes}"]).returncode
         if record := store.find(recipe):
             print(f"recorded before: {record.path}")
             return 0
@@ -77,7 +77,8 @@ def _on_loopback(recipe: Recipe, config: dict, nodes: int | None, data: str | No
     sites = [site.name for site in federation_of(recipe, data).sites]
     if nodes not in (None, len(sites)):
         raise RunError(f"--nodes {nodes}: {recipe} has {len(sites)} sites, {', '.join(sites)}, and each needs a node.")
-    link = f"127.0.0.1:{_free_port()}"
+    port = _free_port()
+    link = f"127.0.0.1:{port}"
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
@@ -88,16 +89,7 @@ def _on_loopback(recipe: Recipe, config: dict, nodes: int | None, data: str | No
         def start(*words: str) -> None:
             running.enter_context(_process([_program(words[0]), *words[1:]], environment, output))
 
-        host, _, port = link.partition(":")
-        start(
-            "flower-superlink",
-            "--insecure",
-            "--disable-runtime-dependency-installation",
-            "--host",
-            host,
-            "--port",
-            port,
-        )
+        start("flower-superlink", *f"--insecure --host 127.0.0.1 --port {port} {NO_INSTALLING}".split())
         _wait_for(f"http://{link}/health", log)
         for site in sites:
             node = f'site="{site}"' + (f' data="{Path(data).absolute()}"' if data else "")
@@ -109,7 +101,7 @@ def _on_loopback(recipe: Recipe, config: dict, nodes: int | None, data: str | No
         with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=output, text=True) as told:
             for line in told.stdout:
                 output.write(line.encode())
-                if "round " in line or "fednb: " in line or "recorded: " in line:
+                if line.strip().startswith(("round ", "fednb: ")):
                     print(line.strip(), flush=True)
     if record := store.find(recipe):
         print(f"recorded: {record.path}")
