@@ -47,8 +47,9 @@ def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) ->
     sender: who sent them, in words.
     """
     for name in dict.fromkeys([*expected, *found]):
-        shapes = [list(side[name].shape) if name in side else "none" for side in (found, expected)]
-        if shapes[0] != shapes[1]:
+        came, here = found.get(name), expected.get(name)
+        if came is None or here is None or came.shape != here.shape:
+            shapes = ["none" if side is None else list(side.shape) for side in (came, here)]
             raise RunError(
                 f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in the network here. Both sides need the "
                 "same recipe, the same classes and the same version of fednb."

@@ -91,9 +91,9 @@ class Server(doors.Server):
     @torch.no_grad()
     def receive(self, client: str, reply: Message) -> None:
         """Adds one client's weights to the running mean and lets the methods collect what is theirs."""
-        weight = self.weights[client]
-        require_same(part(reply, "model"), self.model, client)
-        add(self._mean, weight, {name: value.to(_sum_type(value)) for name, value in part(reply, "model").items()})
+        weight, sent = self.weights[client], part(reply, "model")
+        require_same(sent, self.model, client)
+        add(self._mean, weight, {name: value.to(_sum_type(value)) for name, value in sent.items()})
         for method in self.methods:
             method.collect(self, client, weight, part(reply, method.name))
 
