@@ -21,6 +21,7 @@ pytest.importorskip("flwr", reason='Flower is not installed: pip install -c cons
 from flwr.app import Context, Error, RecordDict
 from flwr.app.message import make_message
 from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
+from flwr.supercore.task_identity import TaskIdentity
 
 from fednb.runs import federate
 
@@ -28,7 +29,7 @@ from fednb.runs import federate
 class Grid:
     """Flower's grid in this process: letters and what nodes remember go through their bytes.
 
-    dead: the numbers of nodes that are gone.
+    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests.
     """
 
     def __init__(self, configs: dict[int, dict]):
@@ -52,9 +53,7 @@ class Grid:
                 continue
             reply = federate.client_app(letter, context)
             self.states[node] = context.state
-            reply = message_from_proto(message_to_proto(reply))
-            reply.metadata.__dict__["_src_node_id"] = node
-            replies.append(reply)
+            replies.append(message_from_proto(message_to_proto(reply)))
         return replies
 
 
@@ -67,6 +66,8 @@ def toy(monkeypatch):
 
     monkeypatch.setattr(federate, "federation_of", found)
     monkeypatch.setattr(federate, "LOOKS", 0.01)
+    for name in ("_task_id", "_run_id", "_node_id"):  # who writes a letter, as Flower's processes know it
+        monkeypatch.setattr(TaskIdentity, name, 1)
 
 
 def grid(**more) -> Grid:
