@@ -94,43 +94,56 @@ def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path):
     assert by_flower(recipe, nodes, tmp_path).rounds == [FederatedRun(recipe, federation()).advance()]
 
 
-def test_a_node_that_crashes_is_absent_and_one_that_starts_again_remembers(toy, tmp_path):
-    """Harbour's node is lost after round 1 and comes in round 3 under another number, with an empty context."""
-    recipe = Recipe(**TINY | {"rounds": 3, "algorithm": "fedbn", "optimiser_state": "kept"})
-    nodes = grid(memory=str(tmp_path / "memory"))
-    undisturbed = by_flower(recipe, grid(), tmp_path / "undisturbed")
+@pytest.fixture
+def before_round_2(monkeypatch):
+    """``before_round_2(happens)`` calls it between the first two rounds of a run that Flower carries."""
     advance = federate.RemoteRun.advance
 
-    def watched(run):
-        if run.rounds == 1:
-            nodes.crashing.add(11)
-        if run.rounds == 2:
-            nodes.dead.add(11)
-            nodes.configs[21], nodes.states[21] = nodes.configs[11], RecordDict()
-        return advance(run)
+    def then(happens) -> None:
+        def watched(run):
+            if run.rounds == 1:
+                happens()
+            return advance(run)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(federate.RemoteRun, "advance", watched)
-        record = by_flower(recipe, nodes, tmp_path)
-    assert record.rounds[0] == undisturbed.rounds[0]
-    assert record.rounds[1]["absent"] == ["harbour"] and record.rounds[1]["loss"].keys() == {"clinic", "tower"}
-    assert "absent" not in record.rounds[2] and record.rounds[2]["loss"].keys() == set(record.clients)
-    kept = [name for name in nodes.states[21] if name.startswith("memory/")]
-    assert {"memory/kept", "memory/optimiser"} == set(kept)
-    assert Store(tmp_path / "runs").find(recipe).notes == record.notes
+        monkeypatch.setattr(federate.RemoteRun, "advance", watched)
+
+    return then
+
+
+def test_a_node_that_crashes_is_absent_and_the_record_says_so(toy, tmp_path, before_round_2):
+    recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
+    before_round_2(lambda: nodes.crashing.add(11))
+    record = by_flower(recipe, nodes, tmp_path)
+    assert "absent" not in record.rounds[0] and record.rounds[1]["absent"] == ["harbour"]
+    assert record.rounds[1]["loss"].keys() == {"clinic", "tower"}
+    assert record.rounds[1]["test"][1] == record.rounds[0]["test"][1]
     assert any("harbour did not answer in round 2" in note for note in record.notes)
 
 
-def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, capsys):
-    nodes, advance = grid(), federate.RemoteRun.advance
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_path, before_round_2):
+    """Harbour's node comes back under another number, with an empty context: its disk alone remembers."""
+    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn", "optimiser_state": "kept"})
+    nodes = grid(**{"memory": str(tmp_path / "memory")} if remembers else {})
 
-    def watched(run):
+    def start_again():
+        nodes.dead.add(11)
+        nodes.configs[21], nodes.states[21] = nodes.configs[11], RecordDict()
+
+    before_round_2(start_again)
+    record = by_flower(recipe, nodes, tmp_path)
+    undisturbed = FederatedRun(recipe, federation())
+    assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is remembers
+
+
+def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, before_round_2, capsys):
+    nodes = grid()
+
+    def come():
         nodes.configs[30], nodes.states[30] = {}, RecordDict()
-        return advance(run)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(federate.RemoteRun, "advance", watched)
-        assert len(by_flower(Recipe(**TINY | {"rounds": 2}), nodes, tmp_path).rounds) == 2
+    before_round_2(come)
+    assert len(by_flower(Recipe(**TINY | {"rounds": 2}), nodes, tmp_path).rounds) == 2
     assert capsys.readouterr().err.count("node 30 refuses: a SuperNode does not say which site it has") == 1
 
 

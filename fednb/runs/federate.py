@@ -68,17 +68,17 @@ def introduce(asked: ConfigRecord, context: Context) -> dict:
 
 def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
-    recipe, own = Recipe.from_dict(json.loads(asked["recipe"])), context.state
-    device = str(context.node_config.get("device", "cpu"))
+    recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
+    own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
     folder = context.node_config.get("memory")
-    file = Path(str(folder), f"{context.run_id}_{recipe.key}.pt") if folder else None
-    memories = {key.removeprefix(MEMORY): _message(own[key]) for key in own if key.startswith(MEMORY)}
+    file = Path(str(folder), f"{context.run_id}_{own.sites[0].name}.pt") if folder else None
+    memories = {key.removeprefix(MEMORY): _message(state[key]) for key in state if key.startswith(MEMORY)}
     if not memories and file and file.exists():
         memories = torch.load(file, map_location="cpu", weights_only=True)
     message = _message(content["message"])
-    sent, memories = answer(recipe, _own(recipe, context), memories, asked["kind"], message, asked["round"], device)
+    sent, memories = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
     for key, memory in memories.items():
-        own[MEMORY + key] = _record(memory)
+        state[MEMORY + key] = _record(memory)
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, partial(torch.save, memories))

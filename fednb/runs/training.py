@@ -117,14 +117,15 @@ def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | No
     """The federation of a recipe, with one site or with all, loaded once per process."""
     from fednb.data import data_root
 
-    return _load(json.dumps(recipe.full["federation"]), str(data_root(root).absolute()), site)
+    choice = recipe.full["federation"] | ({"site": site} if site else {})
+    return _load(json.dumps(choice), str(data_root(root).absolute()))
 
 
 @lru_cache(maxsize=2)
-def _load(choice: str, root: str, site: str | None) -> Federation:
+def _load(choice: str, root: str) -> Federation:
     from fednb import data
 
-    return data.load(root=root, site=site, **json.loads(choice))
+    return data.load(root=root, **json.loads(choice))
 
 
 def _resume(run, recipe: Recipe, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict]:
