@@ -82,8 +82,9 @@ class RemoteRun(Rounds):
 
     It returns {client: reply} of those who answered, in any order; with ``wait`` it gives the others time to come back.
     A client that does not answer is left out of the round, as one that was not drawn, and keeps the scores of its last
-    test; ``advance`` names it under ``absent``, and ``notes`` says so. Before round 1 everybody is waited for, and in
-    what is measured once after the last round.
+    test; ``advance`` names it under ``absent``, and ``notes`` says so. Who is needed is waited for: everybody before
+    round 1, at the first test, and in what is measured once after the last round. RunError where nobody answers, or
+    one who is needed does not; RecipeError for a method that is no federation.
     """
 
     def __init__(self, recipe: Recipe, introductions: Iterable[Introduction], ask: Ask, engine: str):
