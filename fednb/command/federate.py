@@ -23,6 +23,7 @@ READY_SECONDS = 120  # for a SuperLink to answer, on a slow machine
 APP = """[project]
 name = "fednb-federation"
 version = "{version}"
+description = "A recipe of fednb over a network"
 license = "Apache-2.0"
 dependencies = []
 
