@@ -367,7 +367,7 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     book = json.loads((committed / "notebooks/fedrdn/study.ipynb").read_text())
     assert book["cells"][-1]["outputs"][0]["text"] == ["1 recorded\n"] and len(book["cells"]) == 3
     assert not (committed / "report/runs").exists()
-    kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*")]
+    kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*") if path.is_file()]
     first = {path: path.read_bytes() for path in kept}
     assert worktree.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0

@@ -124,7 +124,7 @@ GOOD = [(image, label) for image, label in zip(PIXELS, LABELS, strict=True)]
             "a / train: image 0 cannot be read: OSError: file is truncated",
         ),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else "given",
 )
 def test_what_makes_no_federation_is_named(sites, message):
     with pytest.raises(DataError, match=re.escape(message)):

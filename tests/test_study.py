@@ -157,7 +157,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         store.write(recipe, record(recipe, right=number))
     frame = Study(recipes, store=store).recorded().frame
     assert list(frame.columns) == [
-        *("run", "algorithm", "augmentation", "federation", "seed", "key", "stand_in", "stale"),
+        *("run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale"),
         *("round", "client", "split", "correct", "images", "accuracy"),
     ]
     assert len(frame) == 4 * 2 * 2 * 2
@@ -168,6 +168,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         "algorithm": "fedavg",
         "augmentation": "fedrdn+fedmix",
         "federation": "shifted_digits",
+        "task": "classification",
         "seed": 1,
         "key": recipes[3].key,
         "stand_in": False,
@@ -241,8 +242,8 @@ def test_expected_seconds_prefer_runs_of_the_same_methods_and_keep_devices_apart
 def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
     asked = []
 
-    def listen(recipes, store, jobs, device, root, tell):
-        asked.append((recipes, jobs, device, root))
+    def listen(recipes, store, jobs, device, root, tell, federation):
+        asked.append((recipes, jobs, device, root, federation))
         for recipe in recipes:
             tell(recipe, recipe.rounds)
             store.write(recipe, record(recipe))
@@ -250,4 +251,4 @@ def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
 
     monkeypatch.setattr(study, "train", listen)
     Study([SMALL], store=store).run(data="somewhere", device="cuda", jobs=3)
-    assert asked == [([SMALL], 3, "cuda", "somewhere")]
+    assert asked == [([SMALL], 3, "cuda", "somewhere", None)]

@@ -17,11 +17,11 @@ class FedBABU(Method):
 
     .. math::
         b_k \leftarrow b_k - \eta \nabla_b F_k(b_k, h_0), \quad
-        b \leftarrow \sum_k \tfrac{n_k}{\sum_j n_j} b_k
+        b \leftarrow \sum_k \tfrac{n_k}{\sum_j n_j} b_k  \tag{1}
 
     and for the test of client k
 
-    .. math:: (b_k, h_k) = \text{local training of } (b, h_0) \text{ for } E_f \text{ epochs}
+    .. math:: (b_k, h_k) = \text{local training of } (b, h_0) \text{ for } E_f \text{ epochs}  \tag{2}
 
     The head h_0 is as drawn at every client, in all rounds: it is not sent, gets no gradient, no weight decay and no
     momentum. A client tunes for each test with a fresh optimiser, and forgets what it learned after the test. Sends the
@@ -35,7 +35,7 @@ class FedBABU(Method):
 
     Reference: Oh et al., *FedBABU: toward enhanced representation for federated image classification*,
     ICLR 2022, Algorithm 1. FRAug prints a row (Table 2), neither its settings nor code. The paper's text was not at
-    hand: what stands here is its abstract, and code.
+    hand: what stands here is its abstract, and code; the numbers of the equations are ours.
 
     As printed:
 
@@ -73,7 +73,7 @@ class FedBABU(Method):
     def gradients(self, client: Client, batch: Batch) -> None:
         if "tuning" not in client.scratch(self):
             for parameter in client.scratch(self)["head"]:
-                parameter.grad = None  # an optimiser passes it over, weight decay and momentum included
+                parameter.grad = None  # Eq. 1: an optimiser passes it over, weight decay and momentum included
 
     @torch.no_grad()
     def reply(self, client: Client) -> Message:
@@ -84,4 +84,4 @@ class FedBABU(Method):
     def adapt(self, client: Client) -> None:
         if self.tune_epochs:
             client.scratch(self)["tuning"] = True
-            client.train(self.tune_epochs)
+            client.train(self.tune_epochs)  # Eq. 2

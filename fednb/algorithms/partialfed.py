@@ -18,7 +18,7 @@ class PartialFed(Method):
     r"""Federated averaging with partial initialisation.
 
     .. math:: w_{k,\ell} = \begin{cases} w_\ell & \text{if client } k \text{ loads layer } \ell \\
-        w_{k,\ell}' & \text{if it keeps it} \end{cases}
+        w_{k,\ell}' & \text{if it keeps it} \end{cases}  \tag{1}
 
     with w the global weights and w_k' those that the client ended its last round with. It trains from there, sends
     **all** layers, and all are averaged (FedBN sends no layer that it keeps). It is tested with the same mixture, of
@@ -31,10 +31,10 @@ class PartialFed(Method):
 
     .. math::
         s_\ell = \mathrm{softmax}((a_\ell + g_\ell) / \tau), \quad
-        v_\ell = \text{the larger of } s_\ell \text{ as } (1, 0) \text{ or } (0, 1)
+        v_\ell = \text{the larger of } s_\ell \text{ as } (1, 0) \text{ or } (0, 1)  \tag{2}
 
         w_\ell^v = v_{\ell 0} w_\ell + v_{\ell 1} w_{k,\ell}', \quad
-        a \leftarrow a - \eta_a \nabla_a F_k(w^v) \text{, with } \partial v / \partial a := \partial s / \partial a
+        a \leftarrow a - \eta_a \nabla_a F_k(w^v) \text{, } \partial v / \partial a := \partial s / \partial a  \tag{3}
 
     and then keeps the layers whose second logit is the larger. A layer is one module with its weight, bias and running
     statistics; layers that never leave the client for another reason have no choice.
@@ -54,7 +54,8 @@ class PartialFed(Method):
     Reference: Sun et al., *PartialFed: cross-domain personalized federated learning via partial initialization*,
     NeurIPS 2021. FRAug prints a row (Table 2), of its own reimplementation since there is no code, and says neither
     which variant it is nor with what settings. The paper's text was not at hand: what stands here is its abstract, a
-    summary by a reader (qiao1.top/posts/2cb917ce) and the code of a former PFLlib (``clientpartial.py``, c79e660).
+    summary by a reader (qiao1.top/posts/2cb917ce) and the code of a former PFLlib (``clientpartial.py``, c79e660). The
+    numbers of the equations are ours.
 
     As printed:
 
@@ -117,7 +118,7 @@ class PartialFed(Method):
         if self.variant == "adaptive":
             client.scratch(self)["received"] = received
             chosen = _kept(client.memory(self)["strategy"], own) if own else ()
-            return {name: own[name] for name in chosen}
+            return {name: own[name] for name in chosen}  # Eq. 1
         return own
 
     def begin(self, client: Client) -> None:
@@ -152,14 +153,14 @@ class PartialFed(Method):
         client.model.eval()
         for indices in torch.randperm(len(client.site.train), generator=draw).split(client.recipe.batch_size):
             noise = torch.empty(logits.shape).exponential_(generator=draw).log().neg().to(logits)
-            soft = ((logits + noise) / temperature).softmax(1)
+            soft = ((logits + noise) / temperature).softmax(1)  # Eq. 2
             _mix(client.model, _kept(soft, own), received, own)
             batch = client.batch(client.site.train, indices, training=False)
             client.forward(batch)
             loss = client.task.loss(client.logits(batch), batch.targets)
             found = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
             slopes = choice_slopes(dict(zip(parameters, found, strict=True)), received, own)
-            logits = logits - self.strategy_rate * through_softmax(slopes, soft, temperature)
+            logits = logits - self.strategy_rate * through_softmax(slopes, soft, temperature)  # Eq. 3
         client.model.train()
         return logits
 
