@@ -93,9 +93,10 @@ def task(federation: str | dict) -> str:
 
 def options(made) -> dict:
     """The options of a class or loader and their defaults: the parameters of its signature that
-    have one. Where the data lie (``root``) is none of them: it decides no number."""
+    have one. Where the data lie (``root``) is none of them, nor which of them are read (``site``): they decide no
+    number."""
     parameters = inspect.signature(made).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "root"}
+    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name not in ("root", "site")}
 
 
 def choice(given: str | dict) -> Choice:

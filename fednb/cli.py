@@ -1,4 +1,4 @@
-"""The command line: `fednb list | run | status | data | report | laws | bench`. Imports only what its verb needs."""
+"""The command line: `fednb list | run | status | data | report | laws | bench | federate`, each with what it needs."""
 
 import argparse
 import ast
@@ -44,6 +44,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     _report(verbs)
     _laws(verbs)
     _bench(verbs)
+    _federate(verbs)
     if words and not words[0].startswith("-") and words[0] not in verbs.choices:
         parser.error(f'no verb "{words[0]}": {nearest(words[0], verbs.choices)}')
     options, unknown = parser.parse_known_args(words)
@@ -146,6 +147,20 @@ def _bench(verbs) -> None:
     verb = _verb(verbs, "bench", told, "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
     _device(verb)
+
+
+def _federate(verbs) -> None:
+    told = "train one recipe over a network, by Flower"
+    verb = _verb(verbs, "federate", told, "fednb federate recipe.json --nodes 4")
+    verb.add_argument("recipe", metavar="RECIPE", help="a JSON file with the settings of a recipe, or the JSON itself")
+    verb.add_argument("--nodes", type=_count, metavar="N", help="clients, one for each site (default: all sites)")
+    verb.add_argument(
+        "--superlink", metavar="NAME", help="of Flower's configuration (default: one of its own, on loopback)"
+    )
+    verb.add_argument(
+        "--timeout", type=_count, default=3600, metavar="SECONDS", help="that a client has to answer (default: 3600)"
+    )
+    _data_root(verb)
 
 
 def _profile(verb) -> None:

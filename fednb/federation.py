@@ -96,6 +96,19 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Outline:
+    """What server and clients agree on before the first message: a federation without its images.
+
+    image_shape: (channels, height, width) of every image.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    task: str
+
+
+@dataclass(frozen=True)
 class Federation:
     """All sites, the class names, notes that a reader of results must see, and the task.
 
@@ -194,6 +207,11 @@ class Federation:
         """(channels, height, width) of every image."""
         return tuple(self.sites[0].train.images.shape[1:])
 
+    @property
+    def outline(self) -> Outline:
+        """All of it but sites and images."""
+        return Outline(self.name, self.classes, self.image_shape, self.task)
+
     @cached_property
     def fingerprint(self) -> str:
         """16 hex digits over site names, class names, pixels, labels and, where there are any, volumes, in order."""
@@ -211,6 +229,10 @@ class Federation:
                 return site
         known = [site.name for site in self.sites]
         raise DataError(f'federation {self.name} has no site "{name}"; {nearest(name, known)}')
+
+    def only(self, name: str) -> "Federation":
+        """The same federation with this site alone; DataError if there is none of this name."""
+        return replace(self, sites=(self.site(name),))
 
     def counts(self):
         """A data frame, sites by splits, of image counts."""

@@ -116,6 +116,13 @@ def reloaded(state: dict) -> dict:
     return torch.load(file, weights_only=True)
 
 
+def wired(message: dict) -> dict:
+    """The message as it is after it was sent as bytes."""
+    file = io.BytesIO()
+    torch.save({name: value.contiguous() for name, value in message.items()}, file)
+    return torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+
+
 def same(one: dict, other: dict) -> bool:
     """Whether two nested dictionaries of tensors and plain values are equal, bit for bit."""
     if isinstance(one, torch.Tensor):

@@ -98,7 +98,7 @@ def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
     assert not (checkout / "report").exists()
 
 
-@pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "laws", "bench"])
+@pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "laws", "bench", "federate"])
 def test_help_of_each_verb_has_an_example(capsys, verb):
     with pytest.raises(SystemExit, match="0"):
         cli.main([verb, "--help"])

@@ -193,6 +193,10 @@ class TestValues:
 
 
 class TestBadInput:
+    def test_names_of_class_folders_beside_masks(self, own):
+        with pytest.raises(RecipeError, match="masks are .* and classes are .*; expected one"):
+            fednb.load("folders", own, folder="own", masks=["background", "a"], classes=["a", "b"])
+
     @pytest.mark.parametrize("side", [(6, 8), (8, 6), (16, 16)])
     def test_other_sizes(self, own, save, side):
         save(own / "own" / "north" / "masks" / "03.png", np.zeros(side, np.uint8))

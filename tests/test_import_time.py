@@ -5,7 +5,19 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "torchvision", "pandas", "matplotlib", "seaborn", "sklearn", "umap", "papermill", "rich", "nibabel")
+HEAVY = (
+    "torch",
+    "torchvision",
+    "pandas",
+    "matplotlib",
+    "seaborn",
+    "sklearn",
+    "umap",
+    "papermill",
+    "rich",
+    "nibabel",
+    "flwr",
+)
 
 
 @pytest.mark.parametrize("code", ["import fednb", "import fednb.cli", "import fednb.papers, fednb.command.notebooks"])

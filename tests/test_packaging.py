@@ -16,13 +16,19 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
-EXTRAS = PROJECT["optional-dependencies"]
+EXTRAS = dict(PROJECT["optional-dependencies"])
+FLOWER = EXTRAS.pop("flower")  # has an environment of its own
 ASKED = [Requirement(line) for line in sum(EXTRAS.values(), PROJECT["dependencies"])]
 VERSIONS = ("3.11", "3.12", "3.13")
-PINS = dict(
-    line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")
-)
-PINS = {canonicalize_name(name): version for name, version in PINS.items()}
+FILES = ("constraints.txt", "constraints-flower.txt")
+
+
+def pins(file: str) -> dict[str, str]:
+    lines = [line for line in (ROOT / file).read_text().splitlines() if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+
+
+PINS = pins("constraints.txt")
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.name)
@@ -30,6 +36,14 @@ def test_each_dependency_is_pinned_inside_its_range(asked):
     pinned = PINS.get(canonicalize_name(asked.name))
     assert pinned, f"constraints.txt does not pin {asked.name}"
     assert asked.specifier.contains(pinned), f"{asked} but {pinned} is pinned"
+
+
+def test_flowers_own_pins_fit_its_range_and_ours():
+    own = pins("constraints-flower.txt")
+    for asked in (Requirement(line) for line in (*FLOWER, *PROJECT["dependencies"])):
+        if version := own.get(canonicalize_name(asked.name)):
+            assert asked.specifier.contains(version), f"{asked} but {version} is pinned"
+    assert "flwr" in own and own.keys() & PINS.keys() == {"rich", "packaging"}
 
 
 @pytest.mark.parametrize("name", PINS)
@@ -45,7 +59,7 @@ def test_each_pin_accepts_the_first_python_that_we_name(name):
 
 
 def test_constraints_name_versions_only():
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
+    for line in "".join((ROOT / name).read_text() for name in FILES).splitlines():
         assert line.startswith("#") or re.fullmatch(r"[\w.-]+==[\w.]+", line), line
 
 

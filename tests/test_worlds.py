@@ -1,6 +1,5 @@
 """Laws of the seams: server and clients know each other by messages alone; testing leaves no trace; unseen clients."""
 
-import io
 from dataclasses import dataclass
 
 import pytest
@@ -19,6 +18,7 @@ from methods import (
     row_of,
     same,
     train,
+    wired,
 )
 
 from fednb import randomness
@@ -42,13 +42,6 @@ class Worlds(FederatedRun):
     def exchange(self, kind, round, messages):
         for name, message in [(name, wired(message)) for name, message in messages]:
             yield name, wired(getattr(self.clients[name], kind)(message, round))
-
-
-def wired(message: dict) -> dict:
-    """The message as it is after it was sent as bytes."""
-    file = io.BytesIO()
-    torch.save({name: value.contiguous() for name, value in message.items()}, file)
-    return torch.load(io.BytesIO(file.getvalue()), weights_only=True)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

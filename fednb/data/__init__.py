@@ -7,6 +7,7 @@ It has
 - ``describe(root) -> list[str]``: whether it can be loaded and what of it is on disk, in lines for people;
 - ``NEEDS``: where the data come from, their licence and their layout, as ``_published.Needs`` or in one text; None if
   they are embedded;
+- if it can read one site without the others, a parameter ``site: str | None = None`` of ``load``;
 - if it is published how many images there are, ``counts(root) -> list[_published.Count]``, called where nothing is
   missing;
 - if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
@@ -14,6 +15,7 @@ It has
 - if it reads other files than images, ``damaged(root) -> list[(path, reason)]``.
 """
 
+import inspect
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,17 +35,21 @@ def data_root(root: str | os.PathLike | None = None) -> Path:
     return Path(root or os.environ.get("FEDNB_DATA") or "data").expanduser()
 
 
-def load(name: str, root: str | os.PathLike | None = None, **options) -> "Federation":
+def load(name: str, root: str | os.PathLike | None = None, site: str | None = None, **options) -> "Federation":
     """The federation of this name, with its images as tensors.
 
     ``root`` is the data folder (see ``data_root``); the options are those of the loader
-    ``fednb.data.<name>.load``, whose docstring says what it needs.
+    ``fednb.data.<name>.load``, whose docstring says what it needs. ``site`` keeps this site alone; the classes are
+    those of all. A loader that can reads the images of no other.
 
     Raises RecipeError for an unknown name or option, or an option out of its range; DataError when data are
     missing or damaged.
     """
+    loader = _loader(name, options).load
+    alone = {"site": site} if site and "site" in inspect.signature(loader).parameters else {}
     try:
-        return _loader(name, options).load(data_root(root), **options)
+        federation = loader(data_root(root), **options, **alone)
+        return federation.only(site) if site else federation
     except OSError as error:
         raise DataError(f"{name} cannot be read: {error}. Allow reading it, or fetch it again.") from error
     except MemoryError as error:

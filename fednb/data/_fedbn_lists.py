@@ -2,7 +2,7 @@
 
 import csv
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +34,13 @@ class Lists:
     domains: Mapping[str, tuple[int, int]]
     classes: tuple[str, ...]
 
-    def missing(self, root: Path, with_lists: bool) -> str | None:
-        """One sentence when a domain's or a class's folder, or a list, is not there."""
-        absent = class_folders.missing([root / self.folder / domain for domain in self.domains], self.classes)
+    def missing(self, root: Path, with_lists: bool, domains: Iterable[str] | None = None) -> str | None:
+        """One sentence when a domain's or a class's folder, or a list, is not there; of these domains, else of all."""
+        domains = list(domains or self.domains)
+        absent = class_folders.missing([root / self.folder / domain for domain in domains], self.classes)
         if absent:
             return absent
-        for domain, part in itertools.product(self.domains, SIDES) if with_lists else ():
+        for domain, part in itertools.product(domains, SIDES) if with_lists else ():
             if not self._list_file(root, domain, part):
                 places = ", ".join(str(place) for place in self._list_places(root, domain, part))
                 return f'The {part} list of {domain} is at none of {places}; split="stratified" needs no lists.'

@@ -29,6 +29,8 @@ def load(
     seed: int = 0,
     fingerprint: str = "",
     masks: tuple[str, ...] = (),
+    classes: tuple[str, ...] = (),
+    site: str | None = None,
 ) -> Federation:
     """A site for each folder; RGB ``size`` x ``size``; classes are the class folders of all sites, sorted, or those of
     the masks' pixels.
@@ -46,6 +48,9 @@ def load(
             keeps the runs of one folder apart from those of another.
         masks: names of the masks' classes, the background first, such as ``("background", "tumour")``: the task is
             segmentation. Empty for class folders.
+        classes: the class folders in their order, where a folder does not hold all: at one hospital of several. Not
+            for masks.
+        site: reads this one alone, whatever its fingerprint.
 
     A mask has the name of its image and may have another suffix; it is a grey image or one with a palette, of the
     image's size. The value of a pixel is the number of its class; 255 is ignored. With two classes masks may be black
@@ -58,17 +63,22 @@ def load(
     layout's, and unusual images.
 
     Raises DataError when the folder, its sites or a site's images are missing; when some sites have masks and others
-    class folders, or class folders differ in case only; when an image is damaged; when a mask is missing, has no image,
-    another size, more than one channel or 8 bits, or values that are no class; or when the fingerprint is another;
+    class folders, or class folders differ in case only or are none of ``classes``; when an image is damaged; when a
+    mask is missing, has no image, another size, more than one channel or 8 bits, or values that are no class; or when
+    the fingerprint is another;
     RecipeError for an option out of its range.
     """
     images.check_size(size)
     if not _three_shares(shares):
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
+    if masks and classes:
+        raise RecipeError(f"masks are {masks} and classes are {classes}; expected one: masks for pixels, else classes.")
     place = _place(root, folder)
     found = _sites(place, _named(masks))
-    classes = tuple(masks or sorted({label for parts in found.values() for _, own in parts.values() for label in own}))
+    classes = tuple(masks) or _classes(found, classes)
     sites, notes = [], _unused(place, found, bool(masks))
+    if site in found:
+        found, fingerprint = {site: found[site]}, ""
     for name, parts in found.items():
         read = _masked if masks else _labelled
         whole = read(root, f"{place.absolute().name}_{name}", name, parts, classes, size, notes)
@@ -123,6 +133,20 @@ def describe(root: Path) -> list[str]:
             lines.append(f'folder="{place.name}": {count} images{" with masks" * masked} in {", ".join(sites)}')
             lines.extend(f"  {note}" for note in _unused(place, sites, masked))
     return lines or [f"No folder of {root} has sites with class folders, or images and masks."]
+
+
+def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The classes asked for, else the class folders of all sites, sorted."""
+    if isinstance(asked, str) or len(set(asked)) != len(asked):
+        raise RecipeError(f"classes are {asked!r}; expected a list of names, each once.")
+    held = {name: {label for _, labels in parts.values() for label in labels} for name, parts in found.items()}
+    for name, labels in held.items():
+        if asked and (others := sorted(labels - set(asked))):
+            raise DataError(
+                f"{name} has the class folders {', '.join(others)}, which the recipe does not name; its classes are "
+                f"{', '.join(asked)}. Rename the folders, or name the same classes for all sites."
+            )
+    return tuple(asked) or tuple(sorted(set().union(*held.values())))
 
 
 def _three_shares(shares) -> bool:

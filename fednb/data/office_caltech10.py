@@ -59,6 +59,7 @@ def load(
     size: int = 256,
     train_images: int | None = None,
     drop_duplicates: bool = False,
+    site: str | None = None,
 ) -> Federation:
     """Four sites amazon, caltech, dslr, webcam; RGB ``size`` x ``size``, ten classes in FedBN's numbering.
 
@@ -74,6 +75,7 @@ def load(
             With ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image
             of the same site. None of the others moves up, so a comparison changes nothing else.
+        site: reads this one alone.
 
     Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image.
 
@@ -81,25 +83,26 @@ def load(
     list is too short for the split; RecipeError for an option out of its range.
     """
     images.check_size(size)
-    problem = missing(root, split=split)
+    here = [domain for domain in DOMAINS if site in (None, domain)] or DOMAINS
+    problem = missing(root, split=split, domains=here)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], []
-    for domain in DOMAINS:
+    for domain in here:
         parts = _parts(root, domain, split)
         parts["train"] = _first(parts, domain, split, train_images)
-        site, said = LISTS.site(root, domain, parts, LISTS.files(root, domain), size, drop_duplicates)
-        sites.append(site)
+        made, said = LISTS.site(root, domain, parts, LISTS.files(root, domain), size, drop_duplicates)
+        sites.append(made)
         notes += said if split == "stratified" else [*said, *LISTS.lacking(root, domain)]
         notes += _unused(root, domain)
     return Federation("office_caltech10", sites, CLASSES, tuple(notes))
 
 
-def missing(root: Path, *, split: str = "fedbn", **options) -> str | None:
+def missing(root: Path, *, split: str = "fedbn", domains=DOMAINS, **options) -> str | None:
     """One sentence when a domain's or a class's folder, or the lists that ``split`` needs, are not there."""
     if split not in SPLITS:
         raise RecipeError(f'office_caltech10 has no split "{split}"; {nearest(str(split), SPLITS)}')
-    return LISTS.missing(root, with_lists=split != "stratified")
+    return LISTS.missing(root, with_lists=split != "stratified", domains=domains)
 
 
 def describe(root: Path) -> list[str]:

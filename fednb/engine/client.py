@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from fednb import doors, randomness
 from fednb.doors import (
     DTYPES,
+    TASKS,
     Batch,
     Message,
     Method,
@@ -25,8 +26,9 @@ from fednb.doors import (
     part,
 )
 from fednb.engine import evaluate
+from fednb.engine.network import require_same
 from fednb.errors import DataError, RunError
-from fednb.federation import Site, Split
+from fednb.federation import Outline, Site, Split
 from fednb.recipe import Recipe
 
 TEST_BATCH = 128
@@ -44,10 +46,10 @@ class Client(doors.Client):
     ``compare`` where a recipe asks.
     """
 
-    def __init__(self, site: Site, task: Task, classes: int, model: nn.Module, methods: list[Method], recipe: Recipe):
+    def __init__(self, site: Site, outline: Outline, model: nn.Module, methods: list[Method], recipe: Recipe):
         self.site = site
-        self.task = task
-        self.classes = classes
+        self.task: Task = TASKS[outline.task]
+        self.classes = len(outline.classes)
         self.name = site.name
         self.model = model
         self.methods = methods
@@ -166,6 +168,7 @@ class Client(doors.Client):
         self._inbox = message
         self._scratch, self._generators = {}, {}
         sent = part(message, "model")
+        require_same(sent, {n: t for n, t in self.model.state_dict().items() if n not in self.keeps}, "the server")
         own = {name: value for method in self.methods for name, value in method.load(self, sent).items()}
         self._copy(sent | self.memories.get("kept", {}) | own)
 
@@ -316,7 +319,10 @@ class Client(doors.Client):
         parameters = dict(self.model.named_parameters())
         for key, value in self.memories.get("optimiser", {}).items():
             name, _, entry = key.rpartition("/")
-            optimiser.state[parameters[name]][entry] = value.clone()
+            fits = value.shape == parameters[name].shape  # fused steps read another memory layout wrongly
+            optimiser.state[parameters[name]][entry] = (
+                torch.empty_like(parameters[name], dtype=value.dtype).copy_(value) if fits else value.clone()
+            )
         return optimiser
 
     def _keep_optimiser(self) -> None:

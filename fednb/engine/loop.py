@@ -2,85 +2,52 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from fednb import models
-from fednb.catalogue import make
-from fednb.doors import DTYPES, TASKS, Message, Method, Task, byte_counts, overrides
+from fednb.doors import Message, byte_counts
 from fednb.engine import evaluate
-from fednb.engine.allocator import keep_freed_memory
 from fednb.engine.client import Client
+from fednb.engine.network import build
 from fednb.engine.server import Server
-from fednb.errors import RecipeError
-from fednb.federation import Federation, Site, Split
-from fednb.randomness import seeded
+from fednb.errors import DataError, RecipeError, nearest
+from fednb.federation import SPLITS, Federation, Outline, Site, Split
 from fednb.recipe import Recipe
 
 Addressed = tuple[str, Message]
-OF_ONE_TASK = {  # evaluations: what they tell, and of which task
-    "features": ("one vector for every image", "classification"),
-    "masks": ("how predicted masks lie on true ones", "segmentation"),
-}
 
 
-class FederatedRun:
-    """A recipe on a federation: prepares on first use, then goes one round at a time.
+class Rounds:
+    """The rounds of a recipe as its server sees them, who needs no image: clients are names that answer messages.
 
-    ``rounds`` counts the finished ones. ``notes`` is what a reader of its numbers must know. ``scores`` is what every
-    test image earned when it was last evaluated, float64 ``[n]`` on the CPU, in the order of the sites. ``state`` and
-    ``load_state`` carry a run over an interruption; on a CPU with the same number of threads the continued run gives
-    exactly the numbers of an undisturbed one.
+    ``rounds`` counts the finished ones. ``scores`` is what every test image earned when it was last evaluated, float64
+    ``[n]`` on the CPU, in the order of the clients. Who carries the messages overrides ``exchange``, and has in
+    ``clients`` what is known of each by name, in the order of the sites.
     """
 
-    def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
-        keep_freed_memory()
-        torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
+    clients: dict
+    engine: str | None = None  # what carries the messages, for the record; None where all are in this process
+
+    def __init__(self, recipe: Recipe, outline: Outline, sites: list[str], device: str | torch.device = "cpu"):
         self.recipe = recipe
-        self.federation = federation.to(device)
-        methods = [make("algorithms", recipe.algorithm)]
-        methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
-        task = TASKS[federation.task]
-        for method in methods:
-            method.tasks.require(method.name, federation.task, federation.name)
-        model = models.build(recipe.model, federation.image_shape, len(federation.classes), recipe.seed)
-        _refuse_other_task(task, model, recipe, federation)
-        for method in methods:
-            with seeded(recipe.seed, method.name, "build"):
-                model = method.build(model)
-        _refuse_unseen(model, methods, recipe, federation)
-        model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last)
-        self.model = model
-        classes = len(federation.classes)
-        self.pooling = next((method for method in methods if method.pools), None)
-        sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
-        self.clients = {s.name: Client(s, task, classes, model, methods, recipe) for s in sites}
-        self.taking_part = [min(self.clients)] if self.pooling else [n for n in self.clients if n not in recipe.unseen]
-        self.server = Server(model, methods, recipe)
+        self.model, self.methods = build(recipe, outline, device)
+        _refuse_unseen(recipe, outline, sites)
+        self.pooling = next((method for method in self.methods if method.pools), None)
+        self.taking_part = [min(sites)] if self.pooling else [name for name in sites if name not in recipe.unseen]
+        self.server = Server(self.model, self.methods, recipe)
         self.rounds = 0
         self.scores = torch.zeros(0, dtype=torch.float64)
         self.prepared: dict | None = None
-
-    @property
-    def notes(self) -> list[str]:
-        if self.pooling is None:
-            return list(self.federation.notes)
-        return [
-            f"{self.pooling.name} is no federation: one client has the training images of all sites; its network is "
-            f"tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: no bytes are counted.",
-            *self.federation.notes,
-        ]
+        self._tested: dict[str, Message] = {}
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
 
-        kind: which of ``Client``'s calls answers. Use a reply before the next is asked for: here all clients share one
-        network, and a reply holds its weights themselves.
+        kind: which of ``Client``'s calls answers. Replies come in the order of the messages; use each before the next
+        is asked for. A reply to "work" or "test" may be missing, where ``Server.weigh`` was told before the first.
         """
-        for name, message in messages:
-            yield name, getattr(self.clients[name], kind)(message, round)
+        raise NotImplementedError
 
     def prepare(self) -> dict:
         """What clients and server exchange once before round 1; returns the bytes by name."""
@@ -132,8 +99,9 @@ class FederatedRun:
         return {"round": number, "loss": losses, "up": self._total(up), "down": self._total(down), **extra}
 
     def evaluate(self) -> dict[str, list[int | float]]:
-        """The new global model at every client, with what the client keeps for itself."""
-        replies = [reply for _, reply in self.exchange("test", self.rounds, self._to_all())]
+        """The new global model at every client, with what it keeps for itself; the last test of who did not answer."""
+        self._tested |= self.exchange("test", self.rounds, self._to_all())
+        replies = [self._tested[name] for name in self.clients]
         self.scores = torch.cat([reply["test"] for reply in replies]).cpu()
         return {split: [evaluate.total(reply[split]) for reply in replies] for split in ("validation", "test")}
 
@@ -189,6 +157,46 @@ class FederatedRun:
         masks = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
         return masks | {"sites": torch.cat(sites)}
 
+
+class FederatedRun(Rounds):
+    """A recipe on a federation: prepares on first use, then goes one round at a time.
+
+    ``notes`` is what a reader of its numbers must know. ``state`` and ``load_state`` carry a run over an interruption;
+    on a CPU with the same number of threads the continued run gives exactly the numbers of an undisturbed one.
+    """
+
+    def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
+        super().__init__(recipe, federation.outline, [site.name for site in federation.sites], device)
+        self.federation = federation.to(device)
+        sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
+        alike = federation.outline, self.model, self.methods, recipe
+        self.clients = {site.name: Client(site, *alike) for site in sites}
+
+    @property
+    def notes(self) -> list[str]:
+        if self.pooling is None:
+            return list(self.federation.notes)
+        return [
+            f"{self.pooling.name} is no federation: one client has the training images of all sites; its network is "
+            f"tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: no bytes are counted.",
+            *self.federation.notes,
+        ]
+
+    @property
+    def images(self) -> dict[str, list[int]]:
+        """For each split, the number of images of each client."""
+        return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in SPLITS}
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the images, for the record."""
+        return self.federation.fingerprint
+
+    def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
+        """One client after the other in this process: they share one network, and a reply holds its very weights."""
+        for name, message in messages:
+            yield name, getattr(self.clients[name], kind)(message, round)
+
     def state(self) -> dict:
         """Everything that decides how the run goes on: named tensors and counts."""
         return {
@@ -212,37 +220,13 @@ class FederatedRun:
             client.memories = state["clients"][name]
 
 
-def _refuse_other_task(task: Task, model: nn.Module, recipe, federation: Federation) -> None:
-    """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
-    if not isinstance(model.head, task.head):
-        name, head = recipe.full["model"]["name"], type(model.head)
-        predicts = next((f"predicts {other.asks}" for other in TASKS.values() if other.head is head), "is for no task")
-        raise RecipeError(
-            f"{name} {predicts} (its head is {head.__name__}), and {federation.name} has {task.asks}. "
-            f"Take a network for {task.name}."
-        )
-    for name, (what, suited) in OF_ONE_TASK.items():
-        if name in recipe.evaluation and task.name != suited:
-            raise RecipeError(
-                f'the recipe asks for the evaluation "{name}", {what}, and {federation.name} has {task.asks}. '
-                "Leave it out."
-            )
-    if "masks" in recipe.evaluation and not find_spec("scipy"):
-        raise RecipeError('the recipe asks for the evaluation "masks", which needs scipy: pip install scipy.')
-
-
-def _refuse_unseen(model: nn.Module, methods: list[Method], recipe, federation: Federation) -> None:
-    """RecipeError for unseen sites that the federation lacks, for all of them, or beside a method without a word."""
+def _refuse_unseen(recipe: Recipe, outline: Outline, sites: list[str]) -> None:
+    """DataError for an unseen site that is none of these, RecipeError where all of them are unseen."""
     for name in recipe.unseen:
-        federation.site(name)
-    if len(recipe.unseen) == len(federation.sites):
-        raise RecipeError(f"all sites of {federation.name} are unseen; expected one at least to train on.")
-    for method in methods if recipe.unseen else ():
-        if method.keeps(model) and not overrides(method, "unseen"):
-            raise RecipeError(
-                f"{method.name} keeps entries of the network at its clients and has no value for them at an unseen one "
-                f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
-            )
+        if name not in sites:
+            raise DataError(f'federation {outline.name} has no site "{name}"; {nearest(name, sites)}')
+    if len(recipe.unseen) == len(sites):
+        raise RecipeError(f"all sites of {outline.name} are unseen; expected one at least to train on.")
 
 
 def _pooled(sites: tuple[Site, ...]) -> tuple[Site, ...]:

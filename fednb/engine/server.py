@@ -5,6 +5,7 @@ from torch import nn
 
 from fednb import doors, randomness
 from fednb.doors import Message, Method, add, entries, kept, owners, part
+from fednb.engine.network import require_same
 from fednb.recipe import Recipe
 
 
@@ -59,22 +60,26 @@ class Server(doors.Server):
         return shared
 
     def sample(self, round: int) -> list[str]:
-        """The clients of this round, by name, and their weights in the mean.
-
-        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
-        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
-        """
+        """The clients of this round, by name, drawn by ``participation``."""
         self.round = round
         self._mean, self._replies, self._scratch = {}, {}, {}
         names = list(self.images)
         wanted = max(1, round_half_up(self.recipe.participation * len(names)))
         chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
         clients = [names[i] for i in sorted(chosen.tolist())]
-        sizes = {c: self.images[c] if self.recipe.weights == "size" else 1 for c in names}
+        self.weigh(clients)
+        return clients
+
+    def weigh(self, clients: list[str]) -> None:
+        """The weights in the mean of the clients whose replies will come, once more where some of a round's will not.
+
+        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
+        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
+        """
+        sizes = {c: n if self.recipe.weights == "size" else 1 for c, n in self.images.items()}
         taken = sum(sizes[client] for client in clients)
         self.weights = {client: sizes[client] / taken for client in clients}
         self.share = taken / sum(sizes.values())
-        return clients
 
     def send(self, client: str) -> Message:
         """The message for one client: global weights and what the methods add."""
@@ -86,8 +91,9 @@ class Server(doors.Server):
     @torch.no_grad()
     def receive(self, client: str, reply: Message) -> None:
         """Adds one client's weights to the running mean and lets the methods collect what is theirs."""
-        weight = self.weights[client]
-        add(self._mean, weight, {name: value.to(_sum_type(value)) for name, value in part(reply, "model").items()})
+        weight, sent = self.weights[client], part(reply, "model")
+        require_same(sent, self.model, client)
+        add(self._mean, weight, {name: value.to(_sum_type(value)) for name, value in sent.items()})
         for method in self.methods:
             method.collect(self, client, weight, part(reply, method.name))
 

@@ -13,7 +13,7 @@ from reprlib import repr as brief
 from fednb.errors import DamagedError, StoreError
 from fednb.federation import SPLITS
 
-ROUND = ("round", "loss", "up", "down", "validation", "test", "cross_site", "own_statistics")
+ROUND = ("round", "loss", "up", "down", "validation", "test", "cross_site", "own_statistics", "absent")
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,11 @@ class Record:
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
     ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``, with running statistics of
-    each client's own training images).
+    each client's own training images); where clients are elsewhere, ``absent``: those that did not answer, who took no
+    part or have the scores of their last test.
     fingerprint: of the federation. notes: what its reader must know (of the federation, of a run that is none).
-    origin: version of the code, torch, device, threads, seconds of training and evaluation.
+    origin: version of the code, torch, device, threads, seconds of training and evaluation, and, where clients were
+    elsewhere, ``engine``: what carried their messages.
     behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``); empty in older records.
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
     name, over the file's bytes; empty in older records. They are made where it is written.
@@ -226,6 +228,9 @@ def _validate_round(values, number: int, clients: list[str], images: dict[str, l
     _need(sources.keys() <= set(clients), f"{where}.cross_site", list(sources), "names of clients")
     for row in sources.values():
         _numbers(row, images["test"], f"{where}.cross_site")
+    absent = values.get("absent", [])
+    _texts(absent, f"{where}.absent")
+    _need(set(absent) <= set(clients), f"{where}.absent", absent, "names of clients")
     if "own_statistics" in values:
         _numbers(values["own_statistics"], images["test"], f"{where}.own_statistics")
 

@@ -1,19 +1,25 @@
 """Trains one recipe: from its last checkpoint on, into a record."""
 
+from __future__ import annotations
+
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fednb.errors import RecipeError, RunError, StoreError
-from fednb.federation import SPLITS, Federation
+from fednb.federation import Federation
 from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.runs import interruption, scores
 from fednb.runs.behaviour import sources, used
 from fednb.runs.provenance import maker, origin
 from fednb.runs.store import Record, Store
+
+if TYPE_CHECKING:
+    from fednb.engine.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
 
@@ -55,63 +61,84 @@ def train_one(
         begin = partial(FederatedRun, recipe, federation, device)
         run = begin()
         made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
-        if outside := sources(recipe):
+        if sources(recipe):
             made_from["source"] = used(recipe)
-        images = {split: [len(getattr(site, split)) for site in federation.sites] for split in SPLITS}
         saved = store.load_checkpoint(recipe, device)
         try:
             rounds, seconds, kept = _resume(run, recipe, store, made_from, saved)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
             store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
             run, (rounds, seconds, kept) = begin(), ([], 0.0, {})
-        begun = saved = time.monotonic()
+
+        def save(rounds: list[dict], seconds: float, kept: dict) -> None:
+            state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
+            try:
+                store.save_checkpoint(recipe, state)
+            except StoreError as error:  # a full disk: the run is worth more than its checkpoint
+                store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
+
+        return finish(run, store, progress, save, rounds, seconds, kept, root)
+
+
+def finish(
+    run: Rounds,
+    store: Store,
+    progress: Progress = silent,
+    save: Callable[[list[dict], float, dict], None] | None = None,
+    rounds: Iterable[dict] = (),
+    seconds: float = 0.0,
+    kept: dict | None = None,
+    root: str | Path | None = None,
+) -> Record:
+    """The record of a run, which is trained from where it stands; needs the recipe's lock.
+
+    save: called with ``rounds``, ``seconds`` and the images' scores about once a minute, to go on from.
+    """
+    recipe, rounds, kept = run.recipe, list(rounds), dict(kept or {})
+    begun = saved = time.monotonic()
+    progress(recipe, run.rounds)
+    while run.rounds < recipe.rounds:
+        rounds.append(run.advance())
+        kept[run.rounds] = run.scores
+        kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, run.images)}
         progress(recipe, run.rounds)
-        while run.rounds < recipe.rounds:
-            rounds.append(run.advance())
-            kept[run.rounds] = run.scores
-            kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, images)}
-            progress(recipe, run.rounds)
-            due = interruption.requested() or time.monotonic() - saved >= CHECKPOINT_SECONDS
-            if due and run.rounds < recipe.rounds:
-                elapsed = seconds + time.monotonic() - begun
-                state = {"run": run.state(), "rounds": rounds, "scores": kept}
-                state |= {"seconds": elapsed, "made_from": made_from}
-                try:
-                    store.save_checkpoint(recipe, state)
-                except StoreError as error:  # a full disk: the run is worth more than its checkpoint
-                    store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
-                saved = time.monotonic()
-                if interruption.requested():
-                    interruption.end()
-        seconds += time.monotonic() - begun
-        record = Record(
-            recipe=recipe.full,
-            key=recipe.key,
-            clients=list(run.clients),
-            images=images,
-            prepare=run.prepared,
-            rounds=rounds,
-            fingerprint=federation.fingerprint,
-            notes=run.notes,
-            origin=origin(run.model, seconds) | ({"outside": outside} if outside else {}),
-            behaviours=used(recipe),
-        )
-        artefacts = {"scores": scores.packed(kept)}
-        for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
-            if name in recipe.evaluation:
-                artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
-        if "server" in recipe.evaluation:
-            artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
-        _write(recipe, store, record, artefacts, root)
-        store.drop_checkpoint(recipe)
-        return store.find(recipe)
+        due = interruption.requested() or time.monotonic() - saved >= CHECKPOINT_SECONDS
+        if save and due and run.rounds < recipe.rounds:
+            save(rounds, seconds + time.monotonic() - begun, kept)
+            saved = time.monotonic()
+            if interruption.requested():
+                interruption.end()
+    seconds += time.monotonic() - begun
+    artefacts = {"scores": scores.packed(kept)}
+    for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
+        if name in recipe.evaluation:
+            artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
+    if "server" in recipe.evaluation:
+        artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
+    told = {"engine": run.engine, "outside": sources(recipe)}
+    record = Record(
+        recipe=recipe.full,
+        key=recipe.key,
+        clients=list(run.clients),
+        images=run.images,
+        prepare=run.prepared,
+        rounds=rounds,
+        fingerprint=run.fingerprint,
+        notes=run.notes,
+        origin=origin(run.model, seconds) | {name: value for name, value in told.items() if value},
+        behaviours=used(recipe),
+    )
+    _write(recipe, store, record, artefacts, root)
+    store.drop_checkpoint(recipe)
+    return store.find(recipe)
 
 
-def federation_of(recipe: Recipe, root: str | Path | None = None) -> Federation:
-    """The federation of a recipe, loaded once per process."""
+def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:
+    """The federation of a recipe, with one site or with all, loaded once per process."""
     from fednb.data import data_root
 
-    return _load(json.dumps(recipe.full["federation"]), str(data_root(root).absolute()))
+    choice = recipe.full["federation"] | ({"site": site} if site else {})
+    return _load(json.dumps(choice), str(data_root(root).absolute()))
 
 
 @lru_cache(maxsize=2)

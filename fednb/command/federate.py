@@ -1,0 +1,155 @@
+"""`fednb federate`: one recipe over a network by Flower; on loopback for a first try, or on a SuperLink that runs."""
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import fednb
+from fednb.errors import RecipeError, RunError
+from fednb.recipe import Recipe
+from fednb.study import default_store
+
+NO_INSTALLING = "--disable-runtime-dependency-installation"  # fednb is there already
+READY_SECONDS = 120  # for a SuperLink to answer, on a slow machine
+APP = """[project]
+name = "fednb-federation"
+version = "{version}"
+description = "A recipe of fednb over a network"
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "fednb"
+
+[tool.flwr.app.components]
+serverapp = "fednb.runs.federate:server_app"
+clientapp = "fednb.runs.federate:client_app"
+
+[tool.flwr.app.config]
+"""
+
+
+def main(options) -> int:
+    """Returns 0, or 1 when the run failed; what it wrote to its log is shown then."""
+    if importlib.util.find_spec("flwr") is None:
+        raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
+    recipe, store = read(options.recipe), default_store()
+    config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0, "runs": ""}
+    with tempfile.TemporaryDirectory() as folder:
+        if options.superlink:
+            if not options.nodes:
+                raise RunError("--superlink needs --nodes: how many clients the run waits for.")
+            words = [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
+            return subprocess.run([*words, "--federation-config", f"num-supernodes={options.nodes}"]).returncode
+        if record := store.find(recipe):
+            print(f"recorded before: {record.path}")
+            return 0
+        return _on_loopback(recipe, config, options.nodes, options.data, store, Path(folder))
+
+
+def read(given: str) -> Recipe:
+    """The recipe in a JSON file, or in the text itself."""
+    try:
+        text = given if given.lstrip().startswith("{") else Path(given).read_text(encoding="utf-8")
+        settings = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise RecipeError(
+            f"{given} is no recipe ({error}); expected a JSON file, or JSON such as "
+            '\'{"algorithm": "fedbn", "rounds": 2}\'.'
+        ) from error
+    if not isinstance(settings, dict):
+        raise RecipeError(f"{given} holds {settings!r}; expected the settings of a recipe by name.")
+    return Recipe.from_dict(settings)
+
+
+def _on_loopback(recipe: Recipe, config: dict, nodes: int | None, data: str | None, store, folder: Path) -> int:
+    """A SuperLink and a SuperNode for each site, without TLS, on this machine alone; they end with this."""
+    from fednb.runs.training import federation_of
+
+    sites = [site.name for site in federation_of(recipe, data).sites]
+    if nodes not in (None, len(sites)):
+        raise RunError(f"--nodes {nodes}: {recipe} has {len(sites)} sites, {', '.join(sites)}, and each needs a node.")
+    port = _free_port()
+    link = f"127.0.0.1:{port}"
+    (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
+    own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
+    log = folder / "log"
+    with ExitStack() as running, log.open("ab") as output:
+
+        def start(*words: str) -> None:
+            running.enter_context(_process([_program(words[0]), *words[1:]], environment, output))
+
+        start("flower-superlink", *f"--insecure --host 127.0.0.1 --port {port} {NO_INSTALLING}".split())
+        _wait_for(f"http://{link}/health", log)
+        for site in sites:
+            node = f'site="{site}"' + (f' data="{Path(data).absolute()}"' if data else "")
+            own_port = str(_free_port())
+            start("flower-supernode", "--insecure", "--superlink", link, "--port", own_port, "--node-config", node)
+        config |= {"clients": len(sites), "runs": str(store.folder.absolute())}
+        print(f"{recipe}: a SuperLink at {link}, SuperNodes for {', '.join(sites)}", flush=True)
+        words = [_program("flwr"), "run", _app(folder / "app", config), "loopback", "--stream"]
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=output, text=True) as told:
+            for line in told.stdout:
+                output.write(line.encode())
+                if line.strip().startswith(("round ", "fednb: ")):
+                    print(line.strip(), flush=True)
+    if record := store.find(recipe):
+        print(f"recorded: {record.path}")
+        return 0
+    print(log.read_text(errors="replace")[-6000:], file=sys.stderr)
+    return 1
+
+
+@contextmanager
+def _process(words: list[str], environment: dict, output):
+    process = subprocess.Popen(words, env=environment, stdout=output, stderr=output)
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _app(folder: str | Path, config: dict) -> str:
+    """A Flower app whose code is the installed fednb: nothing but its configuration is sent to the nodes."""
+    Path(folder).mkdir(exist_ok=True)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in config.items()]  # TOML reads these values of JSON
+    Path(folder, "pyproject.toml").write_text(APP.format(version=fednb.__version__) + "\n".join(lines) + "\n")
+    return str(folder)
+
+
+def _program(name: str) -> str:
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else shutil.which(name) or name
+
+
+def _free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return trial.getsockname()[1]
+
+
+def _wait_for(address: str, log: Path) -> None:
+    end = time.monotonic() + READY_SECONDS
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.5)
+    raise RunError(f"no SuperLink at {address} after {READY_SECONDS} s:\n{log.read_text(errors='replace')[-2000:]}")

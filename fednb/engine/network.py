@@ -1,0 +1,82 @@
+"""The network and the methods of a recipe: server and clients make them alike, wherever they are."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor, nn
+
+from fednb import models
+from fednb.catalogue import make
+from fednb.doors import DTYPES, TASKS, Message, Method, overrides
+from fednb.engine.allocator import keep_freed_memory
+from fednb.errors import RecipeError, RunError
+from fednb.federation import Outline
+from fednb.randomness import seeded
+from fednb.recipe import Recipe
+
+OF_ONE_TASK = {  # evaluations: what they tell, and of which task
+    "features": ("one vector for every image", "classification"),
+    "masks": ("how predicted masks lie on true ones", "segmentation"),
+}
+
+
+def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") -> tuple[nn.Module, list[Method]]:
+    """The network as it is before round 1, on the device, and the methods, the algorithm first.
+
+    Raises RecipeError where the network or a method is not for the federation's task, or a method keeps what unseen
+    sites have no value for.
+    """
+    keep_freed_memory()
+    torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
+    methods = [make("algorithms", recipe.algorithm)]
+    methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
+    for method in methods:
+        method.tasks.require(method.name, outline.task, outline.name)
+    model = models.build(recipe.model, outline.image_shape, len(outline.classes), recipe.seed)
+    _refuse_other_task(model, recipe, outline)
+    for method in methods:
+        with seeded(recipe.seed, method.name, "build"):
+            model = method.build(model)
+    for method in methods if recipe.unseen else ():
+        if method.keeps(model) and not overrides(method, "unseen"):
+            raise RecipeError(
+                f"{method.name} keeps entries of the network at its clients and has no value for them at an unseen one "
+                f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
+            )
+    return model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last), methods
+
+
+def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) -> None:
+    """RunError, naming the entry, where the weights in a message are not all those of the network here, and no others.
+
+    sender: who sent them, in words.
+    """
+    for name in dict.fromkeys([*expected, *found]):
+        came, here = found.get(name), expected.get(name)
+        if came is None or here is None or came.shape != here.shape:
+            shapes = ["none" if side is None else list(side.shape) for side in (came, here)]
+            raise RunError(
+                f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in the network here. Both sides need the "
+                "same recipe, the same classes and the same version of fednb."
+            )
+
+
+def _refuse_other_task(model: nn.Module, recipe: Recipe, outline: Outline) -> None:
+    """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
+    task = TASKS[outline.task]
+    if not isinstance(model.head, task.head):
+        name, head = recipe.full["model"]["name"], type(model.head)
+        predicts = next((f"predicts {other.asks}" for other in TASKS.values() if other.head is head), "is for no task")
+        raise RecipeError(
+            f"{name} {predicts} (its head is {head.__name__}), and {outline.name} has {task.asks}. "
+            f"Take a network for {task.name}."
+        )
+    for name, (what, suited) in OF_ONE_TASK.items():
+        if name in recipe.evaluation and task.name != suited:
+            raise RecipeError(
+                f'the recipe asks for the evaluation "{name}", {what}, and {outline.name} has {task.asks}. '
+                "Leave it out."
+            )
+    if "masks" in recipe.evaluation and not find_spec("scipy"):
+        raise RecipeError('the recipe asks for the evaluation "masks", which needs scipy: pip install scipy.')

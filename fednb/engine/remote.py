@@ -1,0 +1,178 @@
+"""A federation whose clients are elsewhere: server and client each alone, and a run that goes on without a client."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fednb.doors import Message
+from fednb.engine.client import Client
+from fednb.engine.loop import Addressed, Rounds
+from fednb.engine.network import build
+from fednb.errors import RecipeError, RunError
+from fednb.federation import SPLITS, Federation, Outline
+
+if TYPE_CHECKING:
+    import torch
+
+    from fednb.recipe import Recipe
+
+ASKED = ("offer", "learn", "work", "test", "visit", "measure", "represent", "show", "compare")  # the calls of a client
+
+Ask = Callable[..., dict[str, Message]]
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a client tells of its site before all else: plain values, and no image.
+
+    images: of training, validation and test. fingerprint: of the federation with this site alone. sites, whole: names
+    of all sites, in order, and the fingerprint of all, where the client happens to have the others' images as well.
+    """
+
+    site: str
+    outline: Outline
+    images: tuple[int, ...]
+    fingerprint: str
+    notes: tuple[str, ...]
+    sites: tuple[str, ...] = ()
+    whole: str = ""
+
+    @classmethod
+    def of(cls, own: Federation, everything: Federation | None = None) -> Introduction:
+        """own: the federation with one site. everything: with all of them, where they are at hand."""
+        (site,) = own.sites
+        images = tuple(len(getattr(site, split)) for split in SPLITS)
+        others = (tuple(each.name for each in everything.sites), everything.fingerprint) if everything else ()
+        return cls(site.name, own.outline, images, own.fingerprint, own.notes, *others)
+
+    @classmethod
+    def from_dict(cls, told: dict) -> Introduction:
+        """What ``asdict`` gave, after it was JSON."""
+        told = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+        outline = {name: tuple(v) if isinstance(v, list) else v for name, v in told["outline"].items()}
+        return cls(**told | {"outline": Outline(**outline)})
+
+
+def answer(
+    recipe: Recipe,
+    federation: Federation,
+    memories: dict[str, Message],
+    kind: str,
+    message: Message,
+    round: int,
+    device: str | torch.device = "cpu",
+) -> tuple[Message, dict[str, Message]]:
+    """One call of a client that lives for this call alone: its reply, and its memories from now on.
+
+    federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``.
+    """
+    if kind not in ASKED:
+        raise RunError(f'a client is asked to "{kind}"; expected one of {", ".join(ASKED)}.')
+    (site,) = federation.to(device).sites
+    client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
+    client.memories |= {name: _moved(memory, device) for name, memory in memories.items()}
+    return getattr(client, kind)(_moved(message, device), round), client.memories
+
+
+class RemoteRun(Rounds):
+    """The server's side of a run whose clients are reached by ``ask(kind, round, {client: message}, wait=False)``.
+
+    It returns {client: reply} of those who answered, in any order; with ``wait`` it gives the others time to come back.
+    A client that does not answer is left out of the round, as one that was not drawn, and keeps the scores of its last
+    test; ``advance`` names it under ``absent``, and ``notes`` says so. Who is needed is waited for: everybody before
+    round 1, at the first test, and in what is measured once after the last round. RunError where nobody answers, or
+    one who is needed does not; RecipeError for a method that is no federation.
+    """
+
+    def __init__(self, recipe: Recipe, introductions: Iterable[Introduction], ask: Ask, engine: str):
+        told = {each.site: each for each in _agreeing(list(introductions))}
+        self.whole = next((each for each in told.values() if set(each.sites) == told.keys()), None)
+        self.clients = {name: told[name] for name in (self.whole.sites if self.whole else sorted(told))}
+        super().__init__(recipe, next(iter(told.values())).outline, list(self.clients))
+        if self.pooling:
+            raise RecipeError(
+                f"{self.pooling.name} is no federation: one client has the images of all sites. Train it in one place."
+            )
+        self.ask = ask
+        self.engine = engine
+        self.away: dict[str, list[int]] = {}
+
+    @property
+    def images(self) -> dict[str, list[int]]:
+        """For each split, the number of images of each client."""
+        counts = zip(*(each.images for each in self.clients.values()), strict=True)
+        return dict(zip(SPLITS, map(list, counts), strict=True))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the images: the federation's where one client has all, else of the sites' own fingerprints."""
+        if self.whole:
+            return self.whole.whole
+        own = "\n".join(f"{name} {each.fingerprint}" for name, each in self.clients.items())
+        return hashlib.sha256(own.encode()).hexdigest()[:16]
+
+    @property
+    def notes(self) -> list[str]:
+        notes = dict.fromkeys(note for each in self.clients.values() for note in each.notes)
+        for name, rounds in self.away.items():
+            numbers = ", ".join(map(str, dict.fromkeys(rounds)))
+            notes[f"{name} did not answer in round {numbers}: it took no part, or has the scores of its last test."] = 0
+        return list(notes)
+
+    def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
+        messages = dict(messages)
+        replies = self.ask(kind, round, messages)
+        spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
+        if needed := [name for name in messages if name not in replies and name not in spared]:
+            replies |= self.ask(kind, round, {name: messages[name] for name in needed}, wait=True)
+        absent = [name for name in messages if name not in replies]
+        if not replies or not spared >= set(absent):
+            raise RunError(
+                f'{", ".join(absent)} did not answer "{kind}" in round {round} of {self.recipe}, which cannot go on '
+                "without. Look at what their machines say, and start the run again."
+            )
+        if absent and kind == "work":
+            self.server.weigh([name for name in messages if name in replies])
+        for name in absent:
+            self.away.setdefault(name, []).append(round)
+        yield from ((name, replies[name]) for name in messages if name in replies)
+
+    def advance(self) -> dict:
+        values = super().advance()
+        absent = [name for name in self.clients if self.rounds in self.away.get(name, ())]
+        return values | ({"absent": absent} if absent else {})
+
+
+def _agreeing(introductions: list[Introduction]) -> list[Introduction]:
+    """RunError, naming the site, where two have one name, speak of different classes or images, or one is not there."""
+    first, *others = introductions
+    for each in others:
+        for what in ("classes", "image_shape", "task"):
+            found, expected = getattr(each.outline, what), getattr(first.outline, what)
+            if found != expected:
+                raise RunError(
+                    f"{each.site} has {what} {_listed(found)}; {first.site} has {_listed(expected)}. All sites of a "
+                    "federation need the same: name the classes in the recipe, and look at the sites' folders."
+                )
+    names = [each.site for each in introductions]
+    for name in names:
+        if names.count(name) > 1:
+            raise RunError(f"two clients say that they are {name}; expected one for each site. Stop one of them.")
+    for each in introductions:
+        if missing := [name for name in each.sites if name not in names]:
+            raise RunError(
+                f"{', '.join(missing)} of {each.outline.name} did not come; the recipe's federation has "
+                f"{', '.join(each.sites)}. Start a client for each, or take a recipe for the sites that take part."
+            )
+    return introductions
+
+
+def _listed(value) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _moved(message: Message, device: str | torch.device) -> Message:
+    return {name: value.to(device) for name, value in message.items()}

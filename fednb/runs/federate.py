@@ -1,0 +1,222 @@
+"""A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to ``flwr run``.
+
+Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node and, where the node's
+configuration names a folder for it, on its disk as well: there it outlives the node.
+
+A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
+of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import flwr
+import torch
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, RecordDict
+from flwr.app import Message as Letter
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+
+from fednb.data import available
+from fednb.doors import Message
+from fednb.engine.remote import Introduction, RemoteRun, answer
+from fednb.errors import FednbError, RunError
+from fednb.files import write_atomically
+from fednb.recipe import Recipe
+from fednb.runs.provenance import code_version
+from fednb.runs.store import Record, Store
+from fednb.runs.training import federation_of, finish
+
+MEMORY = "memory/"  # records of a node's context
+TYPES = {"work": "train", "test": "evaluate"}  # of Flower's messages; "query" for all else
+LOOKS = 3.0  # seconds between two looks at which nodes are there
+
+client_app = ClientApp()
+server_app = ServerApp()
+
+
+@client_app.train()
+@client_app.evaluate()
+@client_app.query()
+def reply(letter: Letter, context: Context) -> Letter:
+    """Answers the server; what fednb refuses goes back in words, and everything else is Flower's to report."""
+    asked = letter.content["asked"]
+    try:
+        records = introduce(asked, context) if asked["kind"] == "introduce" else work(asked, letter.content, context)
+    except FednbError as error:
+        records = {"refused": ConfigRecord({"why": str(error)})}
+    return Letter(RecordDict(records), reply_to=letter)
+
+
+def introduce(asked: ConfigRecord, context: Context) -> dict:
+    """Says which site this is, once both sides are known to run the same version of fednb."""
+    if asked["code"] != code_version():
+        raise RunError(
+            f"the server runs fednb {asked['code']} and this client {code_version()}. Install one version on both."
+        )
+    recipe, root = Recipe.from_dict(json.loads(asked["recipe"])), context.node_config.get("data")
+    whole = available(root=root, **recipe.full["federation"]) is None
+    told = Introduction.of(_own(recipe, context), federation_of(recipe, root) if whole else None)
+    return {"introduction": ConfigRecord({"text": json.dumps(asdict(told))})}
+
+
+def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
+    """One call of the client, who goes on from its memory and leaves it behind."""
+    recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
+    own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
+    folder = context.node_config.get("memory")
+    file = Path(str(folder), f"{context.run_id}_{own.sites[0].name}.pt") if folder else None
+    memories = {key.removeprefix(MEMORY): _message(state[key]) for key in state if key.startswith(MEMORY)}
+    if not memories and file and file.exists():
+        memories = torch.load(file, map_location="cpu", weights_only=True)
+    message = _message(content["message"])
+    sent, memories = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
+    for key, memory in memories.items():
+        state[MEMORY + key] = _record(memory)
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, partial(torch.save, memories))
+    return {"message": _record(sent)}
+
+
+def _own(recipe: Recipe, context: Context):
+    """The recipe's federation with this node's site alone."""
+    config = context.node_config
+    root, site = config.get("data"), config.get("site")
+    if site is None and "partition-id" in config:
+        number, sites = int(config["partition-id"]), federation_of(recipe, root).sites
+        if number >= len(sites):
+            raise RunError(
+                f"the simulation has a node {number}, and {recipe} {len(sites)} sites; give it as many nodes."
+            )
+        site = sites[number].name
+    if site is None:
+        raise RunError("a SuperNode does not say which site it has; start it with --node-config 'site=\"name\"'.")
+    return federation_of(recipe, root, str(site))
+
+
+class Nodes:
+    """The nodes of a grid by their sites' names; a site is found again when it comes back under another number.
+
+    timeout: seconds that a reply may take, and that somebody who is needed is waited for.
+    """
+
+    def __init__(self, recipe: Recipe, grid: Grid, timeout: float):
+        self.recipe = recipe
+        self.grid = grid
+        self.timeout = timeout
+        self.met: list[Introduction] = []
+        self.node: dict[str, int] = {}
+        self.heard: set[int] = set()
+        self.open = True  # whether the run has not begun: who comes is one of its clients
+
+    def meet(self, count: int) -> list[Introduction]:
+        """Waits until so many clients are there, and hears who they are; RunError when it is too late."""
+        end = time.monotonic() + self.timeout
+        self._look()
+        while len(self.met) < count:
+            if time.monotonic() > end:
+                came = ", ".join(self.node) or "none"
+                raise RunError(f"{count} clients are needed; after {self.timeout:.0f} s there are {came}. Start them.")
+            time.sleep(LOOKS)
+            self._look()
+        self.open = False
+        return self.met
+
+    def ask(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message]:
+        """As ``RemoteRun`` asks: the replies of those who are there, in any order."""
+        end = time.monotonic() + self.timeout * wait
+        while missing := self._missing(messages):
+            if time.monotonic() >= end:
+                break
+            time.sleep(LOOKS)
+        names = {self.node[name]: name for name in messages if name not in missing}
+        replies = self._send(kind, round, {node: messages[name] for node, name in names.items()})
+        return {names[node]: _message(content["message"]) for node, content in replies.items()}
+
+    def _missing(self, names: Iterable[str]) -> list[str]:
+        there = self._look()
+        return [name for name in names if self.node[name] not in there]
+
+    def _look(self) -> list[int]:
+        """The nodes that are there, after whoever is new has said who it is."""
+        there = list(self.grid.get_node_ids())
+        new = {node: {} for node in there if node not in self.heard}
+        for node, content in self._send("introduce", 0, new).items():
+            self.heard.add(node)
+            told = Introduction.from_dict(json.loads(content["introduction"]["text"]))
+            if self.open:
+                self.met.append(told)
+            elif told not in self.met:
+                _say(f"node {node} is no client of this run, or has other images now: {told.site}")
+                continue
+            self.node[told.site] = node
+        return there
+
+    def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict]:
+        """What each node replied; RunError, in its own words, where one refuses."""
+        given = {"kind": kind, "round": round, "code": code_version(), "recipe": json.dumps(self.recipe.short)}
+        letters = [
+            Letter(
+                RecordDict({"asked": ConfigRecord(given), "message": _record(message)}),
+                dst_node_id=node,
+                message_type=TYPES.get(kind, "query"),
+            )
+            for node, message in messages.items()
+        ]
+        replies = {}
+        for letter in self.grid.send_and_receive(letters, timeout=self.timeout) if letters else ():
+            node = letter.metadata.src_node_id
+            if letter.has_error():
+                _say(f'no answer to "{kind}" in round {round}: {letter.error.reason}')
+            elif "refused" not in letter.content:
+                replies[node] = letter.content
+            else:
+                who = next((name for name, number in self.node.items() if number == node), f"node {node}")
+                refusal = f"{who} refuses: {letter.content['refused']['why']}"
+                if kind != "introduce" or self.open:
+                    raise RunError(refusal)
+                self.heard.add(node)
+                _say(refusal)
+        return replies
+
+
+def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: float) -> Record:
+    """The record of a recipe: found, or trained by so many clients of the grid."""
+    with store.lock(recipe):
+        if record := store.find(recipe, mend=True):
+            return record
+        nodes = Nodes(recipe, grid, timeout)
+        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, f"flower {flwr.__version__}")
+        return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
+
+
+@server_app.main()
+def main(grid: Grid, context: Context) -> None:
+    config = context.run_config
+    recipe = Recipe.from_dict(json.loads(str(config["recipe"])))
+    folder = config["runs"] or os.environ.get("FEDNB_RUNS") or "report/runs"
+    try:
+        record = federate(recipe, grid, Store(Path(str(folder))), int(config["clients"]), float(config["timeout"]))
+    except FednbError as error:
+        _say(error)
+        raise
+    print(f"recorded: {record.path}", flush=True)
+
+
+def _say(what) -> None:
+    print(f"fednb: {what}", file=sys.stderr, flush=True)
+
+
+def _record(message: Message) -> ArrayRecord:
+    return ArrayRecord({name: Array(tensor.detach().cpu().numpy()) for name, tensor in message.items()})
+
+
+def _message(record: ArrayRecord) -> Message:
+    return {name: torch.from_numpy(array.numpy().copy()) for name, array in record.items()}

@@ -1,0 +1,212 @@
+"""Flower carries the messages: every method in this process, through Flower's bytes; two nodes on loopback, slowly."""
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from loaders import picture
+from methods import CASES, TINY, federation, label, row_of
+
+from fednb.engine.loop import FederatedRun
+from fednb.errors import RunError
+from fednb.recipe import Recipe
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
+
+pytest.importorskip("flwr", reason='Flower is not installed: pip install -c constraints-flower.txt ".[flower]"')
+
+from flwr.app import Context, Error, RecordDict
+from flwr.app.message import make_message
+from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
+from flwr.supercore.task_identity import TaskIdentity
+
+from fednb.runs import federate
+
+
+class Grid:
+    """Flower's grid in this process: letters and what nodes remember go through their bytes.
+
+    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests.
+    """
+
+    def __init__(self, configs: dict[int, dict]):
+        self.configs = configs
+        self.states = {node: RecordDict() for node in configs}
+        self.dead: set[int] = set()
+        self.crashing: set[int] = set()
+
+    def get_node_ids(self) -> list[int]:
+        return [node for node in self.configs if node not in self.dead]
+
+    def send_and_receive(self, letters, *, timeout):
+        replies = []
+        for letter in reversed(letters):
+            node = letter.metadata.dst_node_id
+            state = recorddict_from_proto(recorddict_to_proto(self.states[node]))
+            context = Context(1, node, self.configs[node], state, {})
+            letter = message_from_proto(message_to_proto(letter))
+            if node in self.crashing and letter.metadata.message_type != "query":
+                replies.append(make_message(letter.metadata, error=Error(8, "it crashed")))
+                continue
+            reply = federate.client_app(letter, context)
+            self.states[node] = context.state
+            replies.append(message_from_proto(message_to_proto(reply)))
+        return replies
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Every node finds the laws' small federation, whatever its recipe names."""
+
+    def found(recipe, root=None, site=None):
+        return federation().only(site) if site else federation()
+
+    monkeypatch.setattr(federate, "federation_of", found)
+    monkeypatch.setattr(federate, "LOOKS", 0.01)
+    for name in ("_task_id", "_run_id", "_node_id"):  # who writes a letter, as Flower's processes know it
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+def grid(**more) -> Grid:
+    return Grid({10 + number: {"site": site.name, **more} for number, site in enumerate(federation().sites)})
+
+
+def by_flower(recipe: Recipe, nodes: Grid, tmp_path, timeout: float = 0.1):
+    return federate.federate(recipe, nodes, Store(tmp_path / "runs"), 3, timeout)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+def test_every_method_gives_the_same_run(case, toy, tmp_path):
+    recipe = Recipe(**TINY | case | {"rounds": 2})
+    record, here = by_flower(recipe, grid(), tmp_path), FederatedRun(recipe, federation())
+    assert record.rounds == [here.advance(), here.advance()]
+    assert record.prepare == here.prepared and record.clients == list(here.clients)
+    assert record.fingerprint == federation().fingerprint
+    assert record.origin["engine"].startswith("flower ")
+
+
+def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path):
+    recipe = Recipe(**TINY | {"rounds": 1})
+    nodes = Grid({7: {"partition-id": 1}, 8: {"partition-id": 0}, 9: {"partition-id": 2}})
+    assert by_flower(recipe, nodes, tmp_path).rounds == [FederatedRun(recipe, federation()).advance()]
+
+
+@pytest.fixture
+def before_round_2(monkeypatch):
+    """``before_round_2(happens)`` calls it between the first two rounds of a run that Flower carries."""
+    advance = federate.RemoteRun.advance
+
+    def then(happens) -> None:
+        def watched(run):
+            if run.rounds == 1:
+                happens()
+            return advance(run)
+
+        monkeypatch.setattr(federate.RemoteRun, "advance", watched)
+
+    return then
+
+
+def test_a_node_that_crashes_is_absent_and_the_record_says_so(toy, tmp_path, before_round_2):
+    recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
+    before_round_2(lambda: nodes.crashing.add(11))
+    record = by_flower(recipe, nodes, tmp_path)
+    assert "absent" not in record.rounds[0] and record.rounds[1]["absent"] == ["harbour"]
+    assert record.rounds[1]["loss"].keys() == {"clinic", "tower"}
+    assert record.rounds[1]["test"][1] == record.rounds[0]["test"][1]
+    assert any("harbour did not answer in round 2" in note for note in record.notes)
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_path, before_round_2):
+    """Harbour's node comes back under another number, with an empty context: its disk alone remembers."""
+    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn", "optimiser_state": "kept"})
+    nodes = grid(**{"memory": str(tmp_path / "memory")} if remembers else {})
+
+    def start_again():
+        nodes.dead.add(11)
+        nodes.configs[21], nodes.states[21] = nodes.configs[11], RecordDict()
+
+    before_round_2(start_again)
+    record = by_flower(recipe, nodes, tmp_path)
+    undisturbed = FederatedRun(recipe, federation())
+    assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is remembers
+
+
+def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, before_round_2, capsys):
+    nodes = grid()
+
+    def come():
+        nodes.configs[30], nodes.states[30] = {}, RecordDict()
+
+    before_round_2(come)
+    assert len(by_flower(Recipe(**TINY | {"rounds": 2}), nodes, tmp_path).rounds) == 2
+    assert capsys.readouterr().err.count("node 30 refuses: a SuperNode does not say which site it has") == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({}, "node 12 refuses: a SuperNode does not say which site it has"),
+        ({"site": "towr"}, 'node 12 refuses: .*no site "towr"; did you mean "tower"'),
+        ({"site": "clinic"}, "two clients say that they are clinic"),
+    ],
+)
+def test_a_node_that_fits_no_site_is_named(config, message, toy, tmp_path):
+    nodes = grid()
+    nodes.configs[12] = config
+    with pytest.raises(RunError, match=message):
+        by_flower(Recipe(**TINY), nodes, tmp_path)
+
+
+def test_too_few_nodes_are_counted(toy, tmp_path):
+    nodes = grid()
+    nodes.dead.add(12)
+    with pytest.raises(RunError, match="3 clients are needed; after 0 s there are"):
+        by_flower(Recipe(**TINY), nodes, tmp_path)
+
+
+def test_versions_that_differ_are_refused_by_name(toy, tmp_path, monkeypatch):
+    codes = iter(["one"] + ["other"] * 9)
+    monkeypatch.setattr(federate, "code_version", lambda: next(codes))
+    with pytest.raises(RunError, match="the server runs fednb one and this client other. Install one version"):
+        by_flower(Recipe(**TINY), grid(), tmp_path)
+
+
+def test_a_method_that_the_client_does_not_have_is_named(toy, tmp_path):
+    class Newer(Recipe):
+        short = {"algorithm": "fedfuture"}
+
+    with pytest.raises(RunError, match='refuses: "fedfuture" is not in fednb/algorithms'):
+        by_flower(Newer(**TINY), grid(), tmp_path)
+
+
+def test_the_server_app_reads_its_configuration(toy, tmp_path):
+    recipe = Recipe(**TINY | {"rounds": 1})
+    config = {"recipe": json.dumps(recipe.short), "runs": str(tmp_path / "runs"), "clients": 3, "timeout": 1}
+    federate.main(grid(), SimpleNamespace(run_config=config))
+    assert Store(tmp_path / "runs").find(recipe).clients == ["clinic", "harbour", "tower"]
+
+
+@pytest.mark.slow
+def test_a_superlink_and_two_supernodes_on_loopback(tmp_path):
+    """About 20 processes that import torch, one for every message to a client."""
+    for site in ("north", "south"):
+        for number in range(12):
+            picture(tmp_path / "images" / "two" / site / ("bike", "mug")[number % 2] / f"{number}.png", number)
+    chosen = {"federation": {"name": "folders", "folder": "two", "size": 8}, "rounds": 1, "algorithm": "scaffold"}
+    recipe = Recipe(**TINY | chosen)
+    words = [json.dumps(recipe.short), "--nodes", "2", "--data", str(tmp_path / "images")]
+    done = subprocess.run(
+        [sys.executable, "-m", "fednb", "federate", *words],
+        env=os.environ | {"FEDNB_RUNS": str(tmp_path / "there" / "runs")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    there = Store(tmp_path / "there" / "runs").find(recipe)
+    here = train_one(recipe, Store(tmp_path / "here" / "runs"), root=tmp_path / "images")
+    assert there.rounds == here.rounds and there.prepare == here.prepare and there.fingerprint == here.fingerprint

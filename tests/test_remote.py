@@ -1,0 +1,217 @@
+"""Server and clients each alone: a client lives for one message, forgets all but its memory, may die and come back."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+from loaders import picture
+from methods import CASES, PIXELS, TINY, federation, label, pixel_federation, row_of, same, wired
+
+import fednb
+from fednb.engine.loop import FederatedRun
+from fednb.engine.remote import Introduction, RemoteRun, answer
+from fednb.errors import DataError, RecipeError, RunError
+from fednb.federation import Federation
+from fednb.recipe import Recipe
+
+
+class Elsewhere:
+    """Clients that are woken for each message, with the memory that they left; all that passes is bytes.
+
+    dead: pairs (kind, round, client) that are not answered. late: those of them that are when they are waited for.
+    """
+
+    def __init__(self, recipe: Recipe, data: Federation, dead: set = frozenset(), late: set = frozenset()):
+        self.recipe = recipe
+        self.data = data
+        self.dead = dead
+        self.late = late
+        self.memories = {site.name: {} for site in data.sites}
+
+    def introductions(self) -> list[Introduction]:
+        told = [asdict(Introduction.of(self.data.only(name), self.data)) for name in reversed(self.memories)]
+        return [Introduction.from_dict(json.loads(json.dumps(each))) for each in told]
+
+    def ask(self, kind, round, messages, wait=False):
+        replies = {}
+        for name in reversed(messages):
+            if (kind, round, name) in self.dead and not (wait and (kind, round, name) in self.late):
+                continue
+            given = self.recipe, self.data.only(name), self.memories[name], kind, wired(messages[name]), round
+            reply, memories = answer(*given)
+            replies[name] = wired(reply)
+            self.memories[name] = {key: wired(memory) for key, memory in memories.items()}
+        return replies
+
+
+def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
+    recipe = Recipe(**TINY | settings)
+    clients = Elsewhere(recipe, data, **mishaps)
+    return RemoteRun(recipe, clients.introductions(), clients.ask, "a test")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+def test_clients_that_live_for_one_message_give_the_same_run(case):
+    equal_runs(case | {"evaluation": ["cross_site", "own_statistics", "examples"]}, federation())
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_an_optimiser_goes_on_from_a_momentum_that_came_in_another_memory_layout(optimiser):
+    equal_runs({"optimiser_state": "kept", "optimiser": optimiser, "learning_rate": 0.02}, federation())
+
+
+def test_a_run_goes_on_from_a_state_in_another_memory_layout():
+    recipe = Recipe(**TINY | {"optimiser_state": "kept", "algorithm": "fedbn"})
+    one, other = FederatedRun(recipe, federation()), FederatedRun(recipe, federation())
+    one.advance(), other.advance()
+    state = other.state()
+    state["clients"] = {
+        name: {key: wired(memory) for key, memory in memories.items()} for name, memories in state["clients"].items()
+    }
+    other.load_state(state)
+    assert other.advance() == one.advance()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"unseen": ["tower"], "buffers": "local", "algorithm": "scaffold"},
+        {"participation": 0.67, "augmentations": ["fraug"]},
+    ],
+    ids=str,
+)
+def test_the_same_run_with_unseen_and_absent_clients(settings):
+    equal_runs(settings, federation())
+
+
+def test_the_same_run_with_masks():
+    runs = equal_runs(PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"]}, pixel_federation())
+    assert same(*({name: values.nan_to_num(-1.0) for name, values in run.masks().items()} for run in runs))
+
+
+def equal_runs(settings: dict, data: Federation) -> tuple[RemoteRun, FederatedRun]:
+    there, here = remote(settings | {"rounds": 2}, data), FederatedRun(Recipe(**TINY | settings | {"rounds": 2}), data)
+    assert [there.advance() for _ in range(2)] == [here.advance() for _ in range(2)]
+    assert (there.prepared, there.images, there.fingerprint) == (here.prepared, here.images, here.fingerprint)
+    assert torch.equal(there.scores, here.scores) and same(there.examples(), here.examples())
+    assert there.notes == here.notes and list(there.clients) == list(here.clients)
+    return there, here
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"algorithm": "scaffold", "augmentations": ["fedrdn"]}, {"algorithm": "fedbn", "optimiser_state": "kept"}],
+    ids=str,
+)
+def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(settings, monkeypatch):
+    """As if the client had not been drawn: the run of one process in which harbour's name is not drawn in round 2."""
+    dead = {(kind, 2, "harbour") for kind in ("work", "test")}
+    there, here = remote(settings, federation(), dead=dead), FederatedRun(Recipe(**TINY | settings), federation())
+    sample = here.server.sample
+
+    def drawn(round):
+        names = [name for name in sample(round) if (round, name) != (2, "harbour")]
+        here.server.weigh(names)
+        return names
+
+    monkeypatch.setattr(here.server, "sample", drawn)
+    first, second, third = (there.advance() for _ in range(3))
+    expected = [here.advance() for _ in range(3)]
+    assert first == expected[0] and third == expected[2]
+    assert second["absent"] == ["harbour"] and second["loss"] == expected[1]["loss"]
+    assert second["test"] == [expected[1]["test"][0], first["test"][1], expected[1]["test"][2]]
+    assert any("harbour did not answer in round 2:" in note for note in there.notes)
+
+
+def test_weights_of_those_who_answer_have_sum_one():
+    there = remote({"rounds": 1}, federation(), dead={("work", 1, "harbour")})
+    assert there.train_round()["loss"].keys() == {"clinic", "tower"}
+    assert there.server.weights == {"clinic": 12 / 17, "tower": 5 / 17} and there.server.share == 17 / 24
+
+
+def test_who_is_needed_is_waited_for_and_else_named():
+    first_test = {("test", 1, "tower")}
+    for asked in ({("offer", 0, "clinic")}, first_test):
+        late = remote({"rounds": 1}, federation(), dead=asked, late=asked)
+        assert "absent" not in late.advance()
+    with pytest.raises(RunError, match='clinic did not answer "offer" in round 0'):
+        remote({}, federation(), dead={("offer", 0, "clinic")}).advance()
+    with pytest.raises(RunError, match='tower did not answer "test" in round 1'):
+        remote({}, federation(), dead=first_test).advance()
+    with pytest.raises(RunError, match='clinic, harbour, tower did not answer "work"'):
+        remote({}, federation(), dead={("work", 1, name) for name in ("clinic", "harbour", "tower")}).advance()
+
+
+def test_clients_that_do_not_fit_together_are_named():
+    recipe, data = Recipe(**TINY), federation()
+    clinic, harbour, tower = (Introduction.of(data.only(site.name)) for site in data.sites)
+
+    def refused(*introductions: Introduction) -> str:
+        with pytest.raises(RunError) as error:
+            RemoteRun(recipe, introductions, None, "a test")
+        return str(error.value)
+
+    other = replace(tower, outline=replace(tower.outline, classes=("red", "blue", "green")))
+    assert "tower has classes red, blue, green; clinic has red, green, blue" in refused(clinic, harbour, other)
+    assert "two clients say that they are clinic" in refused(clinic, harbour, clinic)
+    assert "tower of toy did not come" in refused(Introduction.of(data.only("clinic"), data), harbour)
+    with pytest.raises(RecipeError, match="all is no federation"):
+        RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, "a test")
+
+
+def test_sites_that_know_no_other_are_in_the_order_of_their_names():
+    data = federation()
+    run = RemoteRun(Recipe(**TINY), [Introduction.of(data.only(n)) for n in ("tower", "clinic")], None, "a test")
+    assert list(run.clients) == ["clinic", "tower"]
+    assert len(run.fingerprint) == 16 and run.fingerprint != data.fingerprint
+    assert run.images == {"train": [12, 5], "validation": [24, 24], "test": [24, 24]}
+
+
+def test_messages_of_other_shapes_are_refused_by_name_on_both_sides():
+    recipe, data = Recipe(**TINY), federation()
+    wide = FederatedRun(Recipe(**TINY | {"model": {"name": "digits_cnn", "channels": 8, "width": 64}}), data)
+    run = FederatedRun(recipe, data)
+    run.train_round()
+    wrong = "stage1.0.weight is \\[8, 3, 5, 5\\] in what the server sent and \\[4, 3, 5, 5\\] in the network here"
+    with pytest.raises(RunError, match=wrong):
+        run.clients["clinic"].work(wide.server.send("clinic"), 1)
+    run.server.sample(2)
+    with pytest.raises(RunError, match="in what clinic sent"):
+        run.server.receive("clinic", {f"model/{name}": value for name, value in wide.server.model.items()})
+    short = {name: value for name, value in run.server.send("clinic").items() if name != "model/head.bias"}
+    with pytest.raises(RunError, match="head.bias is none in what the server sent"):
+        run.clients["clinic"].work(short, 2)
+    with pytest.raises(RunError, match='asked to "spy"; expected one of offer'):
+        answer(recipe, data.only("clinic"), {}, "spy", {}, 1)
+
+
+def test_one_site_is_loaded_with_the_classes_of_all():
+    whole, one = fednb.load("shifted_digits"), fednb.load("shifted_digits", site="blurred")
+    assert [site.name for site in one.sites] == ["blurred"] and one.outline == whole.outline
+    assert torch.equal(one.sites[0].train.images, whole.site("blurred").train.images)
+    with pytest.raises(DataError, match='no site "blured"; did you mean "blurred"'):
+        fednb.load("shifted_digits", site="blured")
+
+
+def test_a_hospital_that_holds_one_site_and_not_all_classes_numbers_them_as_the_recipe_does(tmp_path):
+    for number in range(8):
+        picture(tmp_path / "north" / "mug" / f"{number}.png", number)
+    options = {"size": 8, "classes": ["bike", "mug"]}
+    (site,) = fednb.load("folders", tmp_path, site="north", **options).sites
+    assert site.train.targets.tolist() == [1] * len(site.train)
+    with pytest.raises(DataError, match="north has the class folders mug, which the recipe does not name"):
+        fednb.load("folders", tmp_path, site="north", size=8, classes=["bike", "car"])
+    assert Recipe(federation={"name": "folders", "folder": "a", "classes": []}) == Recipe(
+        federation={"name": "folders", "folder": "a"}
+    )
+
+
+def test_a_hospital_reads_its_own_site_alone(tmp_path):
+    for name in ("north", "south"):
+        for number in range(8):
+            picture(tmp_path / name / "mug" / f"{number}.png", number)
+    (tmp_path / "south" / "mug" / "0.png").write_bytes(b"damaged")
+    assert [site.name for site in fednb.load("folders", tmp_path, site="north", size=8).sites] == ["north"]
+    with pytest.raises(DataError, match="south"):
+        fednb.load("folders", tmp_path, size=8)
