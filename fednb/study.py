@@ -87,8 +87,8 @@ class Study:
 
         data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. device: several as
         ``"cuda:0,cuda:1"``, taken in turn. jobs: processes side by side; whatever else trains on the same store shares
-        the work. A recipe that fails is named in ``Results.notes`` and the others go on. Raises RunError when every
-        recipe fails, or when something is missing while ``FEDNB_TRAIN=0`` forbids training.
+        the work. A recipe that fails is named in ``Results.notes`` and the others go on; so are those that are missing
+        while ``FEDNB_TRAIN=0`` forbids training. Raises RunError when there is no run at all.
         """
         data = data or None
         chosen = self.at_hand(data)
@@ -104,17 +104,15 @@ class Study:
         if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
             return stands_in.run(data, device, jobs)._with_note(_lack_below(data, next(filter(None, lacking.values()))))
         if os.environ.get(NO_TRAINING) == "0":
-            raise RunError(
-                f"{len(results.missing)} of {len(self.recipes)} runs are not recorded and {NO_TRAINING}=0 forbids "
-                f"training, for example {results.missing[0]}. Unset {NO_TRAINING}, or record them first."
-            )
-        trainable = [recipe for recipe, lack in lacking.items() if not lack]
-        failed = {recipe: lack for recipe, lack in lacking.items() if lack}
-        if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
-            failed, trainable = failed | {trainable[0]: refusal}, []
-        ended = _train(trainable, self.store, jobs, device, data, self.federation)
-        failed |= {recipe: error for recipe, error in ended.items() if error}
-        results = self.recorded()
+            failed = dict.fromkeys(results.missing, f"not recorded yet, and {NO_TRAINING}=0 forbids training.")
+        else:
+            trainable = [recipe for recipe, lack in lacking.items() if not lack]
+            failed = {recipe: lack for recipe, lack in lacking.items() if lack}
+            if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
+                failed, trainable = failed | {trainable[0]: refusal}, []
+            ended = _train(trainable, self.store, jobs, device, data, self.federation)
+            failed |= {recipe: error for recipe, error in ended.items() if error}
+            results = self.recorded()
         if not results.records:
             raise RunError("no run of this study succeeded: " + _listed(failed))
         results = results._compared_with(data)
@@ -385,4 +383,11 @@ def _plain(value):
 
 
 def _listed(failed: dict[Recipe, str]) -> str:
-    return " ".join(f"{recipe}: {error}" for recipe, error in failed.items())
+    """Each reason once: of how many runs, and one of them by name."""
+    alike: dict[str, list[Recipe]] = {}
+    for recipe, error in failed.items():
+        alike.setdefault(error, []).append(recipe)
+    return " ".join(
+        f"{recipes[0]}: {error}" if len(recipes) == 1 else f"{len(recipes)} runs, among them {recipes[0]}: {error}"
+        for error, recipes in alike.items()
+    )

@@ -44,13 +44,15 @@ def test_only_what_is_missing_is_trained(store):
     assert results.record(seed=1).clients == ["clinic", "harbour", "tower"]
 
 
-def test_training_can_be_forbidden(store, monkeypatch):
+def test_where_training_is_forbidden_what_is_recorded_is_shown(store, monkeypatch):
     monkeypatch.setenv("FEDNB_TRAIN", "0")
-    recipes = SMALL.vary(seed=[0, 1])
-    store.write(recipes[0], record(recipes[0]))
-    with pytest.raises(RunError, match="1 of 2 runs are not recorded and FEDNB_TRAIN=0 forbids"):
+    recipes = SMALL.vary(seed=[0, 1, 2])
+    with pytest.raises(RunError, match="3 runs, among them .*: not recorded yet, and FEDNB_TRAIN=0 forbids"):
         Study(recipes, store=store).run()
-    assert Study(recipes[:1], store=store).run().missing == []
+    store.write(recipes[0], record(recipes[0]))
+    results = Study(recipes, store=store).run()
+    assert results.missing == recipes[1:] and results.notes[-1].startswith(f"2 runs, among them {recipes[1]}: not rec")
+    assert "not recorded" not in str(Study(recipes[:1], store=store).run().notes)
 
 
 def test_one_that_fails_is_reported_and_the_others_are_there(store):
@@ -77,7 +79,7 @@ def test_where_the_papers_images_are_missing_the_stand_in_runs_and_is_marked(sto
 def test_a_recorded_stand_in_is_shown_where_training_is_forbidden(store, monkeypatch):
     monkeypatch.setenv("FEDNB_TRAIN", "0")
     study_ = Study([OFFICE], "fedrdn", store)
-    with pytest.raises(RunError, match="1 of 1 runs are not recorded .* on shifted_digits"):
+    with pytest.raises(RunError, match="on shifted_digits.*: not recorded yet"):
         study_.run()
     (recipe,) = study_.as_stand_in().recipes
     store.write(recipe, record(recipe))
@@ -179,7 +181,7 @@ def test_recorded_runs_are_shown_without_data_and_the_rest_stays_missing(store):
 def test_other_images_than_the_recorded_ones_are_reported(store, monkeypatch):
     recipes = SMALL.vary(seed=[0, 1])
     Study(recipes[:1], store=store).run()
-    assert Study(recipes[:1], store=store).run().notes == ()
+    assert "not recorded" not in str(Study(recipes[:1], store=store).run().notes)
     use_toy(monkeypatch, other_images())
     (note,) = Study(recipes[:1], store=store).run().notes
     assert str(recipes[0]) in note and "recorded from other images" in note
