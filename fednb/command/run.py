@@ -11,7 +11,7 @@ from fednb.command.notebooks import Notebook
 from fednb.command.progress import Display, duration
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
-from fednb.study import unwritable
+from fednb.study import NO_TRAINING, unwritable
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
@@ -37,6 +37,8 @@ def main(options) -> int:
         needs += [(book, desk.needs(book, {})) for book in desk.books]
     wanted, seconds = _wanted(desk, needs)
     mine = _part(wanted, needs, *options.part) if options.part else wanted
+    if os.environ.get(NO_TRAINING) == "0":
+        mine = {}
     others, wanted = len(wanted) - len(mine), mine
     if wanted:
         total = duration(sum(seconds[recipe] for recipe in wanted) / min(jobs, len(wanted)))
@@ -159,7 +161,8 @@ def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, ab
     themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
     for recipe in themselves:  # trained by the notebook that asks for them
         del left_out[recipe]
-    lines = [
+    lines = [f"{NO_TRAINING}=0: {others} runs are missing and were not trained"] if others and not part else []
+    lines += [
         f"runs: {before} recorded before, {trained - len(failed) + len(themselves)} trained, "
         f"{len(failed)} failed, {len(left_out)} left out for want of data",
         f"notebooks: {len(due) - len(broken)} executed, {len(broken)} failed, "
