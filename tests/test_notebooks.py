@@ -141,6 +141,16 @@ def test_notebook_has_a_checked_cell_with_a_stored_output(book):
     assert any(cell["outputs"] for cell in checked), f"tag a cell {CHECKED} and commit its output"
 
 
+def kind(value) -> str:
+    """The annotation of a parameter: "list[int]" of [0, 1]."""
+    if isinstance(value, list):
+        return f"list[{kind(value[0])}]"
+    if isinstance(value, dict):
+        (of,) = {kind(entry) for entry in value.values()}
+        return f"dict[str, {of}]"
+    return type(value).__name__
+
+
 @each_notebook
 def test_papermill_sees_the_same_parameters(book):
     ours = notebooks.parameters(book)
@@ -148,6 +158,7 @@ def test_papermill_sees_the_same_parameters(book):
     assert list(seen) == list(ours)
     for name, told in seen.items():
         assert eval(told["default"]) == ours[name] and "=" not in told["help"]
+        assert told["inferred_type_name"] == kind(ours[name]), f"write {name}: {kind(ours[name])} = ..."
 
 
 @each_notebook
