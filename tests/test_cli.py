@@ -375,6 +375,20 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     assert {path: path.read_bytes() for path in kept} == first
 
 
+def test_what_jupyterlab_changes_when_it_saves_is_no_change(committed, saved_in_jupyterlab):
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "record")
+    book = committed / "notebooks/fedrdn/study.ipynb"
+    recorded = book.read_bytes()
+    saved_in_jupyterlab(book)
+    assert book.read_bytes() != recorded and worktree.dirty(committed) == []
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    assert book.read_bytes() == recorded
+    book.write_text(book.read_text().replace("A < B", "A > B"))
+    assert worktree.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
+
+
 def test_record_refuses_what_is_not_committed(committed, capsys):
     source = committed / "notebooks/fedrdn/study.ipynb"
     text = source.read_text()
