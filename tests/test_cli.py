@@ -201,7 +201,7 @@ def test_embedded_data_stand_in_where_the_paper_has_others(checkout, made, capsy
 
 def test_bare_machine_trains_and_says_what_it_left_out(checkout, monkeypatch, capsys):
     find = importlib.util.find_spec
-    bare = ("papermill", "nbclient", "nbconvert", "ipykernel", "rich")
+    bare = ("papermill", "nbclient", "nbconvert", "ipykernel")
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name in bare else find(name, *rest))
     assert cli.main(["run", "--jobs", "1"]) == 0
     out = capsys.readouterr().out

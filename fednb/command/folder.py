@@ -132,7 +132,7 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
             write_figures(report / "figures", book, content)
             if not _stamp(report, book).exists():
                 error = error or pages.failure(content) or UNFINISHED
-            content = content if alone else notebooks.settle(content)
+            content = notebooks.settle(content)
         link = f"notebooks/{book.name}.html" if content else None
         entries.append(pages.Entry(book.name, book.about, content, link, error))
     index = report / "index.html"

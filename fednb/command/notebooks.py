@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_text
+from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -180,7 +181,9 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             kernel_name=KERNEL["name"],
             language=KERNEL["language"],
             progress_bar=False,
-            extra_arguments=["--log-level=ERROR"],
+            extra_arguments=[
+                "--log-level=CRITICAL"
+            ],  # it is interrupted before it ends, and would tell that as an error
         )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
@@ -204,8 +207,8 @@ def written(content: dict) -> list:
 
 
 def settle(content: dict) -> dict:
-    """An executed notebook as it is committed: without times, durations, papermill's own cells, and what an editor
-    knows of the language and the kernel.
+    """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
+    editor knows of the language and the kernel.
 
     What a cell prints is one piece, wherever the kernel happened to cut it.
     """
@@ -229,6 +232,8 @@ def settle(content: dict) -> dict:
 def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
+        if output.get("metadata") == MARK:
+            continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
             text = "".join([*before["text"], *output["text"]])
