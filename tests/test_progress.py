@@ -93,6 +93,14 @@ def test_lines_say_run_round_and_time_left_from_before_the_first_round(clock, ca
     ]
 
 
+def test_a_long_training_has_some_hundred_lines(clock, capsys):
+    display = Display({"a": 86400.0})
+    for second in range(0, 86400, 5):
+        clock[0] = 1000.0 + second
+        display.update("a", "training", second / 86400)
+    assert 300 < capsys.readouterr().err.count("\n") < 600
+
+
 def test_time_left_counts_what_goes_side_by_side_and_not_what_was_done_before(clock):
     display = Display({"a": 100.0, "b": 100.0, "c": None}, jobs=2)
     assert display.left == "about 2 min left"  # 300 s, two at a time

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from fednb.runs.record import Record
     from fednb.runs.training import Progress
 
-LINE_SECONDS, BAR_SECONDS = 10.0, 0.2
+LINE_SECONDS, BAR_SECONDS = 10.0, 0.2  # between two lines, two states of the bar
+LINES = 100  # after a while, a line each hundredth of the time so far: a day of training has some hundred
 MARK = {"fednb": "progress"}  # the metadata of what a notebook shows while it trains
 
 
@@ -95,9 +96,10 @@ class Display:
         """``share`` (0 to 1) of a piece is done; ``text`` says what it is doing."""
         self.first.setdefault(piece, share)
         self.share[piece] = share
-        if time.monotonic() - self.told >= (BAR_SECONDS if self.bar else LINE_SECONDS):
+        now = time.monotonic()
+        if now - self.told >= (BAR_SECONDS if self.bar else max(LINE_SECONDS, (now - self.start) / LINES)):
             self.say(text)
-            self.told = time.monotonic()
+            self.told = now
 
     def finish(self, piece: str, text: str) -> None:
         """A piece is over, well or not."""
