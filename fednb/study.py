@@ -15,6 +15,7 @@ from fednb.federation import Federation
 from fednb.files import write_text
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
+from fednb.runs.progress import Display, expected_seconds
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of
 from fednb.runs.workers import train
@@ -300,46 +301,13 @@ def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
     return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
 
 
-def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu") -> float | None:
-    """How long a run will take, from recorded runs on the same kind of device; None where there is none like it.
-
-    Runs of the same methods tell it if there are any, else all runs with the same data, model and precision.
-    """
-    like = [
-        record
-        for record in records
-        if all(record.recipe[name] == recipe.full[name] for name in ("federation", "model", "precision"))
-        and bool(record.recipe.get("local_steps")) == bool(recipe.local_steps)
-        and (record.origin["device"] == "cpu") == (device == "cpu")
-    ]
-    methods = ("algorithm", "augmentations")
-    same = [record for record in like if all(record.recipe[name] == recipe.full[name] for name in methods)]
-    rates = [record.origin["seconds"] / _work(record.recipe) for record in same or like]
-    return sorted(rates)[len(rates) // 2] * _work(recipe.full) if rates else None
-
-
-def _work(recipe: dict) -> int:
-    """Steps or epochs of a client in a whole run."""
-    return recipe["rounds"] * (recipe.get("local_steps") or recipe["local_epochs"])
-
-
 def _train(recipes, store, jobs, device, data, federation) -> dict[Recipe, str | None]:
-    try:
-        from rich.progress import Progress
-    except ImportError:  # a bare machine: no display
-        return train(recipes, store, jobs, device, data, federation=federation)
-
-    with Progress(transient=True) as bars:
-        total = bars.add_task("runs", total=sum(recipe.rounds for recipe in recipes))
-        done = dict.fromkeys(recipes, 0)
-
-        def tell(recipe, rounds):
-            done[recipe] = rounds
-            finished = sum(rounds == recipe.rounds for recipe, rounds in done.items())
-            text = f"run {min(finished + 1, len(recipes))}/{len(recipes)}: {recipe}, round {rounds}/{recipe.rounds}"
-            bars.update(total, completed=sum(done.values()), description=text)
-
-        return train(recipes, store, jobs, device, data, tell, federation)
+    if not recipes:
+        return {}
+    recorded = store.like(recipes)
+    with Display({recipe.key: expected_seconds(recipe, recorded, device) for recipe in recipes}, jobs) as display:
+        display.say(f"{len(recipes)} runs to train")
+        return train(recipes, store, jobs, device, data, display.runs(recipes), federation)
 
 
 def _describe(recipe: Recipe) -> dict:

@@ -201,7 +201,7 @@ def test_embedded_data_stand_in_where_the_paper_has_others(checkout, made, capsy
 
 def test_bare_machine_trains_and_says_what_it_left_out(checkout, monkeypatch, capsys):
     find = importlib.util.find_spec
-    bare = ("papermill", "nbclient", "nbconvert", "ipykernel", "rich")
+    bare = ("papermill", "nbclient", "nbconvert", "ipykernel")
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name in bare else find(name, *rest))
     assert cli.main(["run", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
@@ -373,6 +373,20 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
     assert "1 recorded before, 0 trained" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in kept} == first
+
+
+def test_what_jupyterlab_changes_when_it_saves_is_no_change(committed, saved_in_jupyterlab):
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "record")
+    book = committed / "notebooks/fedrdn/study.ipynb"
+    recorded = book.read_bytes()
+    saved_in_jupyterlab(book)
+    assert book.read_bytes() != recorded and worktree.dirty(committed) == []
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    assert book.read_bytes() == recorded
+    book.write_text(book.read_text().replace("A < B", "A > B"))
+    assert worktree.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
 
 
 def test_record_refuses_what_is_not_committed(committed, capsys):

@@ -14,7 +14,6 @@ HEAVY = (
     "sklearn",
     "umap",
     "papermill",
-    "rich",
     "nibabel",
     "flwr",
 )

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -141,6 +142,16 @@ def test_notebook_has_a_checked_cell_with_a_stored_output(book):
     assert any(cell["outputs"] for cell in checked), f"tag a cell {CHECKED} and commit its output"
 
 
+def kind(value) -> str:
+    """The annotation of a parameter: "list[int]" of [0, 1]."""
+    if isinstance(value, list):
+        return f"list[{kind(value[0])}]"
+    if isinstance(value, dict):
+        (of,) = {kind(entry) for entry in value.values()}
+        return f"dict[str, {of}]"
+    return type(value).__name__
+
+
 @each_notebook
 def test_papermill_sees_the_same_parameters(book):
     ours = notebooks.parameters(book)
@@ -148,6 +159,7 @@ def test_papermill_sees_the_same_parameters(book):
     assert list(seen) == list(ours)
     for name, told in seen.items():
         assert eval(told["default"]) == ours[name] and "=" not in told["help"]
+        assert told["inferred_type_name"] == kind(ours[name]), f"write {name}: {kind(ours[name])} = ..."
 
 
 @each_notebook
@@ -158,10 +170,29 @@ def test_notebook_says_what_it_shows(book):
         assert any(NOTES in source for _, source, _ in book.code), "print results.notes: a report's page shows them"
 
 
+def shows(content: dict) -> list:
+    """What a notebook says and shows, without what an editor changes: numbers of executions, its own metadata."""
+    outputs = [cell.get("outputs", []) for cell in content["cells"]]
+    return [notebooks.written(content), [[o | {"execution_count": None} for o in of_one] for of_one in outputs]]
+
+
 @each_notebook
 def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
-    assert notebooks.settle(book.content) == book.content
+    assert shows(notebooks.settle(book.content)) == shows(book.content), "write it by `fednb run --record`"
     assert not re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
+
+
+def test_a_notebook_that_jupyterlab_saved_is_as_good_as_before(saved_in_jupyterlab, tmp_path):
+    before = notebooks.Notebook("a", ALL[0].path)
+    saved = notebooks.Notebook("a", shutil.copy(before.path, tmp_path / "a.ipynb"))
+    saved_in_jupyterlab(saved.path)
+    assert saved.content != before.content and saved.about == before.about
+    assert shows(notebooks.settle(saved.content)) == shows(saved.content)
+    assert notebooks.settle(saved.content) == notebooks.settle(before.content)
+    folder.executed(tmp_path, before).parent.mkdir()
+    shutil.copy(before.path, folder.executed(tmp_path, before))
+    folder.stamp(tmp_path, before, {}, "records")
+    assert folder.fresh(tmp_path, saved, {}, "records")
 
 
 @each_notebook
@@ -177,9 +208,9 @@ def test_committed_figures_are_those_of_the_notebook(book, tmp_path):
 @pytest.mark.parametrize("place", sorted({book.path.parent for book in ALL}), ids=lambda place: place.name)
 def test_committed_notebooks_show_their_recorded_runs(place, tmp_path):
     """nbval executes them again, from results/ alone: without data, and with training forbidden."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", str(place)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]
     alone = {"FEDNB_DATA": str(tmp_path / "no-data"), "FEDNB_RUNS": str(tmp_path / "runs"), "FEDNB_TRAIN": "0"}
-    done = subprocess.run(command, env=os.environ | alone, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([*command, str(place)], env=os.environ | alone, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 

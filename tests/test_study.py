@@ -8,7 +8,7 @@ from fednb import papers, study
 from fednb.errors import DataError, RunError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
-from fednb.study import Planned, Study, expected_seconds, planning
+from fednb.study import Planned, Study, planning
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))
 
@@ -291,22 +291,6 @@ def test_no_images_of_a_split_have_no_accuracy(store):
     frame = Study([SMALL], store=store).recorded().frame
     empty = frame[(frame["split"] == "validation") & (frame["client"] == "a")]
     assert empty["accuracy"].isna().all() and frame["accuracy"].notna().sum() == len(frame) - len(empty)
-
-
-def test_expected_seconds_are_those_of_the_median_run_like_it():
-    recorded = [record(SMALL.with_(seed=seed), seconds) for seed, seconds in enumerate((2.0, 8.0, 4.0))]
-    assert expected_seconds(SMALL, recorded) == pytest.approx(4)
-    assert expected_seconds(SMALL.with_(rounds=5, local_epochs=3), recorded) == pytest.approx(4 / 2 * 5 * 3)
-    assert expected_seconds(SMALL.with_(precision="bf16"), recorded) is None
-    assert expected_seconds(SMALL, []) is None
-
-
-def test_expected_seconds_prefer_runs_of_the_same_methods_and_keep_devices_apart():
-    recorded = [record(SMALL, 2.0), record(SMALL.with_(augmentations=["fedmix"]), 30.0)]
-    assert expected_seconds(SMALL.with_(seed=5), recorded) == pytest.approx(2)
-    assert expected_seconds(SMALL.with_(seed=5, augmentations=["fedmix"]), recorded) == pytest.approx(30)
-    assert expected_seconds(SMALL.with_(algorithm="fedbn"), recorded[:1]) == pytest.approx(2)
-    assert expected_seconds(SMALL, recorded, device="cuda") is None
 
 
 def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):

@@ -10,8 +10,9 @@ from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
 from fednb.outside import FOLDERS, absolute
+from fednb.runs.progress import expected_seconds
 from fednb.runs.store import Record, Store
-from fednb.study import Study, default_store, expected_seconds, lacks
+from fednb.study import Study, default_store, lacks
 
 
 @dataclass

@@ -61,7 +61,7 @@ def digest(report: Path, book: Notebook, given: dict, state: str) -> str:
     """Changes with all that an executed notebook shows: its source and parameters, our code, records and images
     (``state``), and with the executed copy itself."""
     copy = hashlib.sha256(executed(report, book).read_bytes()).hexdigest()
-    parts = (json.dumps([given, book.content], sort_keys=True), _code(), state, copy)
+    parts = (json.dumps([given, notebooks.written(book.content)], sort_keys=True), _code(), state, copy)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -132,7 +132,7 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
             write_figures(report / "figures", book, content)
             if not _stamp(report, book).exists():
                 error = error or pages.failure(content) or UNFINISHED
-            content = content if alone else notebooks.settle(content)
+            content = notebooks.settle(content)
         link = f"notebooks/{book.name}.html" if content else None
         entries.append(pages.Entry(book.name, book.about, content, link, error))
     index = report / "index.html"

@@ -17,6 +17,9 @@ from pathlib import Path
 
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_text
+from fednb.runs.progress import MARK
+
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
 @dataclass(frozen=True)
@@ -175,10 +178,12 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             str(part),
             parameters=given,
             cwd=str(notebook.path.parent),
-            kernel_name="python3",
-            language="python",
+            kernel_name=KERNEL["name"],
+            language=KERNEL["language"],
             progress_bar=False,
-            extra_arguments=["--log-level=ERROR"],
+            extra_arguments=[
+                "--log-level=CRITICAL"
+            ],  # it is interrupted before it ends, and would tell that as an error
         )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
@@ -191,13 +196,24 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
     return None
 
 
+def written(content: dict) -> list:
+    """What a person wrote in a notebook: what it says about itself, then kind, text and tags of each cell.
+
+    An editor that saves it fills in language and kernel, and changes none of this.
+    """
+    cells = content["cells"]
+    told = [[cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])] for cell in cells]
+    return [content["metadata"].get("fednb", {}), *told]
+
+
 def settle(content: dict) -> dict:
-    """An executed notebook as it is committed: without times, durations, and papermill's own cells.
+    """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
+    editor knows of the language and the kernel.
 
     What a cell prints is one piece, wherever the kernel happened to cut it.
     """
-    metadata = {key: value for key, value in content["metadata"].items() if key in ("fednb", "kernelspec")}
-    metadata["language_info"] = {"name": "python"}
+    metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
+    metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
     cells, count = [], 0
     for cell in content["cells"]:
         tags = [tag for tag in cell["metadata"].get("tags", []) if not tag.startswith("papermill-")]
@@ -216,6 +232,8 @@ def settle(content: dict) -> dict:
 def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
+        if output.get("metadata") == MARK:
+            continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
             text = "".join([*before["text"], *output["text"]])

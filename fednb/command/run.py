@@ -2,15 +2,16 @@
 
 import importlib.util
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
 from fednb.command import folder, notebooks, worktree
 from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
-from fednb.command.progress import Display, duration
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
+from fednb.runs.progress import Display, duration
 from fednb.study import NO_TRAINING, unwritable
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
@@ -52,7 +53,7 @@ def main(options) -> int:
         due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
     work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
-    with Display(work) as display:
+    with Display(work, jobs, sys.stdout) as display:
         failed = _train(desk, wanted, jobs, options.device, display)
         broken = _execute(desk, due, jobs, display)
     lines = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
@@ -98,21 +99,14 @@ def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -
     """Train every run; returns recipe -> what went wrong."""
     from fednb.runs.workers import train
 
-    order = {recipe: number for number, recipe in enumerate(wanted, 1)}
-
-    def tell(recipe, rounds: int) -> None:
+    def whom(recipe) -> str:
         first, *others = wanted[recipe]
-        whom = first + (f" and {len(others)} more" if others else "")
-        text = f"run {order[recipe]}/{len(order)}: {recipe}, round {rounds}/{recipe.rounds}, for {whom}"
-        if rounds < recipe.rounds:
-            display.update(recipe.key, text, rounds / recipe.rounds)
-        else:
-            display.finish(recipe.key, text)
+        return f", for {first}" + (f" and {len(others)} more" if others else "")
 
-    ended = train(list(wanted), desk.store, jobs, device, None, tell)
+    ended = train(list(wanted), desk.store, jobs, device, None, display.runs(list(wanted), whom))
     failed = {recipe: error for recipe, error in ended.items() if error}
     for recipe, error in failed.items():
-        display.finish(recipe.key, f"run {order[recipe]}/{len(order)} failed: {recipe}: {error}")
+        display.finish(recipe.key, f"run failed: {recipe}: {error}")
     return failed
 
 

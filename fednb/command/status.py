@@ -1,7 +1,7 @@
 """`fednb status`: for each notebook runs recorded, missing and by older code, and the time to train them."""
 
 from fednb.command.desk import Desk
-from fednb.command.progress import duration
+from fednb.runs.progress import duration
 
 
 def main(options) -> int:

@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from fednb.command.notebooks import written
 from fednb.errors import DamagedError
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, parsed
@@ -14,9 +15,9 @@ def dirty(root: Path) -> list[str]:
     """What stands in the way of recording: the changes in the work tree that are not recording's own product.
 
     Its own products are new files in results/, records in the place of stale ones with their files, anything in
-    figures/, README.md, and notebooks whose source is as committed (only outputs differ): so an interrupted recording
-    goes on. Any other changed record, and a deleted one, is not one of them. One line for each change. A copy without
-    git is taken at its word where FEDNB_COMMIT is set.
+    figures/, README.md, and notebooks that say what the committed ones say (outputs differ, and what an editor adds):
+    so an interrupted recording goes on. Any other changed record, and a deleted one, is not one of them. One line for
+    each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
     """
     if not (root / ".git").exists():
         named = os.environ.get("FEDNB_COMMIT")
@@ -44,7 +45,7 @@ def _own(root: Path, code: str, path: str) -> bool:
         return code == "??" or (code.strip() == "M" and _renewed(root, path))
     if path.startswith("notebooks/") and path.endswith(".ipynb") and code.strip() == "M":
         committed = _git(root, "show", f"HEAD:{path}")
-        return _source(committed) == _source((root / path).read_text(encoding="utf-8"))
+        return written(json.loads(committed)) == written(json.loads((root / path).read_text(encoding="utf-8")))
     return False
 
 
@@ -65,12 +66,6 @@ def _record(text: str) -> Record | None:
         return parsed(text)[0]
     except DamagedError:
         return None
-
-
-def _source(text: str) -> list[tuple[str, str, list[str]]]:
-    """What a person wrote in a notebook: kind, text and tags of each cell."""
-    cells = json.loads(text)["cells"]
-    return [(cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])) for cell in cells]
 
 
 def _git(root: Path, *words: str) -> str | None:
