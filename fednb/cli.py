@@ -154,9 +154,11 @@ def _federate(verbs) -> None:
     verb = _verb(verbs, "federate", told, "fednb federate recipe.json --nodes 4")
     verb.add_argument("recipe", metavar="RECIPE", help="a JSON file with the settings of a recipe, or the JSON itself")
     verb.add_argument("--nodes", type=_count, metavar="N", help="clients, one for each site (default: all sites)")
-    verb.add_argument(
+    where = verb.add_mutually_exclusive_group()
+    where.add_argument(
         "--superlink", metavar="NAME", help="of Flower's configuration (default: one of its own, on loopback)"
     )
+    where.add_argument("--simulation", action="store_true", help="Flower's, on loopback, in the place of SuperNodes")
     verb.add_argument(
         "--timeout", type=_count, default=3600, metavar="SECONDS", help="that a client has to answer (default: 3600)"
     )

@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
+import torch
 from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
@@ -66,7 +69,12 @@ def toy(monkeypatch):
 
     monkeypatch.setattr(federate, "federation_of", found)
     monkeypatch.setattr(federate, "LOOKS", 0.01)
-    for name in ("_task_id", "_run_id", "_node_id"):  # who writes a letter, as Flower's processes know it
+    names_letters(monkeypatch)
+
+
+def names_letters(monkeypatch) -> None:
+    """Who writes a letter, as Flower's processes know it."""
+    for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
 
 
@@ -147,6 +155,67 @@ def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, before_round_2, 
     assert capsys.readouterr().err.count("node 30 refuses: a SuperNode does not say which site it has") == 1
 
 
+def test_the_wire_carries_what_is_counted_and_a_little_more(toy, tmp_path):
+    """Counted are a round's arrays; beside them letters have names, numpy's headers of 128 bytes, the recipe, tests."""
+    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "scaffold"})
+    record = by_flower(recipe, grid(), tmp_path)
+    wire = record.origin["wire"]
+    assert list(wire) == ["introduce", "offer", "learn", "work", "test"]
+    entries = len(FederatedRun(recipe, federation()).server.send("clinic"))
+    for way in ("down", "up"):
+        counted = sum(sum(values[way].values()) for values in record.rounds)
+        assert counted < wire["work"][way] < counted + 2 * 3 * (entries * 200 + 2000)
+    assert wire["work"]["down"] == wire["test"]["down"] and wire["test"]["up"] < 3 * 2 * 2 * 24 * 8 + 3 * 2 * 2000
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_a_message_of_other_shapes_is_refused_by_name_and_nothing_is_lost(
+    who, toy, tmp_path, before_round_2, monkeypatch
+):
+    recipe, nodes = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"}), grid()
+    memories = {}
+
+    def other_network(asked, content, context):
+        if who == "server":
+            content["message"]["model/head.bias"] = wide
+        memories[context.node_id] = dict(context.state)
+        sent = work(asked, content, context)
+        if who == "client":
+            sent["message"]["model/head.bias"] = wide
+        return sent
+
+    work, wide = federate.work, federate._record({"bias": torch.zeros(5)})["bias"]
+    before_round_2(lambda: monkeypatch.setattr(federate, "work", other_network))
+    told = "clinic refuses: head.bias is .5. in what the server sent and .3. in the network here"
+    with pytest.raises(RunError, match=told if who == "server" else "head.bias is .5. in what clinic sent and .3."):
+        by_flower(recipe, nodes, tmp_path)
+    assert not list((tmp_path / "runs").rglob("*.json"))
+    if who == "server":
+        assert len(memories) == 3 and all(dict(nodes.states[node]) == memory for node, memory in memories.items())
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_node_whose_site_has_other_classes_is_refused_by_name(named, tmp_path, monkeypatch):
+    """Each hospital has a folder of its own; the recipe names the classes, or the sites' must agree."""
+    names_letters(monkeypatch)
+    classes = {"north": ("bike", "mug"), "south": ("bike", "cup")}
+    for site, (first, second) in classes.items():
+        for number in range(8):
+            picture(tmp_path / site / "two" / site / (first, second)[number % 2] / f"{number}.png", number)
+    nodes = Grid({1: {"site": "north", "data": str(tmp_path / "north")}})
+    nodes.configs[2], nodes.states[2] = {"site": "south", "data": str(tmp_path / "south")}, RecordDict()
+    chosen = {"name": "folders", "folder": "two", "size": 8} | ({"classes": ["bike", "mug"]} if named else {})
+    told = (
+        "node 2 refuses: .*south has the class folders cup, which the recipe does not name"
+        if named
+        else "north has classes bike, mug; south has bike, cup.* name the classes in the recipe"
+    )
+    store = Store(tmp_path / "runs")
+    with pytest.raises(RunError, match=told):
+        federate.federate(Recipe(**TINY | {"federation": chosen}), nodes, store, 2, 0.1)
+    assert not list(store.folder.rglob("*.json"))
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -188,25 +257,48 @@ def test_the_server_app_reads_its_configuration(toy, tmp_path):
     recipe = Recipe(**TINY | {"rounds": 1})
     config = {"recipe": json.dumps(recipe.short), "runs": str(tmp_path / "runs"), "clients": 3, "timeout": 1}
     federate.main(grid(), SimpleNamespace(run_config=config))
-    assert Store(tmp_path / "runs").find(recipe).clients == ["clinic", "harbour", "tower"]
+    assert Store(tmp_path / "runs").find(recipe) is None
+    assert Store(tmp_path / "runs").by("flower").find(recipe).clients == ["clinic", "harbour", "tower"]
 
 
 @pytest.mark.slow
-def test_a_superlink_and_two_supernodes_on_loopback(tmp_path):
-    """About 20 processes that import torch, one for every message to a client."""
+@pytest.mark.parametrize("way", ["supernodes", "simulation"])
+def test_a_superlink_on_loopback_gives_the_run_of_one_process(way, tmp_path):
+    """A process that imports torch for each of ten messages; in the simulation, one for each processor core."""
+    if way == "simulation":
+        pytest.importorskip("ray", reason='Ray is not installed: pip install "flwr[simulation]"')
     for site in ("north", "south"):
         for number in range(12):
             picture(tmp_path / "images" / "two" / site / ("bike", "mug")[number % 2] / f"{number}.png", number)
-    chosen = {"federation": {"name": "folders", "folder": "two", "size": 8}, "rounds": 1, "algorithm": "scaffold"}
-    recipe = Recipe(**TINY | chosen)
-    words = [json.dumps(recipe.short), "--nodes", "2", "--data", str(tmp_path / "images")]
-    done = subprocess.run(
-        [sys.executable, "-m", "fednb", "federate", *words],
-        env=os.environ | {"FEDNB_RUNS": str(tmp_path / "there" / "runs")},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    there = Store(tmp_path / "there" / "runs").find(recipe)
+    chosen = {"federation": {"name": "folders", "folder": "two", "size": 8}, "algorithm": "scaffold"}
+    recipe = Recipe(**TINY | chosen | {"rounds": 1, "augmentations": ["fedrdn"]})
+    words = [json.dumps(recipe.short), "--data", str(tmp_path / "images"), "--timeout", "1200"]
+    words += ["--simulation"] if way == "simulation" else ["--nodes", "2"]
+    there = Store(tmp_path / "there" / "runs").by("flower")
+    with started(words, tmp_path / "there") as command:
+        told, _ = command.communicate(timeout=1800)
+    assert command.returncode == 0, told
+    found = there.find(recipe)
     here = train_one(recipe, Store(tmp_path / "here" / "runs"), root=tmp_path / "images")
-    assert there.rounds == here.rounds and there.prepare == here.prepare and there.fingerprint == here.fingerprint
+    assert found.rounds == here.rounds and found.prepare == here.prepare and found.fingerprint == here.fingerprint
+
+
+@contextmanager
+def started(words: list[str], folder):
+    """`fednb federate` with its runs in a folder; none of its processes outlives this."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "fednb", "federate", *words],
+        env=os.environ | {"FEDNB_RUNS": str(folder / "runs")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield command
+    finally:
+        command.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            command.wait(60)
+        with suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)

@@ -48,7 +48,7 @@ class Elsewhere:
 def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
     recipe = Recipe(**TINY | settings)
     clients = Elsewhere(recipe, data, **mishaps)
-    return RemoteRun(recipe, clients.introductions(), clients.ask, "a test")
+    return RemoteRun(recipe, clients.introductions(), clients.ask, {})
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
@@ -78,6 +78,15 @@ def test_a_run_goes_on_from_a_state_in_another_memory_layout():
     [
         {"unseen": ["tower"], "buffers": "local", "algorithm": "scaffold"},
         {"participation": 0.67, "augmentations": ["fraug"]},
+        *(
+            {"unseen": ["tower"], "participation": 0.5, **method}
+            for method in (
+                {"algorithm": {"name": "fedbn", "at_unseen": "mean"}},
+                {"algorithm": {"name": "fedbn", "at_unseen": "own"}},
+                {"augmentations": [{"name": "distrans", "at_unseen": "mean"}]},
+                {"augmentations": [{"name": "distrans", "at_unseen": "none"}]},
+            )
+        ),
     ],
     ids=str,
 )
@@ -149,7 +158,7 @@ def test_clients_that_do_not_fit_together_are_named():
 
     def refused(*introductions: Introduction) -> str:
         with pytest.raises(RunError) as error:
-            RemoteRun(recipe, introductions, None, "a test")
+            RemoteRun(recipe, introductions, None, {})
         return str(error.value)
 
     other = replace(tower, outline=replace(tower.outline, classes=("red", "blue", "green")))
@@ -157,12 +166,13 @@ def test_clients_that_do_not_fit_together_are_named():
     assert "two clients say that they are clinic" in refused(clinic, harbour, clinic)
     assert "tower of toy did not come" in refused(Introduction.of(data.only("clinic"), data), harbour)
     with pytest.raises(RecipeError, match="all is no federation"):
-        RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, "a test")
+        RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, {})
 
 
 def test_sites_that_know_no_other_are_in_the_order_of_their_names():
     data = federation()
-    run = RemoteRun(Recipe(**TINY), [Introduction.of(data.only(n)) for n in ("tower", "clinic")], None, "a test")
+    introductions = [Introduction.of(data.only(name)) for name in ("tower", "clinic")]
+    run = RemoteRun(Recipe(**TINY), introductions, None, {})
     assert list(run.clients) == ["clinic", "tower"]
     assert len(run.fingerprint) == 16 and run.fingerprint != data.fingerprint
     assert run.images == {"train": [12, 5], "validation": [24, 24], "test": [24, 24]}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -315,6 +316,16 @@ def test_records_are_found_in_several_folders_and_written_to_the_first(tmp_path)
     assert both.find(SMALL) == record(SMALL, right=4) and recorded.find(SMALL) == record(SMALL, right=2)
     (tmp_path / "runs" / SMALL.filename).write_text("{")  # damaged here: the other folder's is used
     assert both.find(SMALL) == record(SMALL, right=2)
+
+
+def test_a_recipe_has_one_record_of_each_engine(tmp_path):
+    recorded, new = Store(tmp_path / "results"), Store(tmp_path / "runs", also=(tmp_path / "results",))
+    carried = replace(record(SMALL), origin=record(SMALL).origin | {"engine": "flower 1.41.0"})
+    recorded.write(SMALL, record(SMALL))
+    assert new.by("flower").find(SMALL) is None
+    recorded.by("flower").write(SMALL, carried)
+    assert new.find(SMALL) == record(SMALL) and new.by("flower").find(SMALL) == carried
+    assert new.by("flower").folder == tmp_path / "runs" / "flower"
 
 
 def test_a_record_made_with_another_default_is_refused(store, monkeypatch):

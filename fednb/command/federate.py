@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import fednb
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
+from fednb.runs.store import Store
 from fednb.study import default_store
 
 NO_INSTALLING = "--disable-runtime-dependency-installation"  # fednb is there already
@@ -42,7 +44,8 @@ def main(options) -> int:
     """Returns 0, or 1 when the run failed; what it wrote to its log is shown then."""
     if importlib.util.find_spec("flwr") is None:
         raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
-    recipe, store = read(options.recipe), default_store()
+    recipe, runs = read(options.recipe), default_store()
+    store = runs.by("flower")
     config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0, "runs": ""}
     with tempfile.TemporaryDirectory() as folder:
         if options.superlink:
@@ -53,7 +56,9 @@ def main(options) -> int:
         if record := store.find(recipe):
             print(f"recorded before: {record.path}")
             return 0
-        return _on_loopback(recipe, config, options.nodes, options.data, store, Path(folder))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what this starts ends with it
+        config["runs"] = str(runs.folder.absolute())
+        return _on_loopback(recipe, config, options, store, Path(folder))
 
 
 def read(given: str) -> Recipe:
@@ -71,39 +76,48 @@ def read(given: str) -> Recipe:
     return Recipe.from_dict(settings)
 
 
-def _on_loopback(recipe: Recipe, config: dict, nodes: int | None, data: str | None, store, folder: Path) -> int:
-    """A SuperLink and a SuperNode for each site, without TLS, on this machine alone; they end with this."""
+def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Path) -> int:
+    """A SuperLink, without TLS, on this machine alone, and a SuperNode for each site or Flower's simulation of them.
+
+    All of them end with this.
+    """
+    from fednb.data import data_root
     from fednb.runs.training import federation_of
 
+    data = str(data_root(options.data).absolute())
     sites = [site.name for site in federation_of(recipe, data).sites]
-    if nodes not in (None, len(sites)):
-        raise RunError(f"--nodes {nodes}: {recipe} has {len(sites)} sites, {', '.join(sites)}, and each needs a node.")
+    config["clients"] = len(sites)
+    if options.nodes not in (None, len(sites)):
+        listed = ", ".join(sites)
+        raise RunError(f"--nodes {options.nodes}: {recipe} has {len(sites)} sites, {listed}, and each needs a node.")
     port = _free_port()
     link = f"127.0.0.1:{port}"
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+    own |= {"FEDNB_DATA": data, "RAY_USAGE_STATS_ENABLED": "0"}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
     log = folder / "log"
     with ExitStack() as running, log.open("ab") as output:
 
-        def start(*words: str) -> None:
-            running.enter_context(_process([_program(words[0]), *words[1:]], environment, output))
+        def start(program: str, *words: str, **more) -> subprocess.Popen:
+            streams = {"stdout": output, "stderr": output} | more
+            return running.enter_context(_process([_program(program), *words], env=environment, **streams))
 
-        start("flower-superlink", *f"--insecure --host 127.0.0.1 --port {port} {NO_INSTALLING}".split())
+        simulated = ["--simulation"] * options.simulation
+        start("flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(port), NO_INSTALLING, *simulated)
         _wait_for(f"http://{link}/health", log)
-        for site in sites:
-            node = f'site="{site}"' + (f' data="{Path(data).absolute()}"' if data else "")
-            own_port = str(_free_port())
+        for site in [] if simulated else sites:
+            node, own_port = f'site="{site}"', str(_free_port())
             start("flower-supernode", "--insecure", "--superlink", link, "--port", own_port, "--node-config", node)
-        config |= {"clients": len(sites), "runs": str(store.folder.absolute())}
-        print(f"{recipe}: a SuperLink at {link}, SuperNodes for {', '.join(sites)}", flush=True)
-        words = [_program("flwr"), "run", _app(folder / "app", config), "loopback", "--stream"]
-        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=output, text=True) as told:
-            for line in told.stdout:
-                output.write(line.encode())
-                if line.strip().startswith(("round ", "fednb: ")):
-                    print(line.strip(), flush=True)
+        nodes = "Flower's simulation" if simulated else "SuperNodes"
+        print(f"{recipe}: a SuperLink at {link}, {nodes} for {', '.join(sites)}", flush=True)
+        words = ["run", _app(folder / "app", config), "loopback", "--stream"]
+        words += ["--federation-config", f"num-supernodes={len(sites)}"]
+        for line in start("flwr", *words, stdout=subprocess.PIPE, text=True).stdout:
+            output.write(line.encode())
+            if line.strip().startswith(("round ", "fednb: ")):
+                print(line.strip(), flush=True)
     if record := store.find(recipe):
         print(f"recorded: {record.path}")
         return 0
@@ -112,10 +126,10 @@ def _on_loopback(recipe: Recipe, config: dict, nodes: int | None, data: str | No
 
 
 @contextmanager
-def _process(words: list[str], environment: dict, output):
-    process = subprocess.Popen(words, env=environment, stdout=output, stderr=output)
+def _process(words: list[str], **streams):
+    process = subprocess.Popen(words, **streams)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         try:

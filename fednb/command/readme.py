@@ -102,7 +102,7 @@ def _setting(record) -> tuple[str, ...]:
     size = f", {federation['size']} x {federation['size']}" if "size" in federation else ""
     width = next((f", {name} {model[name]}" for name in ("width", "channels") if name in model), "")
     work = f"{recipe['local_steps']} steps" if recipe.get("local_steps") else f"{recipe['local_epochs']} epochs"
-    on = f"{origin['device']}, torch {origin['torch']}"
+    on = ", ".join((origin["device"], f"torch {origin['torch']}", *filter(None, [origin.get("engine")])))
     rounds = f"{recipe['rounds']} of {work}"
     return federation["name"] + size, model["name"] + width, rounds, recipe["precision"], on
 

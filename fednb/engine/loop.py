@@ -27,7 +27,7 @@ class Rounds:
     """
 
     clients: dict
-    engine: str | None = None  # what carries the messages, for the record; None where all are in this process
+    carried: dict = {}  # of a record's origin: what carries the messages; nothing where all are in this process
 
     def __init__(self, recipe: Recipe, outline: Outline, sites: list[str], device: str | torch.device = "cpu"):
         self.recipe = recipe

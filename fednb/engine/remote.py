@@ -84,10 +84,11 @@ class RemoteRun(Rounds):
     A client that does not answer is left out of the round, as one that was not drawn, and keeps the scores of its last
     test; ``advance`` names it under ``absent``, and ``notes`` says so. Who is needed is waited for: everybody before
     round 1, at the first test, and in what is measured once after the last round. RunError where nobody answers, or
-    one who is needed does not; RecipeError for a method that is no federation.
+    one who is needed does not; RecipeError for a method that is no federation. carried: of the record's origin, read
+    when the run has ended: ``engine``, and ``wire`` where bytes are counted.
     """
 
-    def __init__(self, recipe: Recipe, introductions: Iterable[Introduction], ask: Ask, engine: str):
+    def __init__(self, recipe: Recipe, introductions: Iterable[Introduction], ask: Ask, carried: dict):
         told = {each.site: each for each in _agreeing(list(introductions))}
         self.whole = next((each for each in told.values() if set(each.sites) == told.keys()), None)
         self.clients = {name: told[name] for name in (self.whole.sites if self.whole else sorted(told))}
@@ -97,7 +98,7 @@ class RemoteRun(Rounds):
                 f"{self.pooling.name} is no federation: one client has the images of all sites. Train it in one place."
             )
         self.ask = ask
-        self.engine = engine
+        self.carried = carried
         self.away: dict[str, list[int]] = {}
 
     @property

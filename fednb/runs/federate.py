@@ -104,7 +104,8 @@ def _own(recipe: Recipe, context: Context):
 class Nodes:
     """The nodes of a grid by their sites' names; a site is found again when it comes back under another number.
 
-    timeout: seconds that a reply may take, and that somebody who is needed is waited for.
+    timeout: seconds that a reply may take, and that somebody who is needed is waited for. ``wire`` counts the bytes of
+    all letters ``down`` and ``up`` by kind, without the headers of HTTP and TLS.
     """
 
     def __init__(self, recipe: Recipe, grid: Grid, timeout: float):
@@ -115,6 +116,7 @@ class Nodes:
         self.node: dict[str, int] = {}
         self.heard: set[int] = set()
         self.open = True  # whether the run has not begun: who comes is one of its clients
+        self.wire: dict[str, dict[str, int]] = {}
 
     def meet(self, count: int) -> list[Introduction]:
         """Waits until so many clients are there, and hears who they are; RunError when it is too late."""
@@ -170,12 +172,14 @@ class Nodes:
             )
             for node, message in messages.items()
         ]
-        replies = {}
+        replies, wire = {}, self.wire.setdefault(kind, {"down": 0, "up": 0})
+        wire["down"] += sum(map(_size, letters))
         for letter in self.grid.send_and_receive(letters, timeout=self.timeout) if letters else ():
             node = letter.metadata.src_node_id
             if letter.has_error():
                 _say(f'no answer to "{kind}" in round {round}: {letter.error.reason}')
             elif "refused" not in letter.content:
+                wire["up"] += _size(letter)
                 replies[node] = letter.content
             else:
                 who = next((name for name, number in self.node.items() if number == node), f"node {node}")
@@ -193,7 +197,8 @@ def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: fl
         if record := store.find(recipe, mend=True):
             return record
         nodes = Nodes(recipe, grid, timeout)
-        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, f"flower {flwr.__version__}")
+        carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
+        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
         return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
 
 
@@ -201,9 +206,9 @@ def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: fl
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
     recipe = Recipe.from_dict(json.loads(str(config["recipe"])))
-    folder = config["runs"] or os.environ.get("FEDNB_RUNS") or "report/runs"
+    store = Store(Path(str(config["runs"] or os.environ.get("FEDNB_RUNS") or "report/runs"))).by("flower")
     try:
-        record = federate(recipe, grid, Store(Path(str(folder))), int(config["clients"]), float(config["timeout"]))
+        record = federate(recipe, grid, store, int(config["clients"]), float(config["timeout"]))
     except FednbError as error:
         _say(error)
         raise
@@ -212,6 +217,10 @@ def main(grid: Grid, context: Context) -> None:
 
 def _say(what) -> None:
     print(f"fednb: {what}", file=sys.stderr, flush=True)
+
+
+def _size(letter: Letter) -> int:
+    return sum(record.count_bytes() for record in letter.content.values())
 
 
 def _record(message: Message) -> ArrayRecord:

@@ -46,6 +46,10 @@ class Store:
         self.renew = False
         self.notes: list[str] = []
 
+    def by(self, engine: str) -> Store:
+        """Where the runs lie whose messages an engine carried, such as "flower": a recipe has one record of each."""
+        return Store(self.folder / engine, tuple(path / engine for path in self.folders[1:]), self.checkpoints / engine)
+
     def find(self, recipe: Recipe, mend: bool = False) -> Record | None:
         """The record of a recipe, or None.
 

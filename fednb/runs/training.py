@@ -115,7 +115,7 @@ def finish(
             artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
     if "server" in recipe.evaluation:
         artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
-    told = {"engine": run.engine, "outside": sources(recipe)}
+    told = run.carried | {"outside": sources(recipe)}
     record = Record(
         recipe=recipe.full,
         key=recipe.key,
