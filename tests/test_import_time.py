@@ -17,6 +17,8 @@ HEAVY = (
     "rich",
     "nibabel",
     "flwr",
+    "ray",
+    "submitit",
 )
 
 

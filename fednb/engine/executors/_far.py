@@ -90,18 +90,14 @@ def carry_out(crew: Crew, items: list, tell, jobs: int, place: Path) -> dict:
                     if event == "told":
                         tell(item, value)
                     elif event == "ended":
-                        ended[item], how = value, how or "it ended"
+                        ended[item] = value
                 if how is None:
                     continue
                 del working[item]
-                if item in ended:
-                    continue
                 if item in lost:
-                    ended[item] = f"its worker was lost twice: {how}"
-                else:
-                    print(
-                        f"{item}: its worker was lost and another takes its place: {how}", file=sys.stderr, flush=True
-                    )
+                    ended.setdefault(item, f"its worker was lost twice: {how}")
+                elif item not in ended:
+                    print(f"{item}: its worker was lost, and another begins: {how}", file=sys.stderr, flush=True)
                     lost.add(item)
                     waiting.insert(0, item)
     finally:

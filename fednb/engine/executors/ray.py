@@ -36,10 +36,11 @@ def carry_out(work, items: list, tell, jobs: int, device: str, folder: Path) -> 
 
     ours = not ray.is_initialized()
     if ours:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):  # no telemetry; as Ray will do
+            os.environ.setdefault(name, "0")
         try:
             ray.init(log_to_driver=False, logging_level="warning")
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises that class itself
             raise RunError(_nobody(os.environ.get("RAY_ADDRESS", "this machine"), error)) from error
     try:
         cores, gpus = _share([node["Resources"] for node in ray.nodes() if node["Alive"]], jobs, device)
