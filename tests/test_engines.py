@@ -270,6 +270,22 @@ def test_a_machine_without_slurm_is_refused(monkeypatch):
         workers.check("slurm", "cpu")
 
 
+@pytest.mark.skipif(not find_spec("submitit"), reason='submitit is not installed: pip install "fednb[slurm]"')
+def test_what_slurm_refuses_is_told_in_its_words(monkeypatch, tmp_path):
+    for name in ("sbatch", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\ncp $1 asked\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
+    monkeypatch.setattr(slurm, "EXECUTOR", "SlurmExecutor")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="SLURM takes no job: (.|\n)*invalid partition"):
+        carry_out("slurm", work, ["one"], tmp_path / "shared", 1, "cuda")
+    asked = (tmp_path / "asked").read_text()
+    assert "--cpus-per-task=3\n" in asked and "--gpus-per-node=1\n" in asked and "--time" not in asked
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("engine", "device", "why"), [("rey", "cpu", 'did you mean "ray"'), ("ray", "cuda:1", "cuda:1")]
 )

@@ -34,8 +34,8 @@ def carry_out(work, items: list, tell, jobs: int, device: str, folder: Path) -> 
     cores = int(os.environ.get("SLURM_CPUS_PER_TASK", 1))
     with _far.place(work, folder) as place:
         executor = getattr(submitit, EXECUTOR)(place / "jobs")
-        gpus = {"gpus_per_node": 1} if device == "cuda" else {}
-        executor.update_parameters(job_name="fednb", time=None, cpus_per_task=cores, **gpus)
+        asked = {"job_name": "fednb", "time": None, "cpus_per_task": cores, "srun_args": [f"--cpus-per-task={cores}"]}
+        executor.update_parameters(**asked, **({"gpus_per_node": 1} if device == "cuda" else {}))
 
         def start(*given):
             try:
