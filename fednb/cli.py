@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 
+from fednb.engine.executors import ENGINES
 from fednb.errors import FednbError, nearest
 
 PROFILES = ("smoke", "quick", "paper")
@@ -104,6 +105,18 @@ def _run(verbs) -> None:
         metavar="I/N",
         help="of the runs only the I-th of N parts, and no notebook: for the jobs of an array",
     )
+    verb.add_argument(
+        "--engine",
+        type=_engine,
+        metavar="NAME",
+        help="what trains on other machines, which share this folder and the images: ray or slurm (8 runs side by side "
+        "unless --jobs says more)",
+    )
+    verb.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="of the Ray cluster (default: $RAY_ADDRESS, else one on this machine, else one that is started for this)",
+    )
 
 
 def _status(verbs) -> None:
@@ -195,6 +208,12 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 1')
     return int(text)
+
+
+def _engine(text: str) -> str:
+    if text not in ENGINES:
+        raise argparse.ArgumentTypeError(f'no engine "{text}": {nearest(text, ENGINES)}')
+    return text
 
 
 def _part(text: str) -> tuple[int, int]:

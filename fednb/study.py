@@ -83,18 +83,21 @@ class Study:
         self.store = store or default_store()
         self.other = other
 
-    def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
+    def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1, engine: str | None = None) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it.
 
         data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. device: several as
         ``"cuda:0,cuda:1"``, taken in turn. jobs: processes side by side; whatever else trains on the same store shares
-        the work. A recipe that fails is named in ``Results.notes`` and the others go on; so are those that are missing
-        while ``FEDNB_TRAIN=0`` forbids training. Raises RunError when there is no run at all.
+        the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS`` names or one on this machine, or ``"slurm"``; then
+        ``jobs`` runs are trained at a time on its machines, which share the store's and the data's folders with this
+        one, and ``device`` is cpu or cuda. A recipe that fails is named in ``Results.notes`` and the others go on; so
+        are those that are missing while ``FEDNB_TRAIN=0`` forbids training. Raises RunError when there is no run at
+        all, or when the engine is not there.
         """
         data = data or None
         chosen = self.at_hand(data)
         if chosen is not self:
-            return chosen.run(data, device, jobs)
+            return chosen.run(data, device, jobs, engine)
         if _plan is not None:
             _plan.extend(self.recipes)
             raise Planned
@@ -103,7 +106,9 @@ class Study:
             return results._compared_with(data)
         lacking = {recipe: None if self.federation else lacks(recipe, data) for recipe in results.missing}
         if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
-            return stands_in.run(data, device, jobs)._with_note(_lack_below(data, next(filter(None, lacking.values()))))
+            return stands_in.run(data, device, jobs, engine)._with_note(
+                _lack_below(data, next(filter(None, lacking.values())))
+            )
         if os.environ.get(NO_TRAINING) == "0":
             failed = dict.fromkeys(results.missing, f"not recorded yet, and {NO_TRAINING}=0 forbids training.")
         else:
@@ -111,7 +116,7 @@ class Study:
             failed = {recipe: lack for recipe, lack in lacking.items() if lack}
             if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
                 failed, trainable = failed | {trainable[0]: refusal}, []
-            ended = _train(trainable, self.store, jobs, device, data, self.federation)
+            ended = _train(trainable, self.store, jobs, device, data, self.federation, engine)
             failed |= {recipe: error for recipe, error in ended.items() if error}
             results = self.recorded()
         if not results.records:
@@ -301,7 +306,7 @@ def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
     return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
 
 
-def _train(recipes, store, jobs, device, data, federation) -> dict[Recipe, str | None]:
+def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recipe, str | None]:
     if not recipes:
         return {}
     recorded = store.like(recipes)

@@ -16,6 +16,8 @@ HEAVY = (
     "papermill",
     "nibabel",
     "flwr",
+    "ray",
+    "submitit",
 )
 
 

@@ -13,12 +13,16 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from fednb.engine.executors import ENGINES
+
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 EXTRAS = dict(PROJECT["optional-dependencies"])
 FLOWER = EXTRAS.pop("flower")  # has an environment of its own
 ASKED = [Requirement(line) for line in sum(EXTRAS.values(), PROJECT["dependencies"])]
+for engine in ENGINES:  # installed by those who have a cluster
+    del EXTRAS[engine]
 VERSIONS = ("3.11", "3.12", "3.13")
 FILES = ("constraints.txt", "constraints-flower.txt")
 

@@ -10,6 +10,7 @@ from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
 from fednb.outside import FOLDERS, absolute
+from fednb.runs import workers
 from fednb.runs.progress import expected_seconds
 from fednb.runs.store import Record, Store
 from fednb.study import Study, default_store, lacks
@@ -68,7 +69,8 @@ class Desk:
         """Everything is checked here, before anything starts. Raises NotebookError or RunError.
 
         Kernels and processes that train inherit three environment variables from here: FEDNB_DATA and FEDNB_METHODS,
-        absolute, as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to.
+        absolute, as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to. An engine
+        has RAY_ADDRESS from here.
         """
         root = notebooks.checkout()
         report = folder.place(options.report)
@@ -77,13 +79,19 @@ class Desk:
         given = {book.name: _given(book, options, alone=len(books) == 1) for book in books}
         for book in books:
             notebooks.check(book, given[book.name])
-        for device in getattr(options, "device", "cpu").split(","):
-            check_device(device)
+        device, engine = getattr(options, "device", "cpu"), getattr(options, "engine", None)
+        if address := getattr(options, "address", None):
+            if engine != "ray":
+                raise RunError(f"--address {address} is that of a Ray cluster; it needs --engine ray.")
+            os.environ["RAY_ADDRESS"] = address
+        if engine:
+            workers.check(engine, device)
+        for each in () if engine else device.split(","):
+            check_device(each)
         os.environ[FOLDERS] = absolute(os.environ.get(FOLDERS, ""))
         os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
         store = Store(root / "results", checkpoints=report / "checkpoints") if record else default_store()
-        device = getattr(options, "device", "cpu")
         again = getattr(options, "stale", False)
         return cls(root, report, books, given, store, options.profile, device, record, again)
 

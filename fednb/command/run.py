@@ -28,8 +28,10 @@ def main(options) -> int:
         raise RunError(refusal if desk.record else f"{refusal} --report names another folder.")
     absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
     cores = os.cpu_count() or 1
-    jobs = min(options.jobs or (8 if options.device == "cpu" else len(options.device.split(","))), cores)
-    if options.jobs and options.jobs > cores:
+    asked = options.jobs or (8 if options.engine or options.device == "cpu" else len(options.device.split(",")))
+    jobs = min(asked, cores)  # here; an engine has cores elsewhere
+    at_a_time = asked if options.engine else jobs
+    if options.jobs and options.jobs > at_a_time:
         print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
     print(f"planning {len(desk.books)} notebooks", flush=True)
     needs = [(book, desk.needs(book)) for book in desk.books]
@@ -42,7 +44,7 @@ def main(options) -> int:
         mine = {}
     others, wanted = len(wanted) - len(mine), mine
     if wanted:
-        total = duration(sum(seconds[recipe] for recipe in wanted) / min(jobs, len(wanted)))
+        total = duration(sum(seconds[recipe] for recipe in wanted) / min(at_a_time, len(wanted)))
         print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
     if absent or options.part:
         due = []
@@ -53,8 +55,8 @@ def main(options) -> int:
         due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
     work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
-    with Display(work, jobs, sys.stdout) as display:
-        failed = _train(desk, wanted, jobs, options.device, display)
+    with Display(work, at_a_time, sys.stdout) as display:
+        failed = _train(desk, wanted, at_a_time, options.device, options.engine, display)
         broken = _execute(desk, due, jobs, display)
     lines = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
     lines += [f"note: {why}" for why in damaged.values()]
@@ -95,7 +97,7 @@ def _part(wanted: dict, needs: list[tuple[Notebook, Needs]], number: int, count:
     return {recipe: books for recipe, books in wanted.items() if recipe in mine}
 
 
-def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -> dict:
+def _train(desk: Desk, wanted: dict, jobs: int, device: str, engine: str | None, display: Display) -> dict:
     """Train every run; returns recipe -> what went wrong."""
     from fednb.runs.workers import train
 
@@ -103,7 +105,7 @@ def _train(desk: Desk, wanted: dict, jobs: int, device: str, display: Display) -
         first, *others = wanted[recipe]
         return f", for {first}" + (f" and {len(others)} more" if others else "")
 
-    ended = train(list(wanted), desk.store, jobs, device, None, display.runs(list(wanted), whom))
+    ended = train(list(wanted), desk.store, jobs, device, None, display.runs(list(wanted), whom), engine=engine)
     failed = {recipe: error for recipe, error in ended.items() if error}
     for recipe, error in failed.items():
         display.finish(recipe.key, f"run failed: {recipe}: {error}")

@@ -8,22 +8,26 @@ from multiprocessing import active_children, parent_process
 
 _heard = 0  # the signal, or 0
 _before = None  # the handlers outside, by signal, and the processes that ran then; None where nobody watches
+_at_once = False
 
 
 @contextmanager
-def watched():
+def watched(at_once: bool = False):
     """Inside, a signal is kept: who trains asks for it by ``requested`` and ends by ``end``. At the latest it takes its
     effect where the outermost of these ends. Processes that were started inside are told and waited for.
 
+    at_once: where nothing is trained in this process, the first signal takes its effect at once: whoever waits for
+    other machines tells them.
+
     Signals come to a process's main thread; in another one this does nothing.
     """
-    global _heard, _before
+    global _heard, _before, _at_once
     if _before is not None or threading.current_thread() is not threading.main_thread():
         yield
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     handlers = {number: old for number, old in handlers.items() if old not in (None, signal.SIG_IGN)}
-    _heard, _before = 0, (handlers, set(active_children()))
+    _heard, _before, _at_once = 0, (handlers, set(active_children())), at_once
     try:
         for number in handlers:
             signal.signal(number, _hear)
@@ -33,7 +37,7 @@ def watched():
     finally:
         for number, old in handlers.items():
             signal.signal(number, old)
-        _heard, _before = 0, None
+        _heard, _before, _at_once = 0, None, False
 
 
 def requested() -> bool:
@@ -67,4 +71,6 @@ def _hear(number: int, _) -> None:
             print(
                 "stopping after this round, with a checkpoint; Ctrl-C again stops at once", file=sys.stderr, flush=True
             )
+        if _at_once:
+            end()
     pass_on()

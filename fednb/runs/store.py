@@ -39,9 +39,9 @@ class Store:
     """
 
     def __init__(self, folder: Path, also: tuple[Path, ...] = (), checkpoints: Path | None = None):
-        self.folder = Path(folder)
-        self.folders = (self.folder, *(Path(path) for path in also))
-        self.checkpoints = Path(checkpoints) if checkpoints else self.folder.parent / "checkpoints"
+        self.folder = Path(folder).absolute()  # of processes elsewhere it is the same
+        self.folders = (self.folder, *(Path(path).absolute() for path in also))
+        self.checkpoints = Path(checkpoints or self.folder.parent / "checkpoints").absolute()
         self.locks = self.folder / ".locks"
         self.renew = False
         self.notes: list[str] = []

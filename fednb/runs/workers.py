@@ -1,4 +1,5 @@
-"""Trains many recipes: one after the other, or side by side, here and in whatever else works on the same store."""
+"""Trains many recipes: one after the other, or side by side, here, by an engine, and in whatever else works on the same
+store."""
 
 import platform
 import sys
@@ -9,8 +10,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from fednb.engine.executors import processes, serial
-from fednb.errors import HeldError
+from fednb import catalogue
+from fednb.engine.executors import ENGINES, processes, serial
+from fednb.errors import HeldError, RunError, nearest
 from fednb.federation import Federation
 from fednb.recipe import Recipe
 from fednb.runs import interruption
@@ -28,13 +30,21 @@ def train(
     root: str | Path | None = None,
     progress: Progress = silent,
     federation: Federation | None = None,
+    engine: str | None = None,
 ) -> dict[Recipe, str | None]:
     """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
 
     Runs that another process trains are put off: those that nobody holds come first, and of the others the records are
     found when they are done. device: several as ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes
-    whose images are in memory. Returns, for each recipe, None or what went wrong.
+    whose images are in memory. engine: ``"ray"`` or ``"slurm"``, which train on other machines; these find the store
+    and the data under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the
+    engine is not installed, or reaches nobody.
     """
+    if engine and recipes:
+        from fednb.data import data_root
+
+        check(engine, device)
+        root = data_root(root).absolute()
     work, ended = partial(_train, store, device, root, federation), {}
     free = waiting = list(dict.fromkeys(recipes))
     held = set()
@@ -48,10 +58,10 @@ def train(
         else:
             progress(recipe, what)
 
-    with interruption.watched():
+    with interruption.watched(at_once=bool(engine)):
         while waiting:
             held.clear()
-            tried = _carry_out(work, free, hear, jobs, store)
+            tried = _carry_out(work, free, hear, jobs, store, engine, device)
             ended |= {recipe: error for recipe, error in tried.items() if recipe not in held}
             waiting = [recipe for recipe in waiting if recipe not in ended]
             free = _freed(waiting, store)
@@ -61,7 +71,19 @@ def train(
     return {recipe: ended[recipe] for recipe in dict.fromkeys(recipes)}
 
 
-def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store) -> dict[Recipe, str | None]:
+def check(engine: str, device: str) -> None:
+    """Raises RunError for an engine that is unknown, not installed or reaches nobody, and for a GPU by its number."""
+    if engine not in ENGINES:
+        raise RunError(f'no engine "{engine}": {nearest(engine, ENGINES)}')
+    if device not in ("cpu", "cuda"):
+        raise RunError(f'device "{device}": an engine chooses the GPU of each run; expected cpu or cuda.')
+    catalogue.file("engine.executors", engine).check()
+
+
+def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engine, device) -> dict[Recipe, str | None]:
+    if engine and recipes:
+        elsewhere = catalogue.file("engine.executors", engine)
+        return elsewhere.carry_out(work, recipes, hear, jobs, device, store.locks)
     if jobs > 1 and len(recipes) > 1:
         try:
             return processes.carry_out(work, recipes, hear, jobs)
