@@ -11,6 +11,7 @@ import numpy
 from fednb import catalogue
 from fednb.report import names
 from fednb.report.intervals import of_settings
+from fednb.report.sentences import TESTED
 from fednb.report.words import STAND_IN, counted, mark, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
@@ -28,6 +29,13 @@ CLASSES = (
     *("#0173B2", "#DE8F05", "#029E73", "#D55E00", "#CC78BC"),
     *("#CA9161", "#FBAFE4", "#949494", "#ECE133", "#56B4E9"),
 )
+VERDICTS = {  # told apart in grey by their markers
+    "reproduced": {"color": GREEN, "marker": "o"},
+    "larger": {"color": BLUE, "marker": "^"},
+    "smaller": {"color": ORANGE, "marker": "v"},
+    "no effect": {"color": "0.45", "marker": "s"},
+    "opposite": {"color": RED, "marker": "X"},
+}
 
 
 def style(run: str) -> dict:
@@ -146,6 +154,67 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
+
+
+def claims(rows, title: str = "", most: int = 60):
+    """The tested claims of all papers: dots in rows with 95 % intervals, a panel for each paper, on one axis.
+
+    A diamond is the printed effect, a dot is ours in the colour of its verdict. What lies beyond the axis is an arrow
+    at its end. What is not tested is counted in the panels' titles.
+
+    rows: of ``fednb.report.board.COLUMNS``. most: claims in a panel; of more those with the largest printed effect.
+    """
+    from matplotlib.lines import Line2D
+
+    tested = rows[rows["verdict"].isin(TESTED)]
+    panels = {paper: own.nlargest(most, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
+    reach = _reach(tested[["paper", "ours"]].to_numpy())
+    heights = [max(1, len(own)) for own in panels.values()] or [1]
+    figure, every = _stacked(heights, width=9.0)
+    for axes, (paper, own) in zip(every, panels.items(), strict=False):
+        places = range(len(own))
+        for place, row in zip(places, own.itertuples(), strict=True):
+            look = VERDICTS[row.verdict]
+            axes.plot([max(row.low, -reach), min(row.high, reach)], [place] * 2, color=look["color"], linewidth=1.5)
+            _dot(axes, row.ours, place, reach, **look, markersize=6)
+            _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
+        count = (rows["of"] == paper).sum()
+        _decorate(axes, "", "", f"{names.printed(paper)}: {len(own)} of {count} claims")
+        axes.axvline(0, color="0.4", linewidth=1, zorder=0)
+        axes.grid(axis="x", color="0.9", linewidth=0.8)
+        labels = [f"{row.effect}, {row.table.replace('table', 'Table ')}" for row in own.itertuples()]
+        axes.set_yticks(places, labels, fontsize=7)
+        axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
+    every[-1].set_xlabel("points: the first of each row less the second")
+    shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
+    shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
+    figure.legend(handles=shown, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
+    figure.suptitle(title if len(tested) else f"{title}: no claim is tested yet".strip(": "), fontsize=11)
+    return figure
+
+
+def _reach(values) -> float:
+    """Where an axis around zero ends: beyond nine tenths of the values, a multiple of 5."""
+    sizes = numpy.abs(values[~numpy.isnan(values)])
+    return 5.0 * numpy.ceil(numpy.quantile(sizes, 0.9) / 5) if sizes.size else 5.0
+
+
+def _dot(axes, value: float, place: float, reach: float, **look) -> None:
+    """A marker, or an arrow at the end of the axis that it lies beyond."""
+    beyond = abs(value) > reach
+    look |= {"marker": ">" if value > 0 else "<"} if beyond else {}
+    axes.plot(numpy.clip(value, -reach, reach), place, linestyle="none", clip_on=False, **look)
+
+
+def _stacked(heights: list[int], width: float):
+    """A figure and its axes, one above the other, with so many rows each and one axis across."""
+    from matplotlib import pyplot
+
+    look = {"layout": "constrained", "sharex": True, "squeeze": False, "height_ratios": [rows + 2 for rows in heights]}
+    size = (width, 1.6 + 0.17 * sum(rows + 2 for rows in heights))
+    figure, axes = pyplot.subplots(len(heights), 1, figsize=size, **look)
+    pyplot.close(figure)
+    return figure, list(axes.flat)
 
 
 def seen_and_unseen(panels: dict, title: str = ""):
