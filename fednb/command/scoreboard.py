@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from fednb import papers
 from fednb.command import notebooks
 from fednb.data import available
+from fednb.errors import NotebookError
 from fednb.report import scoreboard
 from fednb.report.board import COLUMNS, effect
 from fednb.report.sentences import PRINTED, SMALL, TESTED
@@ -59,7 +60,10 @@ def _judged(book, federation: str, profile: str, table: str, store: "Store") -> 
     Runs of a released variant, and those that keep something more, stand beside what a claim is about.
     """
     named = {"FEDERATION": federation} if "FEDERATION" in notebooks.parameters(book) else {}
-    recipes = notebooks.plan(book, PROFILE=profile, **named)
+    try:
+        recipes = notebooks.plan(book, PROFILE=profile, **named)
+    except NotebookError:  # a command that executes it says so
+        recipes = []
     recipes = [own for own in recipes if own.evaluation == recipes[0].evaluation and "released" not in own.label]
     paper = book.about["paper"]
     results = Study(recipes, paper=paper, store=store).recorded()

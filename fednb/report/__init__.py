@@ -11,7 +11,7 @@ from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings
 from fednb.report.selection import RULES, selected
-from fednb.report.sentences import sentences, told
+from fednb.report.sentences import TESTED, sentences, told
 from fednb.report.tables import Table
 from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
 
@@ -19,6 +19,7 @@ __all__ = [
     "OTHER_DATA",
     "RULES",
     "STAND_IN",
+    "TESTED",
     "Table",
     "board",
     "by_paper",

@@ -17,8 +17,8 @@ COLUMNS += ("setting", "notebook")
 
 
 def effect(claim: dict) -> str:
-    """A claim in short: ``"FedAvg + FedRDN - FedAvg"``, with its setting and its site where it has such."""
-    sides = claim["better"], claim["worse"]
+    """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
+    sides = [claim[name].removeprefix("fedavg+") for name in ("better", "worse")]
     short = [names.pretty(side) for side in sides]
     if short[0] == short[1]:
         short = [names.pretty(side, options=True) for side in sides]

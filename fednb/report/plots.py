@@ -182,14 +182,14 @@ def claims(rows, title: str = "", most: int = 60):
         _decorate(axes, "", "", f"{names.printed(paper)}: {len(own)} of {count} claims")
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
         axes.grid(axis="x", color="0.9", linewidth=0.8)
-        labels = [f"{row.effect}, {row.table.replace('table', 'Table ')}" for row in own.itertuples()]
+        labels = [f"{row.table.replace('table', 'Table ')}: {row.effect}" for row in own.itertuples()]
         axes.set_yticks(places, labels, fontsize=7)
         axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
     every[-1].set_xlabel("points: the first of each row less the second")
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
     shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
-    figure.legend(handles=shown, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
-    figure.suptitle(title if len(tested) else f"{title}: no claim is tested yet".strip(": "), fontsize=11)
+    look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 6, "fontsize": 8}
+    figure.legend(handles=shown, loc="outside upper center", frameon=False, **look)
     return figure
 
 
