@@ -98,7 +98,8 @@ def methods(methods: Sequence) -> str:
 
 def method(method, books: list[str]) -> str:
     told = {"from": method.paper, "changes": method.changes, "sends": method.sends, "keeps": method.keeps}
-    return _described(method.printed, told | {"tasks": method.tasks}, books, f"fednb.{method.room}.{method.name}")
+    told |= {"tasks": method.tasks, "a round over FedAvg's": "not measured; `fednb bench` measures it"}
+    return _described(method.printed, told, books, f"fednb.{method.room}.{method.name}")
 
 
 def data_set(name: str, books: list[str], picture: str = "") -> str:
