@@ -97,7 +97,7 @@ def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
     end = mean_accuracy(ROUNDS[-1])
     first = mean_accuracy(ROUNDS[0])
     assert told == {f"FedAvg\n{end:.1f} %, the paper 62.5 ◇", f"brand_new\n{first:.1f} %"}
-    assert [dots.get_offsets().tolist() for dots in shown.collections] == [[[3, 62.5]]] and shown.get_legend() is None
+    assert [dots.get_offsets().tolist() for dots in shown.collections] == [[[3, 62.51]]] and shown.get_legend() is None
     stand_in = axes(plots.convergence(frame.assign(stand_in=True), printed=printed))
     assert stand_in.get_legend() is not None and not stand_in.texts
 
