@@ -103,7 +103,15 @@ def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
 
 
 def claimed(**columns):
-    head = {"of": "fedrdn", "table": "table1", "effect": "A - B", "paper": 2.0, "low": 1.0, "high": 3.0}
+    head = {
+        "of": "fedrdn",
+        "table": "table1",
+        "effect": "A - B",
+        "federation": "x",
+        "paper": 2.0,
+        "low": 1.0,
+        "high": 3.0,
+    }
     return pandas.DataFrame(
         [head | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     )
@@ -113,7 +121,10 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones_on_one_axis():
     verdicts = ["reproduced", "not run", "opposite", "smaller"]
     rows = claimed(verdict=verdicts, ours=[2.5, numpy.nan, -60.0, 1.5], of=["fedrdn", "fedrdn", "fedrdn", "fedfa"])
     fedfa, fedrdn = plots.claims(rows, title="Claims").axes
-    assert [panel.get_title("left") for panel in (fedfa, fedrdn)] == ["FedFA: 1 of 1 claims", "FedRDN: 2 of 3 claims"]
+    assert [panel.get_title("left") for panel in (fedfa, fedrdn)] == [
+        "FedFA: 1 of 1 claims, tested",
+        "FedRDN: 2 of 3 claims, tested",
+    ]
     assert fedfa.get_xlim() == fedrdn.get_xlim()
     reach, ours, theirs = fedfa.lines[:3]
     assert (list(reach.get_xdata()), ours.get_xdata()[0], theirs.get_xdata()[0]) == ([1.0, 3.0], 1.5, 2.0)

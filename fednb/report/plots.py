@@ -117,12 +117,19 @@ def _ends(axes, curves: dict, printed: dict) -> None:
     values = [value for value in (*ends.values(), *printed.values()) if value is not None]
     axes.set_ylim(top=max(axes.get_ylim()[1], max(values) + 2))
     low, high = axes.get_ylim()
-    place = -numpy.inf
-    for label, value in sorted(ends.items(), key=lambda end: end[1]):
-        place = max(value, place + (high - low) / 11)
+    places = []
+    for value in sorted(ends.values()):  # one above the other, none on another
+        places.append(max(value, places[-1] + (high - low) / 11 if places else low))
+    down = max(0, places[-1] - high)
+    for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
         colour, theirs = style(curves[label][0])["color"], printed[label]
         told = f"{label}\n{value:.1f} %" + ("" if theirs is None else f", the paper {theirs:.1f} ◇")
-        look = {"xytext": (1.05 * last, place), "fontsize": 8, "annotation_clip": False, "verticalalignment": "center"}
+        look = {
+            "xytext": (1.05 * last, place - down),
+            "fontsize": 8,
+            "annotation_clip": False,
+            "verticalalignment": "center",
+        }
         axes.annotate(told, (last, value), color=colour, arrowprops={"arrowstyle": "-", "color": "0.8"}, **look)
         if theirs is not None:
             axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=colour, zorder=4, clip_on=False)
@@ -206,10 +213,13 @@ def claims(rows, title: str = "", most: int = 60):
             _dot(axes, row.ours, place, reach, **look, markersize=6)
             _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
         count = (rows["of"] == paper).sum()
-        _decorate(axes, "", "", f"{names.printed(paper)}: {len(own)} of {count} claims")
+        _decorate(axes, "", "", f"{names.printed(paper)}: {len(own)} of {count} claims, tested")
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
         axes.grid(axis="x", color="0.9", linewidth=0.8)
-        labels = [f"{row.table.replace('table', 'Table ')}: {row.effect}" for row in own.itertuples()]
+        where = own["table"].str.replace("table", "Table ")
+        several = own.groupby("table")["federation"].transform("nunique") > 1
+        where = where.mask(several, where + ", " + own["federation"])
+        labels = where + ": " + own["effect"]
         axes.set_yticks(places, labels, fontsize=7)
         axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
     every[-1].set_xlabel("points: the first of each row less the second")
