@@ -78,6 +78,7 @@ def results(*frames, scores=of_images, **extra_round):
             clients=list(dict.fromkeys(rows["client"])),
             rounds=[extra_round],
             fingerprint="0" * 16,
+            notes=[],
             scores=partial(scores, rows),
         )
         for key, rows in (frame.groupby("key") if len(frame) else [])

@@ -59,6 +59,13 @@ def test_no_two_methods_share_colour_and_marker():
     assert len(looks) == len(methods) >= 40
 
 
+def test_methods_are_told_apart_in_grey():
+    methods = [*catalogue.names("algorithms"), *catalogue.names("augment")]
+    looks = {(look["marker"], str(look["linestyle"])) for look in map(plots.style, methods)}
+    assert len(looks) == len(methods)
+    assert len({look["marker"] for look in plots.VERDICTS.values()}) == len(plots.VERDICTS)
+
+
 def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
     printed, released = plots.style("fedavg+fedfa"), plots.style("fedavg+fedfa(variant=released)")
     assert printed["color"] == released["color"] and printed["marker"] != released["marker"]
@@ -80,6 +87,54 @@ def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
     assert len(shown.collections) == 1  # one band: the other method has one seed
     assert texts(shown.get_legend()) == ["FedAvg", "FedAvg + FedRDN"]
     assert fedrdn.get_color() == plots.BLUE and shown.get_title("left") == "Fig. 1"
+
+
+def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
+    printed = papers.printed("fedrdn", "table1", "office_caltech10")
+    frame = pandas.concat([run("fedavg", ROUNDS), run("brand_new", ROUNDS[:1])])
+    shown = axes(plots.convergence(frame, printed=printed))
+    told = {text.get_text() for text in shown.texts}
+    end = mean_accuracy(ROUNDS[-1])
+    first = mean_accuracy(ROUNDS[0])
+    assert told == {f"FedAvg\n{end:.1f} %, the paper 62.5 ◇", f"brand_new\n{first:.1f} %"}
+    assert [dots.get_offsets().tolist() for dots in shown.collections] == [[[3, 62.51]]] and shown.get_legend() is None
+    stand_in = axes(plots.convergence(frame.assign(stand_in=True), printed=printed))
+    assert stand_in.get_legend() is not None and not stand_in.texts
+
+
+def claimed(**columns):
+    head = {
+        "of": "fedrdn",
+        "table": "table1",
+        "effect": "A - B",
+        "federation": "x",
+        "paper": 2.0,
+        "low": 1.0,
+        "high": 3.0,
+    }
+    return pandas.DataFrame(
+        [head | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    )
+
+
+def test_tested_claims_are_dots_in_rows_beside_the_printed_ones_on_one_axis():
+    verdicts = ["reproduced", "not run", "opposite", "smaller"]
+    rows = claimed(verdict=verdicts, ours=[2.5, numpy.nan, -60.0, 1.5], of=["fedrdn", "fedrdn", "fedrdn", "fedfa"])
+    fedfa, fedrdn = plots.claims(rows, title="Claims").axes
+    assert [panel.get_title("left") for panel in (fedfa, fedrdn)] == [
+        "FedFA: 1 of 1 claims, tested",
+        "FedRDN: 2 of 3 claims, tested",
+    ]
+    assert fedfa.get_xlim() == fedrdn.get_xlim()
+    reach, ours, theirs = fedfa.lines[:3]
+    assert (list(reach.get_xdata()), ours.get_xdata()[0], theirs.get_xdata()[0]) == ([1.0, 3.0], 1.5, 2.0)
+    assert ours.get_color() == plots.VERDICTS["smaller"]["color"] and ours.get_marker() == "v"
+    assert [line.get_marker() for line in fedrdn.lines if line.get_xdata()[0] < 0] == ["<"]  # beyond the axis
+
+
+def test_without_a_tested_claim_the_figure_says_so():
+    figure = plots.claims(claimed(verdict=["one seed"], ours=[2.5]), title="Claims")
+    assert figure.legends[0].get_title().get_text() == "Claims: no claim is tested yet"
 
 
 MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans", "mixup", "moex")]
@@ -221,7 +276,7 @@ def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
 
 def test_tsne_is_the_same_for_the_same_seed():
     rows = numpy.random.default_rng(0).normal(size=(12, 5))
-    first, second = (plots.embedding(rows, [0] * 12, [0] * 12, seed=1).axes[0] for _ in range(2))
+    first, second = (plots.embedding(rows, [0] * 12, [0] * 12, seed=1, ways=("t-SNE",)).axes[0] for _ in range(2))
     assert first.collections[0].get_offsets().shape == (12, 2)
     assert (first.collections[0].get_offsets() == second.collections[0].get_offsets()).all()
 

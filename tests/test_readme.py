@@ -27,16 +27,15 @@ def test_the_page_of_recorded_runs_is_up_to_date():
     assert sum(counts) == len(list(folder.rglob("*.json")))
 
 
-def test_readme_without_markers_is_refused(monkeypatch):
-    with pytest.raises(NotebookError, match="README.md has no two lines.*claims"):
-        readme.filled("# fednb\n")
-    monkeypatch.setitem(readme.TABLES, "claims", str)
-    with pytest.raises(NotebookError, match="README.md has no two lines.*methods"):
-        readme.filled(f"{readme.BEGIN.format('claims')}\n{readme.END.format('claims')}\n")
+def test_readme_without_markers_is_refused():
+    marked = "".join(f"{readme.BEGIN.format(name)}\n{readme.END.format(name)}\n" for name in ("scoreboard", "claims"))
+    for text, name in (("# fednb\n", "scoreboard"), (marked, "methods")):
+        with pytest.raises(NotebookError, match=f"README.md has no two lines.*{name}"):
+            readme.filled(text)
 
 
 def test_readme_has_ten_lines_of_methods():
-    table, _, rest = readme.some_methods().partition("\n\n")
+    table, _, rest = readme.some_methods(None).partition("\n\n")
     rows = table.splitlines()
     assert len(rows) == 10 and {row.count(" | ") for row in rows[:1] + rows[2:]} == {5}
     links = [re.match(r"\| \[(.+?)\]\((.+?)\) \|", row) for row in rows[2:]]

@@ -10,6 +10,7 @@ import pytest
 
 from fednb import catalogue, papers
 from fednb.command import folder, methods, notebooks
+from fednb.command import scoreboard as judging
 from fednb.errors import NotebookError
 from fednb.report.tables import Table
 from fednb.site import book, formulas, scoreboard
@@ -23,14 +24,18 @@ pytestmark = [
 ELSEWHERE = re.compile(r"(https?:)?//")
 CLAIMS = pandas.DataFrame(
     {
-        "claim": ["A is 2.0 points above B.", "A is 3.0 points above C."],
+        "of": ["fedrdn", "fedrdn", "fedfa"],
+        "claim": ["A is 2.0 points above B.", "A is 3.0 points above C.", "D is 1.0 points above E."],
         "table": "table1",
-        "paper": [2.0, 3.0],
-        "ours": [1.5, None],
-        "low": [0.5, None],
-        "high": [2.5, None],
-        "seeds": [3, 0],
-        "verdict": ["reproduced", "not run"],
+        "federation": ["made", "made", "far"],
+        "paper": [2.0, 3.0, 1.0],
+        "ours": [1.5, None, -40.0],
+        "low": [0.5, None, -45.0],
+        "high": [2.5, None, -35.0],
+        "seeds": [3, 0, 3],
+        "verdict": ["reproduced", "not run", "opposite"],
+        "setting": ["small", "", "as printed"],
+        "notebook": ["fedrdn/made", "fedrdn/made", "fedfa/nowhere"],
     }
 )
 PICTURE = base64.b64decode(
@@ -101,7 +106,9 @@ def built(tmp_path_factory):
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None, None) for each in notebooks.found()]
     entries += [Entry("fedrdn/made", about, MADE, None, "as told"), Entry("fedrdn/other", about, None, None, None)]
-    return place, book.build(place, entries, methods.told(), {"shifted_digits": PICTURE}, ["runs: 7 <recorded>"])
+    summary = ["runs: 7 <recorded>"]
+    told = ["3 claims.", "Of those tested: 1 reproduced."]
+    return place, book.build(place, entries, methods.told(), {"shifted_digits": PICTURE}, summary, CLAIMS, told)
 
 
 @pytest.fixture(scope="module")
@@ -181,26 +188,34 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
 
 
-def test_the_first_page_has_every_judged_claim_and_what_the_last_command_said(site):
+def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
     page = (site / "index.html").read_text()
-    assert "2 claims: 1 reproduced, 1 not run." in page and "runs: 7 &lt;recorded&gt;" in page
+    assert "3 claims. Of those tested: 1 reproduced." in page and "runs: 7 &lt;recorded&gt;" in page
     row = re.search(r"<tr [^>]*>(?:(?!</tr>).)*A is 2.0 points above B.*?</tr>", page, re.DOTALL)[0]
     assert 'data-paper="fedrdn" data-data="made" data-verdict="reproduced"' in row and "+2.0" in row and "+1.5" in row
     assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5"' in row and "notebooks/fedrdn/made.html" in row
     assert "Not executed." in page and "Failed." in page
+    assert "<option>far</option><option>made</option>" in page and "the paper claims" in page
 
 
-def test_a_claim_that_two_notebooks_judge_counts_once():
-    about = {"paper": "fedrdn", "data": "made (x: not at hand)"}
-    entries = [Entry(f"fedrdn/{name}", about, MADE, None, None) for name in "ab"]
-    first, second = scoreboard.judged(entries)
-    assert (first.notebook, first.data, first.ours, second.ours) == ("fedrdn/a", "made", (1.5, 0.5, 2.5), None)
-    assert scoreboard.counted([]) == "No executed notebook judges a claim."
+def test_a_claim_without_a_run_has_no_picture_and_one_without_a_page_no_link():
+    _, silent, far = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, {"fedrdn/made"}))
+    assert "<svg" not in silent and ">not run<" in silent and 'href="notebooks/fedrdn/made.html"' in silent
+    assert "href" not in far and "<td>fedfa/nowhere</td>" in far
+
+
+def test_effects_beyond_the_axis_are_arrows_at_its_end():
+    assert "−35 to +35 points" in scoreboard.board(CLAIMS, ())  # nine tenths of 1, 1.5, 2 and 40 are below 28.6
+    rows = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, ()))
+    assert "<circle" in rows[0] and "<circle" not in rows[2]
+    edge = scoreboard.WIDTH * 0.04
+    assert f"M{edge:.1f} 4.0l-6 5l6 5z" in rows[2]
 
 
 def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(made, tmp_path, monkeypatch):
     report = tmp_path / "report"
     built = []
+    monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
     monkeypatch.setattr(book, "TOOLS", ("json",))
     monkeypatch.setattr(book, "build", lambda place, entries, *_: built.append((place, len(entries))))
     index = folder.write_page(report, [made("a/b", ["1"])], [], {})
@@ -215,5 +230,5 @@ def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeyp
     monkeypatch.setitem(book.SETTINGS, "html_theme", "no_theme")
     monkeypatch.setattr(book, "_pages", lambda *_: {"index.md": "# x\n"})
     with pytest.raises(NotebookError, match="Sphinx made no site: .*no_theme"):
-        book.build(tmp_path / "site", [], [], {}, [])
+        book.build(tmp_path / "site", [], [], {}, [], CLAIMS, [])
     assert old.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["site"]

@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from fednb import catalogue, data
-from fednb.command import methods, notebooks
+from fednb.command import methods, notebooks, scoreboard
 from fednb.command.notebooks import Notebook
 from fednb.errors import NotebookError
 from fednb.files import write_atomically, write_text
+from fednb.report import told
 from fednb.site import book as site
 from fednb.site import pages
 
@@ -138,7 +139,9 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     if not alone:
-        site.build(report / "site", entries, methods.told(), _pictures(), summary)
+        claims = scoreboard.claims()
+        said = told(claims, scoreboard.missing(claims))
+        site.build(report / "site", entries, methods.told(), _pictures(), summary, claims, said)
     write_text(index, pages.index(entries, summary) if alone else pages.forward("site/index.html"))
     return index
 

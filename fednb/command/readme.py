@@ -1,10 +1,16 @@
 """README's tables, of claims and of some methods, and the page of results/: what is recorded, from the records."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fednb.command import methods, notebooks
+from fednb.command import methods, notebooks, scoreboard
 from fednb.errors import NotebookError
 from fednb.files import write_text
+from fednb.report import by_paper, told
+from fednb.report.sentences import TESTED
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"
 END = "<!-- /{0} -->"
@@ -31,36 +37,56 @@ make run DATA=folder                                        # into report/, with
 """
 
 
-def claims() -> str:
-    """One row for each notebook: what it reproduces, its claim, its data, its cost, its recorded runs."""
+def judged(claims: "DataFrame") -> str:
+    """The scoreboard in small: what is said of all claims, and a row of counts for each paper."""
+    counts = by_paper(claims)
+    rows = ["| | " + " | ".join(counts.columns) + " |", "|---" * (len(counts.columns) + 1) + "|"]
+    rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
+    return " ".join(told(claims)) + "\n\n" + "\n".join(rows)
+
+
+def claimed(claims: "DataFrame") -> str:
+    """One row for each notebook: what it reproduces, what the paper claims, our verdicts, its data, cost and runs."""
     rows = [
-        "| notebook | result | claim | data | minutes at quick | recorded runs |",
-        "|---|---|---|---|---|---|",
+        "| notebook | result | the paper claims | verdicts | data | minutes at quick | recorded runs |",
+        "|---|---|---|---|---|---|---|",
     ]
     for book in notebooks.found():
         about = book.about
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
         minutes = about.get("minutes", {}).get("quick", "")
-        told = f"{result} | {about.get('claim', '')} | {about.get('data', '')} | {minutes} | {_runs(book)}"
-        rows.append(f"| [{book.name}](notebooks/{book.name}.ipynb) | {told} |")
+        verdicts = _verdicts(claims[claims["notebook"] == book.name])
+        cells = (result, about.get("claim", ""), verdicts, about.get("data", ""), minutes, _runs(book))
+        rows.append(f"| [{book.name}](notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
+
+
+def _verdicts(claims: "DataFrame") -> str:
+    """ "3 reproduced, 1 smaller, 25 not tested"."""
+    counts = claims["verdict"].value_counts()
+    told = [f"{counts[word]} {word}" for word in TESTED if word in counts]
+    untested = (~claims["verdict"].isin(TESTED)).sum()
+    return ", ".join([*told, *([f"{untested} not tested"] if untested else [])])
 
 
 def _runs(book: notebooks.Notebook) -> str:
     """ "quick 28 of 28, paper 6 of 84"; "none needed" where nothing is trained."""
     if not book.trains:
         return "none needed"
-    from fednb.runs.store import Store
-
-    store = Store(notebooks.checkout() / "results")
-    counts = []
+    store, counts = _store(), []
     for profile in ("quick", "paper"):
         recipes = set(notebooks.plan(book, PROFILE=profile))
         counts.append(f"{profile} {sum(store.find(recipe) is not None for recipe in recipes)} of {len(recipes)}")
     return ", ".join(counts)
 
 
-def some_methods() -> str:
+def _store():
+    from fednb.runs.store import Store
+
+    return Store(notebooks.checkout() / "results")
+
+
+def some_methods(_) -> str:
     """One row for each of the first methods: where it is from, what it changes, sends and keeps, on which tasks."""
     rows = ["| method | from | changes | sends | keeps | tasks |", "|---|---|---|---|---|---|"]
     found = [method for method in methods.told() if not method.source]
@@ -71,7 +97,7 @@ def some_methods() -> str:
     return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - SHOWN}."])
 
 
-TABLES = {"claims": claims, "methods": some_methods}
+TABLES = {"scoreboard": judged, "claims": claimed, "methods": some_methods}  # each is made of the claims
 
 
 def recorded(folder: Path) -> str:
@@ -113,15 +139,17 @@ def _hours(records) -> float:
 
 def filled(text: str) -> str:
     """README's text with fresh tables, each between its two markers; NotebookError if they are not there."""
-    for name, table in TABLES.items():
+    for name in TABLES:
         opening, closing = BEGIN.format(name), END.format(name)
-        before, begin, rest = text.partition(opening)
-        _, end, after = rest.partition(closing)
-        if not begin or not end:
+        if not (opening in text and closing in text.partition(opening)[2]):
             raise NotebookError(
                 f"README.md has no two lines {opening!r} and {closing!r}; put them where the table belongs."
             )
-        text = f"{before}{opening}\n{table()}\n{closing}{after}"
+    claims = scoreboard.claims(_store())
+    for name, table in TABLES.items():
+        opening, closing = BEGIN.format(name), END.format(name)
+        before, _, rest = text.partition(opening)
+        text = f"{before}{opening}\n{table(claims)}\n{closing}{rest.partition(closing)[2]}"
     return text
 
 

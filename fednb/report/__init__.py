@@ -3,6 +3,7 @@
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """
 
+from fednb.report.board import board, by_paper
 from fednb.report.claims import scoreboard, verdict
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.effects import effects
@@ -10,6 +11,7 @@ from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings
 from fednb.report.selection import RULES, selected
+from fednb.report.sentences import TESTED, sentences, told
 from fednb.report.tables import Table
 from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
 
@@ -17,7 +19,10 @@ __all__ = [
     "OTHER_DATA",
     "RULES",
     "STAND_IN",
+    "TESTED",
     "Table",
+    "board",
+    "by_paper",
     "comparison",
     "cross_site",
     "effects",
@@ -27,8 +32,10 @@ __all__ = [
     "runs_table",
     "scoreboard",
     "selected",
+    "sentences",
     "setting",
     "settings",
     "table",
+    "told",
     "verdict",
 ]

@@ -1,5 +1,7 @@
 """The scoreboard: every claim of a paper, its printed effect, ours, and a verdict by rules written first."""
 
+from functools import cache
+
 from fednb import papers
 from fednb.errors import DataError
 from fednb.report import names
@@ -53,25 +55,26 @@ def verdict(printed: float, found: Effect | str) -> str:
     return "larger" if difference.low > 0 else "reproduced"
 
 
-def scoreboard(results, paper: str, rule: str = "last", table: str | None = None) -> Table:
+def scoreboard(results, paper: str, rule: str = "last", table: str | None = None, others: bool = True) -> Table:
     """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
 
     A side is the run with the claim's own options; where there is none, a run of its methods with more options
     (``fedprox(mu=0.1)`` for ``fedprox``). ``rule`` decides the numbers and the verdict that are shown; where another
-    rule of ``fednb.report.selection`` gives another verdict, the last column says so. ``table`` keeps the claims of one
-    printed table. RecipeError if a side was run in several settings: keep one of them.
+    rule of ``fednb.report.selection`` gives another verdict, the last column says so, unless ``others`` is off.
+    ``table`` keeps the claims of one printed table. RecipeError if a side was run in several settings: keep one.
     """
     import pandas
 
     everything = frame_of(results)
     real = everything[~everything["stand_in"].astype(bool)]
     claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
-    said = [_printed_effect(paper, claim) for claim in claims]
+    there = [_printed_rows(paper, claim) for claim in claims]
+    said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     by_rule = {}
-    for name in dict.fromkeys((rule, *RULES)):
+    for name in dict.fromkeys((rule, *(RULES if others else ()))):
         try:
             chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
-            by_rule[name] = _found(results, chosen, paper, claims)
+            by_rule[name] = _found(results, chosen, there, claims)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
@@ -108,14 +111,17 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         *(left_out if len(real) < len(everything) else []),
         *effect_lines(frame),
         *([AGAINST] if frame["verdict"].isin(["reproduced", "smaller", "larger"]).any() else []),
-        *(f"{name} is not looked at: some runs have no such images." for name in RULES if name not in by_rule),
+        *(
+            f"{name} is not looked at: some runs have no such images."
+            for name in RULES
+            if others and name not in by_rule
+        ),
         *setting_lines(results),
     )
     return Table(frame, caption, cells)
 
 
-def _printed_effect(paper: str, claim: dict) -> float:
-    there = _printed_rows(paper, claim)
+def _printed_effect(there, claim: dict) -> float:
     return _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
 
 
@@ -124,33 +130,41 @@ def _printed_rows(paper: str, claim: dict):
     return there[there["site"] == claim["site"]]
 
 
-def _found(results, chosen: dict, paper: str, claims: list[dict]) -> list[Effect | str]:
+def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Effect | str]:
     """Ours for each claim, those of one printed table tested together; or why there is none.
 
-    chosen: by whether they are of unseen sites, the rows that a claim may rest on.
+    chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
-    found = []
-    for claim in claims:
-        there = _printed_rows(paper, claim)
-        found.append(_pair(chosen[of_unseen(there)], results, there, claim))
+
+    @cache
+    def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
+        return one_setting(_runs_of(here(unseen, run_on, site, sites), label), label)
+
+    @cache
+    def here(unseen: bool, run_on: str, site: str, sites: str):
+        return _on_site(on_federation(chosen[unseen], results, run_on), site, sites)
+
+    @cache
+    def anywhere(label: str, unseen: bool, federation: str) -> bool:
+        rows = chosen[unseen]
+        return len(_runs_of(rows[rows["federation"] == federation], label)) > 0
+
+    def pair(there, claim: dict) -> Pair | str:
+        """The two sides of a claim, or why they cannot be compared."""
+        labels, unseen = (claim["better"], claim["worse"]), of_unseen(there)
+        where = unseen, there["run_on"].iloc[0], claim["site"], there["sites"].iloc[0]
+        sides = [side(label, *where) for label in labels]
+        if not any(rows.empty for rows in sides):
+            return NOT_RUN if set(sides[0]["key"]) & set(sides[1]["key"]) else Pair(*sides, claim["site"])
+        return OTHER_SETTING if all(anywhere(label, unseen, claim["federation"]) for label in labels) else NOT_RUN
+
+    found = [pair(*each) for each in zip(printed, claims, strict=True)]
     for table in dict.fromkeys(claim["table"] for claim in claims):
         numbers = [n for n, own in enumerate(found) if isinstance(own, Pair) and claims[n]["table"] == table]
         measured = effects_of([found[number] for number in numbers], results.records)
         for number, own in zip(numbers, measured, strict=True):
             found[number] = own
     return found
-
-
-def _pair(chosen, results, there, claim: dict) -> Pair | str:
-    """The two sides of a claim, or why they cannot be compared."""
-    sides = claim["better"], claim["worse"]
-    on_setting = on_federation(chosen, results, there["run_on"].iloc[0])
-    here = _on_site(on_setting, claim["site"], there["sites"].iloc[0])
-    pair = [one_setting(_runs_of(here, side), side) for side in sides]
-    if not any(side.empty for side in pair):
-        return NOT_RUN if set(pair[0]["key"]) & set(pair[1]["key"]) else Pair(*pair, claim["site"])
-    anywhere = chosen[chosen["federation"] == claim["federation"]]
-    return NOT_RUN if any(_runs_of(anywhere, side).empty for side in sides) else OTHER_SETTING
 
 
 def _on_site(chosen, site: str, sites: str):

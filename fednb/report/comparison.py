@@ -23,6 +23,7 @@ from fednb.report.words import (
     grid,
     mark,
     measure,
+    note_lines,
     number,
     older,
     row_names,
@@ -297,8 +298,10 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
         *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
         *([title] if title else []),
         f"Test {measure(runs)} in per cent. Selection: {rule_words(rule, runs)}. In plain text: ours | paper.",
+        *(["average: the mean of the sites, each counted alike."] if "average" in set(frame["site"]) else []),
         *_setting_words(printed),
         *setting_lines(results),
+        *note_lines(results),
         *(
             f"Averages not compared: the paper's are over {cell.sites}, ours over {cell.clients}."
             for cell in elsewhere.itertuples()

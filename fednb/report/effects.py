@@ -53,7 +53,8 @@ def effects_of(pairs: Sequence[Pair], records: Sequence) -> list[Effect]:
     for pair in pairs:
         _require_one_setting(pair)
     by_key = {record.key: record for record in records}
-    cells = [_cell(pair, by_key) for pair in pairs]
+    read: dict = {}  # scores of sides that are in several pairs
+    cells = [_cell(pair, by_key, read) for pair in pairs]
     found: list[Measured | None] = [None] * len(pairs)
     tables = {}
     for number, (pair, cell) in enumerate(zip(pairs, cells, strict=True)):
@@ -97,8 +98,9 @@ def effects(
     texts = words.row_names(runs)
     about, compared = [], []
     for value, part in chosen.groupby(by, sort=True) if by else [("", chosen)]:
+        rows_of = {label: one_setting(part[part["run"] == label], label) for each in pairs for label in each}
         for labels in pairs:
-            sides = [one_setting(part[part["run"] == label], label) for label in labels]
+            sides = [rows_of[label] for label in labels]
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
                 told = f"{words.spaced(by)} {value}: " if by else ""
@@ -159,15 +161,21 @@ def _require_one_setting(pair: Pair) -> None:
         )
 
 
-def _cell(pair: Pair, records: dict) -> Cell | None:
-    """The scores' differences, or None where they are not recorded or the images differ."""
+def _cell(pair: Pair, records: dict, read: dict) -> Cell | None:
+    """The scores' differences, or None where they are not recorded or the images differ.
+
+    read: the scores that earlier pairs of the same rows have read.
+    """
     import numpy
 
     seeds = _common(pair)
     sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]
     if sides[0].empty or len({records[key].fingerprint for rows in sides for key in rows["key"]}) > 1:
         return None
-    better, worse = scores = [image_scores(rows, records) for rows in sides]
+    for whole, rows in zip(pair[:2], sides, strict=True):
+        if (id(whole), *seeds) not in read:
+            read[id(whole), *seeds] = image_scores(rows, records)
+    better, worse = scores = [read[id(whole), *seeds] for whole in pair[:2]]
     clients = [client for client in better if client in worse and pair.client in ("average", client)]
     whole = all(len(own) == len(seeds) for side in scores for own in side.values())
     if not clients or better.keys() != worse.keys() or not whole:

@@ -9,6 +9,7 @@ from fednb.report.words import (
     grid,
     mark,
     measure,
+    note_lines,
     number,
     rule_words,
     setting,
@@ -46,7 +47,9 @@ def runs_table(results, rule: str = "last") -> Table:
     what = f"Test {measure(chosen)} in per cent with its 95 % interval{alone}"
     caption = (
         f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",
+        "average: the mean of the sites, each counted alike.",
         f"Setting: {setting(results)}.",
+        *note_lines(results),
     )
     marked = mark(results.frame)
     if marked:

@@ -4,6 +4,7 @@ All functions take data frames or arrays, never a trainer, and return a closed m
 shows it once, as the value of a cell.
 """
 
+import importlib.util
 from zlib import crc32
 
 import numpy
@@ -11,6 +12,7 @@ import numpy
 from fednb import catalogue
 from fednb.report import names
 from fednb.report.intervals import of_settings
+from fednb.report.sentences import TESTED
 from fednb.report.words import STAND_IN, counted, mark, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
@@ -20,7 +22,7 @@ BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE 
 )
 FIRST = ("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans")  # one colour each, in this order
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
 HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 MOST = len(HATCHES)  # settings in one panel
 # Seaborn's "colorblind" colours, for classes.
@@ -28,6 +30,13 @@ CLASSES = (
     *("#0173B2", "#DE8F05", "#029E73", "#D55E00", "#CC78BC"),
     *("#CA9161", "#FBAFE4", "#949494", "#ECE133", "#56B4E9"),
 )
+VERDICTS = {  # told apart in grey by their markers
+    "reproduced": {"color": GREEN, "marker": "o"},
+    "larger": {"color": BLUE, "marker": "^"},
+    "smaller": {"color": ORANGE, "marker": "v"},
+    "no effect": {"color": "0.45", "marker": "s"},
+    "opposite": {"color": RED, "marker": "X"},
+}
 
 
 def style(run: str) -> dict:
@@ -49,12 +58,14 @@ def _number(name: str) -> int:
     return listed.index(name) if name in listed else crc32(name.encode())
 
 
-def convergence(frame, client: str = "average", split: str = "test", title: str = ""):
+def convergence(frame, client: str = "average", split: str = "test", title: str = "", printed=None):
     """Accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
     More than six methods have a panel each, with FedAvg (else the first) in grey behind.
 
     frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all that took part.
+    printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
+        numbers beside them, which are diamonds too. A stand-in and other data are never drawn beside these.
     """
     shown = frame[frame["split"] == split]
     shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
@@ -69,7 +80,12 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
         for label, curve in curves.items():
             _curve(axes, label, *curve)
         _decorate(axes, "round", f"{what}, {where}", title, marked)
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        if printed is None or marked:
+            axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        else:
+            _ends(
+                axes, curves, {label: _printed_values(printed, run).get(client) for label, (run, _) in curves.items()}
+            )
     else:
         behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
         own = {label: curve for label, curve in curves.items() if label != behind}
@@ -92,6 +108,32 @@ def _curve(axes, label: str, run: str, by_seed) -> None:
     if by_seed.shape[1] > 1:
         lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
         axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def _ends(axes, curves: dict, printed: dict) -> None:
+    """Beside each curve its name, where it ends, and the printed number, which is a diamond as well."""
+    last = max(by_seed.index.max() for _, by_seed in curves.values())
+    ends = {label: float(by_seed.mean(axis=1).iloc[-1]) for label, (_, by_seed) in curves.items()}
+    values = [value for value in (*ends.values(), *printed.values()) if value is not None]
+    axes.set_ylim(top=max(axes.get_ylim()[1], max(values) + 2))
+    low, high = axes.get_ylim()
+    places = []
+    for value in sorted(ends.values()):  # one above the other, none on another
+        places.append(max(value, places[-1] + (high - low) / 11 if places else low))
+    down = max(0, places[-1] - high)
+    for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
+        colour, theirs = style(curves[label][0])["color"], printed[label]
+        told = f"{label}\n{value:.1f} %" + ("" if theirs is None else f", the paper {theirs:.1f} ◇")
+        look = {
+            "xytext": (1.05 * last, place - down),
+            "fontsize": 8,
+            "annotation_clip": False,
+            "verticalalignment": "center",
+        }
+        axes.annotate(told, (last, value), color=colour, arrowprops={"arrowstyle": "-", "color": "0.8"}, **look)
+        if theirs is not None:
+            axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=colour, zorder=4, clip_on=False)
+    axes.set_xlim(right=last)
 
 
 def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
@@ -146,6 +188,70 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
+
+
+def claims(rows, title: str = "", most: int = 60):
+    """The tested claims of all papers: dots in rows with 95 % intervals, a panel for each paper, on one axis.
+
+    A diamond is the printed effect, a dot is ours in the colour of its verdict. What lies beyond the axis is an arrow
+    at its end. What is not tested is counted in the panels' titles.
+
+    rows: of ``fednb.report.board.COLUMNS``. most: claims in a panel; of more those with the largest printed effect.
+    """
+    from matplotlib.lines import Line2D
+
+    tested = rows[rows["verdict"].isin(TESTED)]
+    panels = {paper: own.nlargest(most, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
+    reach = _reach(tested[["paper", "ours"]].to_numpy())
+    heights = [max(1, len(own)) for own in panels.values()] or [1]
+    figure, every = _stacked(heights, width=9.0)
+    for axes, (paper, own) in zip(every, panels.items(), strict=False):
+        places = range(len(own))
+        for place, row in zip(places, own.itertuples(), strict=True):
+            look = VERDICTS[row.verdict]
+            axes.plot([max(row.low, -reach), min(row.high, reach)], [place] * 2, color=look["color"], linewidth=1.5)
+            _dot(axes, row.ours, place, reach, **look, markersize=6)
+            _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
+        count = (rows["of"] == paper).sum()
+        _decorate(axes, "", "", f"{names.printed(paper)}: {len(own)} of {count} claims, tested")
+        axes.axvline(0, color="0.4", linewidth=1, zorder=0)
+        axes.grid(axis="x", color="0.9", linewidth=0.8)
+        where = own["table"].str.replace("table", "Table ")
+        several = own.groupby("table")["federation"].transform("nunique") > 1
+        where = where.mask(several, where + ", " + own["federation"])
+        labels = where + ": " + own["effect"]
+        axes.set_yticks(places, labels, fontsize=7)
+        axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
+    every[-1].set_xlabel("points: the first of each row less the second")
+    shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
+    shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
+    look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 6, "fontsize": 8}
+    figure.legend(handles=shown, loc="outside upper center", frameon=False, **look)
+    return figure
+
+
+def _reach(values) -> float:
+    """Where an axis around zero ends: beyond nine tenths of the values, a multiple of 5."""
+    sizes = numpy.abs(values[~numpy.isnan(values)])
+    return 5.0 * numpy.ceil(numpy.quantile(sizes, 0.9) / 5) if sizes.size else 5.0
+
+
+def _dot(axes, value: float, place: float, reach: float, **look) -> None:
+    """A marker, or an arrow at the end of the axis that it lies beyond."""
+    beyond = abs(value) > reach
+    look |= {"marker": ">" if value > 0 else "<"} if beyond else {}
+    axes.plot(numpy.clip(value, -reach, reach), place, linestyle="none", clip_on=False, **look)
+
+
+def _stacked(heights: list[int], width: float):
+    """A figure and its axes, one above the other, with so many rows each and one axis across."""
+    from matplotlib import pyplot
+
+    look = {"layout": "constrained", "sharex": True, "squeeze": False, "height_ratios": [rows + 2 for rows in heights]}
+    size = (width, 1.6 + 0.17 * sum(rows + 2 for rows in heights))
+    figure, axes = pyplot.subplots(len(heights), 1, figsize=size, **look)
+    pyplot.close(figure)
+    return figure, list(axes.flat)
 
 
 def seen_and_unseen(panels: dict, title: str = ""):
@@ -222,30 +328,50 @@ def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
 
 
 def embedding(
-    features, labels, sites, site_names=None, class_names=None, title: str = "", seed: int = 0, stand_in=False
+    features,
+    labels,
+    sites,
+    site_names=None,
+    class_names=None,
+    title: str = "",
+    seed: int = 0,
+    stand_in=False,
+    told=None,
+    ways=("t-SNE", "UMAP"),
 ):
-    """t-SNE of test features as in FedRDN's Fig. 3: a marker for each site, a colour for each class.
+    """Test features in the plane, t-SNE and UMAP side by side: a marker for each site, a colour for each class.
 
-    features: ``[n, d]``, or ``{title of a panel: [n, d]}`` for the same images under several models. Two
-        columns are drawn as they are.
+    Where umap-learn is not installed the figure has t-SNE alone, and says so.
+
+    features: ``[n, d]``, or ``{title of a row: [n, d]}`` for the same images under several models. Two
+        columns are drawn as they are, side by side.
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
-    seed: of t-SNE. stand_in: whether the features come from a stand-in, which is then written on the figure.
+    seed: of both. stand_in: whether the features come from a stand-in, which is then written on the figure.
+    told: ``{title of a row: what is measured on its features}``, written beside the title.
     """
     panels = features if isinstance(features, dict) else {"": features}
-    labels, sites = numpy.asarray(labels), numpy.asarray(sites)
-    figure, every = _figure(len(panels), width=4.6 * len(panels) + 1.2)
-    for axes, (name, rows) in zip(every, panels.items(), strict=True):
-        points = _plane(numpy.asarray(rows), seed)
+    labels, sites, told = numpy.asarray(labels), numpy.asarray(sites), told or {}
+    flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
+    absent = not flat and "UMAP" in ways and importlib.util.find_spec("umap") is None
+    ways = ("",) if flat else tuple(way for way in ways if way != "UMAP" or not absent)
+    across = len(panels) if flat else len(ways)
+    rows = len(panels) * len(ways) // across
+    size = {"width": 4.2 * across + 1.4, "height": 3.6 * rows + 0.6}
+    figure, every = _figure(len(panels) * len(ways), **size, columns=across, common=False)
+    drawn = ((name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways)
+    for axes, (name, way, own) in zip(every, drawn, strict=True):
+        points = PLANES[way](own, seed) if way else own
         for site in numpy.unique(sites):
             for label in numpy.unique(labels[sites == site]):
                 at = points[(sites == site) & (labels == label)]
                 look = {"color": CLASSES[label % len(CLASSES)], "marker": MARKERS[site % len(MARKERS)]}
                 axes.scatter(at[:, 0], at[:, 1], s=22, edgecolors="k", linewidths=0.3, alpha=0.85, **look)
-        _decorate(axes, "", "", name or title, STAND_IN if stand_in else "")
+        head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if name in told else "")
+        _decorate(axes, "", "", head, STAND_IN if stand_in else "")
         axes.set(xticks=[], yticks=[])
         axes.spines[["left", "bottom"]].set_color("0.8")
-    if title and "" not in panels:
-        figure.suptitle(title, fontsize=11)
+    missing = "t-SNE alone: umap-learn is not installed" if absent else ""
+    figure.suptitle("; ".join(filter(None, (title if "" not in panels else "", missing))), fontsize=11)
     _key(figure, numpy.unique(sites), numpy.unique(labels), site_names, class_names)
     return figure
 
@@ -307,11 +433,11 @@ def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     return figure
 
 
-def _figure(panels: int, width: float, height: float = 4.2, columns: int | None = None):
-    """A figure and its axes; in several rows where ``columns`` is given, then on common axes."""
+def _figure(panels: int, width: float, height: float = 4.2, columns: int | None = None, common: bool = True):
+    """A figure and its axes; in several rows where ``columns`` is given, then on common axes unless these are off."""
     from matplotlib import pyplot
 
-    across, shared = columns or panels, columns is not None
+    across, shared = columns or panels, common and columns is not None
     shape = (-(-panels // across), across)
     look = {"squeeze": False, "layout": "constrained", "sharex": shared, "sharey": shared}
     figure, axes = pyplot.subplots(*shape, figsize=(width, height), **look)
@@ -345,13 +471,20 @@ def _diamonds(axes, places: dict, values: dict) -> None:
         axes.scatter(at.keys(), at.values(), label="paper", **look)
 
 
-def _plane(rows, seed: int):
-    if rows.shape[1] == 2:
-        return rows
+def _tsne(rows, seed: int):
     from sklearn.manifold import TSNE
 
     perplexity = min(30, (len(rows) - 1) / 3)
     return TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(rows)
+
+
+def _umap(rows, seed: int):
+    from umap import UMAP
+
+    return UMAP(random_state=seed, n_jobs=1, n_neighbors=min(15, len(rows) - 1)).fit_transform(rows)
+
+
+PLANES = {"t-SNE": _tsne, "UMAP": _umap}
 
 
 def _key(figure, sites, labels, site_names, class_names) -> None:

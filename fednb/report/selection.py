@@ -64,13 +64,12 @@ def image_scores(rows, records: dict) -> dict:
 
     rows: of ``selected``, of one setting. records: by key. Empty where a record has no scores of its images.
     """
-    found = {}
+    found, read = {}, {key: records[key].scores() for key in rows["key"].unique()}
     for row in rows[rows["images"] > 0].itertuples():
-        record = records[row.key]
-        scores = record.scores()
+        scores = read[row.key]
         if any(number not in scores for number in row.rounds_taken):
             return {}
-        place = record.clients.index(row.client)
+        place = records[row.key].clients.index(row.client)
         mean = sum(scores[number][place] for number in row.rounds_taken) / len(row.rounds_taken)
         found.setdefault(row.client, {}).setdefault(row.seed, []).append(100 * mean)
     return {client: {seed: sum(runs) / len(runs) for seed, runs in seeds.items()} for client, seeds in found.items()}

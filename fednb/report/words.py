@@ -109,6 +109,13 @@ def setting_lines(results) -> list[str]:
     ]
 
 
+def note_lines(results, most: int = 6) -> list[str]:
+    """What the records say that their reader must know, each once: such as images that are JPEG copies."""
+    notes = list(dict.fromkeys(note for record in results.records for note in record.notes))
+    more = [f"Note: and {len(notes) - most} more, in the records."] if len(notes) > most else []
+    return [f"Note: {note}" for note in notes[:most]] + more
+
+
 def effect_lines(frame) -> list[str]:
     """How intervals of effects were made, and what they leave open."""
     lines = []

@@ -10,11 +10,15 @@ import tempfile
 from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fednb import catalogue
 from fednb.errors import NotebookError
 from fednb.site import notebook_page, sources
 from fednb.site.pages import Entry
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "math_core")
 SETTINGS = {
@@ -59,12 +63,19 @@ def absent() -> list[str]:
 
 
 def build(
-    place: Path, entries: list[Entry], methods: Sequence, pictures: dict[str, bytes], summary: list[str]
+    place: Path,
+    entries: list[Entry],
+    methods: Sequence,
+    pictures: dict[str, bytes],
+    summary: list[str],
+    claims: "DataFrame",
+    told: list[str],
 ) -> list[str]:
     """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
 
     entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. pictures: PNGs of
-    data sets. summary: what the last command did. NotebookError where Sphinx fails.
+    data sets. summary: what the last command did. claims, told: of the scoreboard, see ``fednb.site.sources.start``.
+    NotebookError where Sphinx fails.
     """
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
@@ -76,7 +87,7 @@ def build(
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
             source, made = Path(folder, "source"), Path(folder, "html")
-            for name, text in _pages(entries, methods, pictures, summary).items():
+            for name, text in _pages(entries, methods, pictures, summary, claims, told).items():
                 page = source / name
                 page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
@@ -91,12 +102,14 @@ def build(
     return [line.replace(f"{source}/", "") for line in warned.getvalue().splitlines() if line]
 
 
-def _pages(entries: list[Entry], methods: Sequence, pictures: dict, summary: list[str]) -> dict[str, str | bytes]:
+def _pages(
+    entries: list[Entry], methods: Sequence, pictures: dict, summary: list[str], claims: "DataFrame", told: list[str]
+) -> dict[str, str | bytes]:
     """Path -> text of every source of the site."""
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
     reading = (files("fednb.site") / "reading.md").read_text("utf-8")
-    pages = {"index.md": sources.start(entries, summary), "reading.md": reading}
+    pages = {"index.md": sources.start(entries, summary, claims, told), "reading.md": reading}
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]
         pages[f"notebooks/{room}/index.md"] = sources.room(room, within)

@@ -5,18 +5,23 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import fednb
 from fednb import catalogue, papers
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
 INNER = ("command", "cli", "site", "__main__")
 
 
-def start(entries: list[Entry], summary: list[str]) -> str:
-    claims = scoreboard.judged(entries)
+def start(entries: list[Entry], summary: list[str], claims: "DataFrame", told: list[str]) -> str:
+    """The first page. claims: rows of ``fednb.report.board.COLUMNS``; told: what is said of them, in sentences."""
+    shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
     said = html.escape("\n".join(summary))
     return f"""# fednb
@@ -26,10 +31,12 @@ table and figure of their papers, with the paper's numbers beside ours.
 
 ## Scoreboard
 
-{scoreboard.counted(claims)} Effects are in points, one method less another; the diamond is the paper's, the dot ours
-with its 95 % interval. [What the words mean](reading.md).
+{" ".join(told)}
 
-{scoreboard.board(claims) if claims else ""}
+Effects are in points, one method less another; the diamond is the paper's, the dot ours with its 95 % interval, an
+arrow points beyond the axis. [What the words mean](reading.md).
+
+{scoreboard.board(claims, shown)}
 
 ## Notebooks
 
@@ -44,7 +51,7 @@ with its 95 % interval. [What the words mean](reading.md).
 
 
 def _table_of(entries: list[Entry]) -> str:
-    rows = ["| | claim |", "|---|---|"]
+    rows = ["| | the paper claims |", "|---|---|"]
     for entry in entries:
         room, _, name = entry.name.partition("/")
         result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
@@ -91,7 +98,8 @@ def methods(methods: Sequence) -> str:
 
 def method(method, books: list[str]) -> str:
     told = {"from": method.paper, "changes": method.changes, "sends": method.sends, "keeps": method.keeps}
-    return _described(method.printed, told | {"tasks": method.tasks}, books, f"fednb.{method.room}.{method.name}")
+    told |= {"tasks": method.tasks, "a round over FedAvg's": "not measured; `fednb bench` measures it"}
+    return _described(method.printed, told, books, f"fednb.{method.room}.{method.name}")
 
 
 def data_set(name: str, books: list[str], picture: str = "") -> str:

@@ -1,0 +1,81 @@
+"""Every claim of the papers, judged as the notebooks of their tables judge it, from recorded runs alone."""
+
+import re
+from typing import TYPE_CHECKING
+
+from fednb import papers
+from fednb.command import notebooks
+from fednb.data import available
+from fednb.errors import NotebookError
+from fednb.report import scoreboard
+from fednb.report.board import COLUMNS, effect
+from fednb.report.sentences import PRINTED, SMALL, TESTED
+from fednb.study import Results, Study, default_store
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from fednb.runs.store import Store
+
+PROFILES = {"paper": PRINTED, "quick": SMALL}  # what decides, the first of them first
+
+
+def claims(store: "Store | None" = None) -> "DataFrame":
+    """A row for each claim of all papers, with the columns of ``fednb.report.board.COLUMNS``.
+
+    The runs are those that the notebook of a claim's table asks for; they are found and never trained. A claim has the
+    verdict of the runs at the printed setting where it can be tested there, else that of the small setting; where
+    neither can, that of the first with a number.
+
+    store: where records are; ``default_store()`` unless given.
+    """
+    import pandas
+
+    store = store or default_store()
+    recorded = {path.parent.name for folder in store.folders for path in folder.glob("*/*.json")}
+    books = {(book.about.get("paper"), table): book for book in notebooks.found() for table in _tables(book)}
+    rows = []
+    for paper in papers.names():
+        every = papers.claims(paper)
+        for table in dict.fromkeys(claim["table"] for claim in every):
+            own, book = [claim for claim in every if claim["table"] == table], books.get((paper, table))
+            on = {claim["federation"] for claim in own} & recorded if book else set()
+            found = {name: [_judged(book, name, profile, table, store) for profile in PROFILES] for name in on}
+            nothing = [scoreboard(Results({}), paper, table=table).frame.assign(setting="")]
+            for number, claim in enumerate(own):
+                each = [frame.iloc[number].to_dict() for frame in found.get(claim["federation"], nothing)]
+                about = {"of": paper, "federation": claim["federation"], "effect": effect(claim)}
+                rows.append(min(each, key=_rank) | about | {"notebook": book.name if book else ""})
+    return pandas.DataFrame(rows, columns=COLUMNS)
+
+
+def _tables(book) -> list[str]:
+    """``["table16"]`` of a notebook whose result is "Figure 2, Table 16"."""
+    return [f"table{number}" for number in re.findall(r"\bTable (\d+)", book.about.get("result", ""))]
+
+
+def _judged(book, federation: str, profile: str, table: str, store: "Store") -> "DataFrame":
+    """The claims of a table by the runs of its notebook on a federation, under one profile.
+
+    Runs of a released variant, and those that keep something more, stand beside what a claim is about.
+    """
+    named = {"FEDERATION": federation} if "FEDERATION" in notebooks.parameters(book) else {}
+    try:
+        recipes = notebooks.plan(book, PROFILE=profile, **named)
+    except NotebookError:  # a command that executes it says so
+        recipes = []
+    recipes = [own for own in recipes if own.evaluation == recipes[0].evaluation and "released" not in own.label]
+    paper = book.about["paper"]
+    results = Study(recipes, paper=paper, store=store).recorded()
+    frame = scoreboard(results, paper, table=table, others=False).frame
+    return frame.assign(setting=frame["ours"].notna().map({True: PROFILES[profile], False: ""}))
+
+
+def _rank(row: dict) -> int:
+    """0 where a claim is tested, 1 where it has a number, 2 where it has none; the first of equals is taken."""
+    return 0 if row["verdict"] in TESTED else 1 if row["setting"] else 2
+
+
+def missing(frame: "DataFrame") -> list[str]:
+    """The claims' federations whose images are not on this machine."""
+    return [name for name in frame["federation"].unique() if available(name)]

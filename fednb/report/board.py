@@ -1,0 +1,58 @@
+"""The scoreboard of all papers: every claim with the printed effect, ours and its verdict."""
+
+from typing import TYPE_CHECKING
+
+from fednb import papers
+from fednb.report import names, words
+from fednb.report.effects import told_bounds
+from fednb.report.sentences import TESTED
+from fednb.report.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# of: the paper. effect: the claim in short. setting: fednb.report.sentences.PRINTED or SMALL, "" without a run.
+COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", "ours", "low", "high", "p", "seeds", "verdict")
+COLUMNS += ("setting", "notebook")
+
+
+def effect(claim: dict) -> str:
+    """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
+    sides = [claim[name].removeprefix("fedavg+") for name in ("better", "worse")]
+    short = [names.pretty(side) for side in sides]
+    if short[0] == short[1]:
+        short = [names.pretty(side, options=True) for side in sides]
+    site = "" if claim["site"] == "average" else claim["site"]
+    return ", ".join(filter(None, (" - ".join(short), claim.get("setting"), site)))
+
+
+def by_paper(claims: "DataFrame") -> "DataFrame":
+    """How many claims of each paper have which verdict, those without one together as ``not tested``; and of all."""
+    import pandas
+
+    verdicts = claims["verdict"].where(claims["verdict"].isin(TESTED), "not tested")
+    counts = pandas.crosstab(claims["of"], verdicts).reindex(columns=[*TESTED, "not tested"], fill_value=0)
+    counts.insert(0, "claims", counts.sum(axis=1))
+    counts.loc["all"] = counts.sum()
+    return counts.rename(index=_called).rename_axis(index=None, columns=None)
+
+
+def _called(paper: str) -> str:
+    return names.printed(paper) if paper in papers.names() else paper
+
+
+def board(claims: "DataFrame", title: str = "Claims of the papers that compare two runs; effects in points.") -> Table:
+    """The claims as a table, verdicts first; its frame is all of them, unrounded."""
+    import pandas
+
+    shown = {
+        "verdict": claims["verdict"],
+        "the paper claims": claims["paper"].map(words.signed),
+        "ours": claims["ours"].map(words.signed),
+        "interval": told_bounds(claims),
+        "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
+        "setting": claims["setting"],
+        "notebook": claims["notebook"],
+    }
+    cells = pandas.DataFrame(shown).set_axis(claims["claim"], axis="index").rename_axis(None)
+    return Table(claims, (title, *words.effect_lines(claims)), cells)

@@ -1,0 +1,98 @@
+"""What tables say, in sentences computed from their numbers."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from fednb.report import words
+from fednb.report.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TESTED = ("reproduced", "larger", "smaller", "no effect", "opposite")
+UNTESTED = {
+    "not run": "not run",
+    "one seed": "run with one seed only",
+    "older code": "run by older code only",
+    "not paired": "run without the scores of each image",
+    "other setting": "run over other sites or settings than the paper's",
+}
+PRINTED, SMALL = "as printed", "small"  # settings
+HERE = {
+    "reproduced": "Reproduced here",
+    "larger": "Larger here",
+    "smaller": "Smaller here",
+    "no effect": "No effect is told from chance here",
+    "opposite": "The opposite here",
+    "one seed": "Here, one seed and no verdict",
+    "older code": "Here, by older code and without a verdict",
+    "not paired": "Here, without the scores of each image and without a verdict",
+}
+BETWEEN = {
+    "above": "is above {}",
+    "below": "is below {}",
+    "no effect": "is not told from {}",
+    "one seed": "against {}, one seed and no verdict",
+    "older code": "against {}, by older code and without a verdict",
+    "not paired": "against {}, without the scores of each image and without a verdict",
+}
+
+
+def sentences(table: Table) -> str:
+    """A line for each row of ``fednb.report.scoreboard`` or ``fednb.report.effects``; what was not run is counted.
+
+    A sentence says no more than the row's verdict: what is not told from chance is neither above nor below.
+    """
+    claims = "verdict" in table.frame
+    rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
+    lines = [_of_claim(row) if claims else _of_effect(label, row) for label, row in rows if row.ours == row.ours]
+    silent = table.frame["ours"].isna()
+    if claims and silent.any():
+        lines.append(f"Not run: {silent.sum()} of {len(silent)} claims.")
+    return "\n".join(([f"{table.mark}: nothing here speaks of the paper."] if table.mark else []) + lines) or "No run."
+
+
+def _of_claim(row) -> str:
+    here = HERE[row.verdict]
+    return f"{row.claim} {here}: {_points(row)}."
+
+
+def _of_effect(label: str, row) -> str:
+    where = f"{label.partition(': ')[0]}: " if ": " in label else ""
+    sides = label.rpartition(": ")[2].split(" - ")
+    return f"{where}{sides[0]} {BETWEEN[row.direction].format(' - '.join(sides[1:]))}: {_points(row)}."
+
+
+def _points(row) -> str:
+    return f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)})"
+
+
+def told(claims: "DataFrame", missing: Collection[str] = ()) -> list[str]:
+    """Four sentences on the claims of all papers: how many there are, what became of those that are tested, why the
+    others are not.
+
+    claims: rows of ``fednb.report.board``. missing: names of federations whose images are not on this machine.
+    """
+    verdicts = claims["verdict"].value_counts()
+    tested = claims[claims["verdict"].isin(TESTED)]
+    printed = int((tested["setting"] == PRINTED).sum())
+    found = ", ".join(f"{verdicts.get(word, 0)} {word}" for word in TESTED)
+    others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
+    waiting = claims[claims["verdict"] == "not run"]
+    lacking = waiting["federation"].isin(list(missing))
+    why = []
+    if lacking.any():
+        why.append(f"the images of {lacking.sum()} are not on this machine ({_counted(waiting[lacking])})")
+    if not lacking.all():
+        why.append(f"runs of {(~lacking).sum()} are not recorded ({_counted(waiting[~lacking])})")
+    return [
+        f"{len(claims)} claims of {claims['of'].nunique()} papers compare two runs: {len(tested)} are tested with two "
+        f"seeds or more, {printed} of them at the printed setting and {len(tested) - printed} at a smaller one.",
+        f"Of those tested: {found}.",
+        f"Not tested: {', '.join(others) or 'none'}.",
+        f"Of those not run, {' and '.join(why)}." if why else "Every claim was run.",
+    ]
+
+
+def _counted(claims: "DataFrame") -> str:
+    return ", ".join(f"{name} {count}" for name, count in claims["federation"].value_counts().items())

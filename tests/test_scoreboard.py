@@ -1,0 +1,117 @@
+"""All claims of the papers: from recorded runs of the notebooks of their tables, counted, in sentences."""
+
+import json
+
+import numpy
+import pandas
+import pytest
+from made_results import results, run
+
+from fednb import papers, report
+from fednb.command import scoreboard
+from fednb.report.board import effect
+from fednb.runs.store import Store
+
+RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
+
+
+def claims(verdicts, **columns):
+    ran = [word != "not run" for word in verdicts]
+    numbers = {"ours": numpy.where(ran, 2.0, numpy.nan), "low": numpy.where(ran, 1.0, numpy.nan)}
+    about = {
+        "of": "fedrdn",
+        "table": "table1",
+        "claim": "A is above B.",
+        "federation": "office_caltech10",
+        "paper": 2.5,
+    }
+    settings = numpy.where(ran, "small", "")
+    frame = pandas.DataFrame({"verdict": verdicts, **numbers, "high": 3 * numbers["low"], "setting": settings})
+    return frame.assign(p=0.01, seeds=3, notebook="fedrdn/table1_main", **about).assign(**columns)
+
+
+def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
+    frame = scoreboard.claims(Store(tmp_path))
+    assert len(frame) == sum(len(papers.claims(paper)) for paper in papers.names())
+    assert set(frame["verdict"]) == {"not run"} and set(frame["setting"]) == {""} and frame["ours"].isna().all()
+    of = frame.set_index(["of", "table"])["notebook"]
+    assert set(of["fedfa", "table16"]) == {"fedfa/fig2_data_size"} and set(of["fraug", "table2"]) == {
+        "fraug/table2_main"
+    }
+
+
+@pytest.fixture
+def two_profiles(tmp_path, monkeypatch):
+    """Makes claims() see one notebook, whose runs are as told for each profile."""
+    (tmp_path / "office_caltech10").mkdir()
+    (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
+
+    def judge(paper, quick):
+        told = {"paper": paper, "quick": quick}
+
+        def judged(book, federation, profile, table, store):
+            frame = report.scoreboard(told[profile], book.about["paper"], table=table, others=False).frame
+            return frame.assign(setting=frame["ours"].notna().map({True: scoreboard.PROFILES[profile], False: ""}))
+
+        monkeypatch.setattr(scoreboard, "_judged", judged)
+        frame = scoreboard.claims(Store(tmp_path)).query("of == 'fedrdn' and table == 'table1'")
+        return frame.set_index("effect").loc["FedRDN - FedAvg"].iloc[0]
+
+    return judge
+
+
+def seeds(count):
+    return results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in range(count)))
+
+
+@pytest.mark.parametrize(
+    ("paper", "quick", "setting"), [(1, 2, "small"), (2, 2, "as printed"), (1, 1, "as printed"), (0, 1, "small")]
+)
+def test_the_printed_setting_decides_where_it_is_tested(two_profiles, paper, quick, setting):
+    row = two_profiles(seeds(paper), seeds(quick))
+    assert row["setting"] == setting and (row["verdict"] == "one seed") == (max(paper, quick) == 1)
+
+
+def test_four_sentences_add_up():
+    verdicts = ["reproduced", "smaller", "smaller", "one seed", "not run", "not run", "older code"]
+    frame = claims(verdicts, federation=["a"] * 5 + ["far", "a"])
+    first, found, others, why = report.told(frame, missing=["far"])
+    assert first == (
+        "7 claims of 1 papers compare two runs: 3 are tested with two seeds or more, 0 of them at the printed setting "
+        "and 3 at a smaller one."
+    )
+    assert found == "Of those tested: 1 reproduced, 0 larger, 2 smaller, 0 no effect, 0 opposite."
+    assert others == "Not tested: 2 not run, 1 run with one seed only, 1 run by older code only."
+    assert (
+        why == "Of those not run, the images of 1 are not on this machine (far 1) and runs of 1 are not recorded (a 1)."
+    )
+    assert report.told(claims(["reproduced"]))[3] == "Every claim was run."
+
+
+def test_counts_by_paper_have_a_row_of_all():
+    counts = report.by_paper(claims(["reproduced", "not run", "one seed"], of=["fedfa", "fedrdn", "fedrdn"]))
+    assert counts.loc["FedRDN"].to_dict()["not tested"] == 2 and counts.loc["all"].to_dict()["claims"] == 3
+    assert list(counts.index) == ["FedFA", "FedRDN", "all"]
+
+
+def test_a_sentence_says_what_the_verdict_says():
+    told = report.sentences(report.board(claims(["opposite", "no effect", "not run"]))).splitlines()
+    assert told[0] == "A is above B. The opposite here: +2.0 points (+1.0 to +3.0)."
+    assert told[1].startswith("A is above B. No effect is told from chance here")
+    assert told[2] == "Not run: 1 of 3 claims."
+
+
+def test_sentences_of_effects_take_no_side_without_a_verdict():
+    made = results(*(run(label, [right]) for label, right in RIGHT.items()))
+    (told,) = report.sentences(report.effects(made, "fedavg")).splitlines()
+    assert told.startswith("FedAvg + FedRDN against FedAvg, one seed and no verdict: +2")
+    made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in (0, 1)))
+    assert "FedAvg + FedRDN is above FedAvg: +2" in report.sentences(report.effects(made, "fedavg"))
+    assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No run."
+
+
+@pytest.mark.parametrize("paper", papers.names())
+def test_claims_in_short_differ_within_a_table(paper):
+    every = papers.claims(paper)
+    short = [(claim["table"], claim["federation"], effect(claim)) for claim in every]
+    assert len(set(short)) == len(short)
