@@ -186,7 +186,7 @@ def test_a_message_of_other_shapes_is_refused_by_name_and_nothing_is_lost(
 
     work, wide = federate.work, federate._record({"bias": torch.zeros(5)})["bias"]
     before_round_2(lambda: monkeypatch.setattr(federate, "work", other_network))
-    told = "clinic refuses: head.bias is .5. in what the server sent and .3. in the network here"
+    told = "tower refuses: head.bias is .5. in what the server sent and .3. in the network here"
     with pytest.raises(RunError, match=told if who == "server" else "head.bias is .5. in what clinic sent and .3."):
         by_flower(recipe, nodes, tmp_path)
     assert not list((tmp_path / "runs").rglob("*.json"))

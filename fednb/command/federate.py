@@ -94,7 +94,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     link = f"127.0.0.1:{port}"
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-    own |= {"FEDNB_DATA": data, "RAY_USAGE_STATS_ENABLED": "0"}
+    own |= {"FEDNB_DATA": data, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
     log = folder / "log"
