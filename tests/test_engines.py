@@ -130,7 +130,7 @@ def test_an_engine_makes_the_records_that_are_made_here(study, tmp_path):
 
 def test_nothing_but_records_stays_in_the_store(study):
     _, store = study
-    assert {path.suffix for path in store.folder.iterdir() if path.is_file()} == {".json", ".npz"}
+    assert {path.suffix for path in store.folder.rglob("*") if path.is_file()} == {".json", ".npz", ".lock"}
     assert not list(store.locks.glob("engine-*")) and not list(store.checkpoints.glob("*"))
 
 
