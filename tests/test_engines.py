@@ -151,9 +151,9 @@ class Fragile(Method):
     def __init__(self, lives: int = 1):
         self.lives = lives
 
-    def begin(self, client, message, round):
+    def begin(self, client):
         deaths = Path(os.environ["FEDNB_DEATHS"])
-        if round == 2 and len(deaths.read_text()) < self.lives:
+        if len(deaths.read_text()) < self.lives:
             deaths.write_text(deaths.read_text() + ".")
             os.kill(os.getpid(), signal.SIGKILL)
 """
