@@ -146,8 +146,6 @@ from pathlib import Path
 from fednb import Method
 
 class Fragile(Method):
-    tasks = ("classification",)
-
     def __init__(self, lives: int = 1):
         self.lives = lives
 
