@@ -6,7 +6,9 @@ import importlib.util
 import math
 import os
 import re
+import signal
 import socket
+import threading
 from pathlib import Path
 
 from fednb.engine.executors import _far
@@ -38,10 +40,13 @@ def carry_out(work, items: list, tell, jobs: int, device: str, folder: Path) -> 
     if ours:
         for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):  # no telemetry; as Ray will do
             os.environ.setdefault(name, "0")
+        before = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(log_to_driver=False, logging_level="warning")
         except Exception as error:  # Ray raises that class itself
             raise RunError(_nobody(os.environ.get("RAY_ADDRESS", "this machine"), error)) from error
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # Ray has put its own in its place
     try:
         cores, gpus = _share([node["Resources"] for node in ray.nodes() if node["Alive"]], jobs, device)
         task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=0)(_far.do)

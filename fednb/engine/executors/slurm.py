@@ -1,7 +1,7 @@
 """Items side by side as jobs of SLURM, by submitit; a job's machine has fednb, and a folder in common with this one.
 
-What sbatch reads from the environment holds: ``SBATCH_PARTITION``, ``SBATCH_ACCOUNT``, ``SBATCH_TIMELIMIT``,
-``SBATCH_MEM_PER_CPU``. A job has as many cores as ``SLURM_CPUS_PER_TASK`` says, or one.
+What sbatch reads from the environment holds: ``SBATCH_PARTITION``, ``SBATCH_ACCOUNT``, ``SBATCH_TIMELIMIT``. A job has
+as many cores as ``SLURM_CPUS_PER_TASK`` says, or one.
 """
 
 import importlib.util
