@@ -68,17 +68,12 @@ def _picture(one, reach: float) -> str:
 
     middle = HEIGHT / 2
     told = f"the paper {one.paper:+.1f}, ours {one.ours:+.1f}, {one.low:+.1f} to {one.high:+.1f}"
-    dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'
-    diamond = (
-        f'<path d="M{at(one.paper)} {middle - 5}l5 5l-5 5l-5 -5z" fill="#fff" stroke="#b2182b" stroke-width="1.5"/>'
-    )
     shapes = f'<path d="M{at(0)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
     shapes += f'<path d="M{at(one.low)} {middle}H{at(one.high)}" stroke="currentColor" stroke-width="2"/>'
-    for value, shape, colour in ((one.ours, dot, "currentColor"), (one.paper, diamond, "#b2182b")):
-        shapes += _arrow(at(value), value, middle, colour) if abs(value) > reach else shape
+    dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'
+    diamond = f'<path d="M{at(one.paper)} {middle - 5}l5 5l-5 5l-5 -5z" class="printed"/>'
+    for value, shape, look in ((one.ours, dot, 'fill="currentColor"'), (one.paper, diamond, 'class="printed"')):
+        way = 6 if value > 0 else -6
+        arrow = f'<path d="M{at(value)} {middle - 5}l{way} 5l{-way} 5z" {look}/>'
+        shapes += arrow if abs(value) > reach else shape
     return f'<svg role="img" aria-label="{told}" width="{WIDTH}" height="{HEIGHT}">{shapes}</svg>'
-
-
-def _arrow(place: float, value: float, middle: float, colour: str) -> str:
-    way = 6 if value > 0 else -6
-    return f'<path d="M{place} {middle - 5}l{way} 5l{-way} 5z" fill="{colour}"/>'
