@@ -281,6 +281,15 @@ def test_tsne_is_the_same_for_the_same_seed():
     assert (first.collections[0].get_offsets() == second.collections[0].get_offsets()).all()
 
 
+def test_without_umap_there_is_tsne_alone_and_the_figure_says_so(monkeypatch):
+    find = plots.importlib.util.find_spec
+    monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
+    rows = numpy.random.default_rng(0).normal(size=(12, 5))
+    figure = plots.embedding({"before": rows}, [0] * 12, [0] * 12, told={"before": "site told in 30 %"})
+    assert [panel.get_title("left") for panel in figure.axes] == ["before, t-SNE\nsite told in 30 %"]
+    assert "umap-learn is not installed" in figure.get_suptitle()
+
+
 def test_figures_are_closed_and_can_be_saved(tmp_path):
     from matplotlib import pyplot
 

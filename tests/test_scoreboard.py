@@ -43,6 +43,7 @@ def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
 @pytest.fixture
 def two_profiles(tmp_path, monkeypatch):
     """Makes claims() see one notebook, whose runs are as told for each profile."""
+    monkeypatch.setattr(papers, "names", lambda: ["fedrdn"])
     (tmp_path / "office_caltech10").mkdir()
     (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
 

@@ -27,7 +27,7 @@ CLAIMS = pandas.DataFrame(
         "of": ["fedrdn", "fedrdn", "fedfa"],
         "claim": ["A is 2.0 points above B.", "A is 3.0 points above C.", "D is 1.0 points above E."],
         "table": "table1",
-        "federation": ["made", "made", "far"],
+        "federation": ["pacs", "pacs", "bioid"],
         "paper": [2.0, 3.0, 1.0],
         "ours": [1.5, None, -40.0],
         "low": [0.5, None, -45.0],
@@ -192,24 +192,24 @@ def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
     page = (site / "index.html").read_text()
     assert "3 claims. Of those tested: 1 reproduced." in page and "runs: 7 &lt;recorded&gt;" in page
     row = re.search(r"<tr [^>]*>(?:(?!</tr>).)*A is 2.0 points above B.*?</tr>", page, re.DOTALL)[0]
-    assert 'data-paper="fedrdn" data-data="made" data-verdict="reproduced"' in row and "+2.0" in row and "+1.5" in row
+    assert 'data-paper="fedrdn" data-data="pacs" data-verdict="reproduced"' in row and "+2.0" in row and "+1.5" in row
     assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5"' in row and "notebooks/fedrdn/made.html" in row
     assert "Not executed." in page and "Failed." in page
-    assert "<option>far</option><option>made</option>" in page and "the paper claims" in page
+    assert "<option>bioid</option><option>pacs</option>" in page and "the paper claims" in page
 
 
 def test_a_claim_without_a_run_has_no_picture_and_one_without_a_page_no_link():
-    _, silent, far = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, {"fedrdn/made"}))
+    _, far, silent = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, {"fedrdn/made"}))
     assert "<svg" not in silent and ">not run<" in silent and 'href="notebooks/fedrdn/made.html"' in silent
-    assert "href" not in far and "<td>fedfa/nowhere</td>" in far
+    assert "href" not in far and "<td>fedfa/<wbr>nowhere</td>" in far
 
 
 def test_effects_beyond_the_axis_are_arrows_at_its_end():
-    assert "−35 to +35 points" in scoreboard.board(CLAIMS, ())  # nine tenths of 1, 1.5, 2 and 40 are below 28.6
+    assert "−30 to +30 points" in scoreboard.board(CLAIMS, ())  # nine tenths of 1, 1.5, 2 and 40 are below 28.6
     rows = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, ()))
-    assert "<circle" in rows[0] and "<circle" not in rows[2]
+    assert "<circle" in rows[0] and "<circle" not in rows[1]
     edge = scoreboard.WIDTH * 0.04
-    assert f"M{edge:.1f} 4.0l-6 5l6 5z" in rows[2]
+    assert f"M{edge:.1f} 4.0l-6 5l6 5z" in rows[1]
 
 
 def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(made, tmp_path, monkeypatch):

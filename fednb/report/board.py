@@ -18,10 +18,7 @@ COLUMNS += ("setting", "notebook")
 
 def effect(claim: dict) -> str:
     """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
-    sides = [claim[name].removeprefix("fedavg+") for name in ("better", "worse")]
-    short = [names.pretty(side) for side in sides]
-    if short[0] == short[1]:
-        short = [names.pretty(side, options=True) for side in sides]
+    short = [names.pretty(claim[name].removeprefix("fedavg+"), options=True) for name in ("better", "worse")]
     site = "" if claim["site"] == "average" else claim["site"]
     return ", ".join(filter(None, (" - ".join(short), claim.get("setting"), site)))
 

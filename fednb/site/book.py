@@ -49,6 +49,7 @@ SETTINGS = {
     "nb_code_prompt_hide": "Hide the code",
     "myst_enable_extensions": ["dollarmath"],
     "autodoc_member_order": "bysource",
+    "autodoc_mock_imports": ["flwr"],  # an extra of its own environment; its page needs none of it
     "autodoc_default_options": {"ignore-module-all": True},  # a name is told where it is defined
     "python_maximum_signature_line_length": 80,
     # our docstrings' lists of arguments are plain text; a type named in one may be in several rooms

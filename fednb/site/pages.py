@@ -82,7 +82,7 @@ def index(entries: list[Entry], summary: list[str]) -> str:
 <h1>fednb: report</h1>
 <pre>{lines}</pre>
 <div class="wide"><table class="contents">
-<tr><th>notebook</th><th>result</th><th>claim</th><th>state</th></tr>
+<tr><th>notebook</th><th>result</th><th>the paper claims</th><th>state</th></tr>
 {rows}
 </table></div>
 {sections}

@@ -8,19 +8,22 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame
 
-WIDTH, HEIGHT = 160, 18  # of the picture of an effect, in pixels
-HEADS = ("the paper claims", "printed", "ours", "points", "seeds", "setting", "verdict", "notebook")
+WIDTH, HEIGHT = 130, 18  # of the picture of an effect, in pixels
+HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "notebook")
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 
 
 def board(claims: "DataFrame", shown: "Container[str]") -> str:
     """The claims as an HTML table with a filter for paper, data and verdict; effects are dots on one axis.
 
+    Those that were run come first.
+
     claims: rows of ``fednb.report.board.COLUMNS``. shown: the notebooks that have a page.
     """
     reach = _reach(claims)
     filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
-    rows = "\n".join(_row(one, reach, shown) for one in claims.itertuples())
+    ordered = claims.loc[claims["ours"].isna().sort_values(kind="stable").index]
+    rows = "\n".join(_row(one, reach, shown) for one in ordered.itertuples())
     heads = "".join(f"<th>{head}</th>" for head in HEADS).replace("points", f"−{reach:.0f} to +{reach:.0f} points")
     return (
         f'<div class="filters">{filters}<span role="status">{len(claims)} claims</span></div>\n'
@@ -44,13 +47,15 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     marked = " ".join(f'data-{name}="{html.escape(getattr(one, column))}"' for name, column in FILTERS.items())
     ran = one.ours == one.ours
     numbers = (f"{one.paper:+.1f}", f"{one.ours:+.1f}" if ran else "")
+    word = one.verdict.replace(" ", "-")
     name = html.escape(one.notebook)
-    cells = [f"<td>{html.escape(one.claim)}</td>", *(f'<td class="number">{text}</td>' for text in numbers)]
-    cells.append(f'<td class="effect">{_picture(one, reach) if ran else ""}</td>')
-    cells += [f"<td>{one.seeds or ''}</td>", f"<td>{one.setting}</td>"]
-    cells.append(f'<td><span class="verdict {one.verdict.replace(" ", "-")}">{one.verdict}</span></td>')
+    told = name.replace("/", "/<wbr>").replace("_", "_<wbr>")
+    cells = [f"<td>{html.escape(one.claim)}</td>", f'<td><span class="verdict {word}">{one.verdict}</span></td>']
+    cells += [f'<td class="number">{text}</td>' for text in numbers]
+    cells.append(f'<td class="effect verdict {word}">{_picture(one, reach) if ran else ""}</td>')
+    cells.append(f"<td>{', '.join(filter(None, (str(one.seeds or ''), one.setting)))}</td>")
     cells.append(
-        f'<td><a href="notebooks/{name}.html">{name}</a></td>' if one.notebook in shown else f"<td>{name}</td>"
+        f'<td><a href="notebooks/{name}.html">{told}</a></td>' if one.notebook in shown else f"<td>{told}</td>"
     )
     return f"<tr {marked}>{''.join(cells)}</tr>"
 
@@ -63,17 +68,12 @@ def _picture(one, reach: float) -> str:
 
     middle = HEIGHT / 2
     told = f"the paper {one.paper:+.1f}, ours {one.ours:+.1f}, {one.low:+.1f} to {one.high:+.1f}"
-    dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'
-    diamond = (
-        f'<path d="M{at(one.paper)} {middle - 5}l5 5l-5 5l-5 -5z" fill="#fff" stroke="#b2182b" stroke-width="1.5"/>'
-    )
     shapes = f'<path d="M{at(0)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
     shapes += f'<path d="M{at(one.low)} {middle}H{at(one.high)}" stroke="currentColor" stroke-width="2"/>'
-    for value, shape, colour in ((one.ours, dot, "currentColor"), (one.paper, diamond, "#b2182b")):
-        shapes += _arrow(at(value), value, middle, colour) if abs(value) > reach else shape
+    dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'
+    diamond = f'<path d="M{at(one.paper)} {middle - 5}l5 5l-5 5l-5 -5z" class="printed"/>'
+    for value, shape, look in ((one.ours, dot, 'fill="currentColor"'), (one.paper, diamond, 'class="printed"')):
+        way = 6 if value > 0 else -6
+        arrow = f'<path d="M{at(value)} {middle - 5}l{way} 5l{-way} 5z" {look}/>'
+        shapes += arrow if abs(value) > reach else shape
     return f'<svg role="img" aria-label="{told}" width="{WIDTH}" height="{HEIGHT}">{shapes}</svg>'
-
-
-def _arrow(place: float, value: float, middle: float, colour: str) -> str:
-    way = 6 if value > 0 else -6
-    return f'<path d="M{place} {middle - 5}l{way} 5l{-way} 5z" fill="{colour}"/>'

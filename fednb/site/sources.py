@@ -104,7 +104,7 @@ def method(method, books: list[str]) -> str:
 
 def data_set(name: str, books: list[str], picture: str = "") -> str:
     loader = catalogue.file("data", name)
-    told = {"task": catalogue.task(name), "source": loader.NEEDS or "embedded in the package"}
+    told = {"task": catalogue.task(name), "source": str(loader.NEEDS or "embedded in the package")}
     return _described(name, told, books, f"fednb.data.{name}", picture)
 
 
