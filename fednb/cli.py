@@ -159,6 +159,8 @@ def _bench(verbs) -> None:
     told = "time a round against a bare PyTorch loop, and each method against FedAvg"
     verb = _verb(verbs, "bench", told, "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
+    told = "instead, write what `list --methods` and the notebook on speed show: every method, 4 to 500 clients"
+    verb.add_argument("--record", action="store_true", help=told)
     _device(verb)
 
 

@@ -250,10 +250,11 @@ class Federation:
 
 
 def made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:
-    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same ``images`` in each split."""
+    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same ``images`` in each split,
+    the spare one too."""
     pixels = torch.randint(
         0, 256, (images, *image_shape), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
     )
     split = Split(pixels, torch.arange(images) % classes)
-    sites = tuple(Site(f"client {number + 1}", split, split, split) for number in range(clients))
+    sites = tuple(Site(f"client {number + 1}", split, split, split, split) for number in range(clients))
     return Federation("made", sites, tuple(map(str, range(classes))))

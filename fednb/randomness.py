@@ -28,10 +28,17 @@ def random_state(*key) -> np.random.RandomState:
 
 @contextmanager
 def seeded(*key, device="cpu"):
-    """Layers that draw from torch's global generator (initialisation, dropout) draw by this key inside."""
-    device = torch.device(device)
+    """Layers that draw from torch's global generators (initialisation, dropout) draw by this key inside.
+
+    Only the CPU's and the device's are seeded: ``torch.manual_seed`` seeds all there may ever be, takes milliseconds,
+    and keeps a note of each call where CUDA was not used yet.
+    """
+    device, seed = torch.device(device), seed_for(*key)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed_for(*key))
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
 
 

@@ -1,8 +1,10 @@
 """The bench does the same work twice; how long it takes is no test."""
 
 import torch
+from methods import ROWS
 
-from fednb.command import bench
+from fednb.analyses import speed
+from fednb.command import bench, scale
 from fednb.federation import made
 from fednb.recipe import Recipe
 
@@ -45,3 +47,40 @@ def test_every_method_has_a_row(monkeypatch):
     assert [sum(f"fedavg+{name}" in cost.name for cost in found) for name in names] == [2, 2, 2, 2]
     assert all(len(cost.ratios) == 3 and cost.ratios[0] > 0 for cost in found)
     assert "times FedAvg's round (median of 3 pairs" in told[0]
+
+
+def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
+    small = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8})
+    three = {"fedavg": {}, "scaffold": {"algorithm": "scaffold"}, "fedrdn": {"augmentations": ["fedrdn"]}}
+    monkeypatch.setattr(speed, "FILE", tmp_path / "speed.json")
+    monkeypatch.setattr(bench, "EVERY", (2, 8, (3, 8, 8), small))
+    monkeypatch.setattr(bench, "every_method", lambda: three)
+    monkeypatch.setattr(scale, "RECIPE", small)
+    monkeypatch.setattr(scale, "WAYS", {"here": ("serial", 1), "two here": ("serial", 2)})
+    monkeypatch.setattr(scale, "CLIENTS", (2, 3))
+    assert speed.times("fedavg") == "not measured" and "fednb bench --record" in speed.origin()
+    assert speed.methods_table().empty and speed.clients_table().empty and not speed.curves(": s a round")
+    told = []
+    bench.record(rounds=1, device="cpu", tell=told.append)
+    assert len(told) == 3 + 4 + 1
+
+    model = speed.recorded()["methods"]["fedavg"]["bytes"]
+    methods, clients = speed.methods_table(), speed.clients_table()
+    assert set(methods.index) == {"fedavg", "scaffold", "fedrdn"}
+    assert 1.5 * model < speed.recorded()["methods"]["scaffold"]["bytes"] < 2 * model  # a variate for each parameter
+    assert list(clients) == ["here: s a round", "two here: s a round", "data MB", "memory MB"]
+    assert list(clients.index) == [2, 3] and (clients > 0).all(axis=None)
+    assert list(clients["data MB"]) == [round(n * 3 * 20 * 3 * 32 * 32 / 1e6, 1) for n in (2, 3)]
+    assert "From 2 clients to 3 the images grow by 0 MB" in speed.memory()
+    assert list(speed.curves(": s a round")) == ["here", "two here"]
+    assert speed.origin().startswith("Measured on ")
+
+
+def test_every_method_of_the_package_is_recorded():
+    assert set(bench.every_method()) == {row.name for row in ROWS}
+
+
+def test_clients_of_the_bench_share_no_image():
+    first, second = scale.own_images(2, 4, (3, 8, 8)).sites
+    assert not torch.equal(first.train.images, second.train.images)
+    assert not torch.equal(first.train.images, first.test.images)

@@ -7,6 +7,7 @@ import pytest
 from methods import ROWS
 
 from fednb import cli
+from fednb.analyses import speed
 from fednb.command import methods
 from fednb.command.methods import Told, told
 from fednb.doors import Method, classification_only
@@ -101,11 +102,16 @@ def test_what_is_told_of_a_made_method(monkeypatch):
     assert (second.sends, second.keeps) == ("nothing", "nothing")
 
 
-def test_the_command_prints_the_methods_asked_for(capsys):
+def test_the_command_prints_the_methods_asked_for(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "FILE", tmp_path / "speed.json")
     assert cli.main(["list", "--methods", "--only", "fedprox"]) == 0
     assert capsys.readouterr().out == (
         "fedprox  (FedProx; Li et al., MLSys 2020; classification, segmentation)\n"
         "    changes: a round's start, a term of the loss\n    sends: nothing\n    keeps: nothing\n"
+        "    a round over FedAvg's: not measured\n"
     )
+    speed.write({"code": "abc"}, {"fedprox": {"times": 1.0749, "bytes": 8}}, [])
+    assert cli.main(["list", "--methods", "--only", "fedprox"]) == 0
+    assert "    a round over FedAvg's: 1.07\n" in capsys.readouterr().out
     assert cli.main(["list", "--methods", "--only", "fedprx"]) == 1
     assert 'no method has "fedprx" in its name: did you mean "fedprox"' in capsys.readouterr().err

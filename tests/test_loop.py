@@ -5,7 +5,8 @@ import math
 
 import pytest
 import torch
-from methods import HELD_OUT, ONE, SIZES, TINY, Trained, federation, reloaded, same, train
+from methods import CASES, HELD_OUT, ONE, SIZES, TINY, Trained, federation, label, reloaded, same, train
+from torch.utils._pytree import tree_leaves
 
 from fednb import models
 from fednb.augment.fedrdn import FedRDN
@@ -343,6 +344,23 @@ def test_memory_does_not_grow_with_the_number_of_clients(algorithm, monkeypatch)
     few, many = held(3), held(9)
     assert few >= 2 * 869
     assert many - few < 869  # numbers of one model
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_more_clients_hold_more_of_what_methods_keep_and_nothing_else(case):
+    """Float tensors that are alive after a round and its test, less the state that goes on: a message that each client
+    had for itself is gone."""
+
+    def held(clients: int) -> int:
+        data = federation(tuple((f"site {number}", 6) for number in range(clients)))
+        before = _held()
+        run = FederatedRun(Recipe(**TINY | case), data)
+        run.advance()
+        alive = _held() - before
+        state = [leaf for leaf in tree_leaves(run.state()) if isinstance(leaf, torch.Tensor)]
+        return alive - sum(tensor.nbytes // 4 for tensor in state if tensor.is_floating_point())
+
+    assert held(6) - held(3) < 869  # numbers of one model; there are 144 scores in float64 of each client
 
 
 def _held() -> int:

@@ -97,5 +97,5 @@ class FedRobust(Method):
 
     def _climb(self, shift: dict[str, Tensor], slopes: dict[str, Tensor]) -> None:
         for name, value in shift.items():
-            start = torch.eye(len(value)).to(value) if name == "matrix" else 0
+            start = torch.eye(len(value), dtype=value.dtype, device=value.device) if name == "matrix" else 0
             shift[name] = value + self.rate * (slopes[name] - 2 * self.penalty * (value - start))  # Eq. 2

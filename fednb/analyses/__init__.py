@@ -1,1 +1,1 @@
-"""What one notebook needs and nobody else."""
+"""What one notebook needs and nobody else; of ``speed`` also what `fednb list --methods` shows."""

@@ -95,7 +95,7 @@ class AdvProp(Method):
         """Adversarial images, through the layers that are in use; leaves gradients and running statistics alone."""
         lower, upper = self._ball(batch.images.detach())
         noise = torch.rand(lower.shape, generator=_draws.generator(batch.aside[self.name]))
-        found = lower + noise.to(lower) * (upper - lower)
+        found = lower + noise.to(lower, non_blocking=True) * (upper - lower)
         client.model.eval()
         for _ in range(self.steps):
             tried = replace(batch, images=found.requires_grad_())

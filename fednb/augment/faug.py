@@ -118,8 +118,8 @@ class FAug(Method):
         if len(labels) == 0:
             return
         noise = torch.randn(len(labels), LATENT, generator=client.generator("faug"))
-        labels = labels.to(client.device)
-        made = client.scratch(self)["generator"].images(noise.to(client.device), labels)
+        noise, labels = (drawn.to(client.device, non_blocking=True) for drawn in (noise, labels))
+        made = client.scratch(self)["generator"].images(noise, labels)
         images = torch.cat([batch.images, made.to(batch.images.dtype)])
         batch.images = images.contiguous(memory_format=torch.channels_last)
         batch.targets = torch.cat([batch.targets, labels])

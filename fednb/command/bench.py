@@ -3,20 +3,24 @@
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
-from fednb import models, randomness
+from fednb import catalogue, models, randomness
+from fednb.analyses import speed
+from fednb.command import scale
 from fednb.command.desk import check_device
 from fednb.doors import DTYPES, flow
 from fednb.engine.loop import FederatedRun
 from fednb.federation import Federation, Site, made
 from fednb.recipe import Recipe
+from fednb.runs.provenance import maker
 
-# name -> (sites, training images of a site, height and width, recipe). 10 steps a client; AlexNet: FedRDN's round.
+# name -> (sites, training images of a site, height and width, recipe). 10 steps a client, of many clients one; AlexNet:
+# FedRDN's round.
 ALEXNET = {"model": {"name": "alexnet", "width": 4096}, "flow": ["flip", "rotation"], "local_epochs": 5}
 NARROW = {"model": {"name": "alexnet", "width": 1024}, "flow": ["flip", "rotation"]}
 DIGITS = {"model": "digits_cnn", "flow": ["rotation"]}
@@ -24,9 +28,13 @@ WORKLOADS = {
     "alexnet 256, bf16": (4, 62, 256, Recipe(**ALEXNET, momentum=0.9, precision="bf16")),
     "alexnet 128, width 1024, bf16": (4, 64, 128, Recipe(**NARROW, local_epochs=5, precision="bf16")),
     "digits_cnn 32, fp32": (4, 320, 32, Recipe(**DIGITS, momentum=0.9)),
+    "500 clients of 20 images, digits_cnn 32": (500, scale.IMAGES, 32, scale.RECIPE),
 }
 # The four methods on AlexNet at 128 x 128, 2 steps a client. DisTrans' released offset network makes 64 x 64 only.
 COSTS = (4, 64, (3, 128, 128), Recipe(**NARROW, precision="bf16"))
+# Every method with its defaults; FAug trains its generator before round 1, which is not timed.
+EVERY = (4, 64, (3, 32, 32), scale.RECIPE)
+BEFORE = {"faug": {"steps": 5}}
 # group -> parts of the names of torch's operators, in the order in which they are tried
 OPERATORS = {
     "convolutions": ("convolution",),
@@ -47,22 +55,31 @@ METHODS = (
 
 @dataclass(frozen=True)
 class Cost:
-    """A method's seconds of each round, and FedAvg's of the rounds that were timed in turn with them."""
+    """A method's seconds of each round, FedAvg's of the rounds that were timed in turn with them, a round's bytes.
+
+    sent: of all clients, both ways.
+    """
 
     name: str
     method: list[float]
     fedavg: list[float]
+    sent: int
 
     @property
     def ratios(self) -> list[float]:
         """Of each pair of rounds, sorted."""
         return sorted(m / f for m, f in zip(self.method, self.fedavg, strict=True))
 
+    @property
+    def ratio(self) -> float:
+        """The median of the pairs' ratios."""
+        return statistics.median(self.ratios)
+
     def text(self) -> str:
         """What ``fednb bench`` prints of it."""
         ratios = self.ratios
         spread = f"median of {len(ratios)} pairs, {ratios[0]:.2f} to {ratios[-1]:.2f}"
-        return f"{self.name:44} {statistics.median(ratios):.2f} times FedAvg's round ({spread})"
+        return f"{self.name:44} {self.ratio:.2f} times FedAvg's round ({spread})"
 
 
 @dataclass(frozen=True)
@@ -108,24 +125,43 @@ def bench(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = pr
     return timings
 
 
-def costs(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print) -> list[Cost]:
+def costs(
+    rounds: int = 5,
+    device: str = "cpu",
+    tell: Callable[[str], None] = print,
+    workload: tuple | None = None,
+    settings: Iterable[dict] | None = None,
+) -> list[Cost]:
     """Every method's round and FedAvg's in turn, on one network and made images, after one of each that is not counted.
 
-    Training, messages and aggregation; not the preparation before round 1 and not the evaluation.
+    Training, messages and aggregation; not the preparation before round 1 and not the evaluation. workload: ``COSTS``
+    unless given. settings: of the recipes that differ from FedAvg's, the four methods in both variants unless given.
     """
-    *images, recipe = COSTS
+    *images, recipe = workload or COSTS
     federation = made(*images)
     plain = FederatedRun(recipe, federation, device)
     _seconds(plain.train_round, device)
     found = []
-    for method in METHODS:
-        chosen = recipe.with_(augmentations=[method])
+    for setting in settings or [{"augmentations": [method]} for method in METHODS]:
+        chosen = recipe.with_(**setting)
         run = FederatedRun(chosen, federation, device)
         _seconds(run.train_round, device)
         pairs = [(_seconds(run.train_round, device), _seconds(plain.train_round, device)) for _ in range(rounds)]
-        found.append(Cost(chosen.label, *map(list, zip(*pairs, strict=True))))
+        found.append(Cost(chosen.label, *map(list, zip(*pairs, strict=True)), _bytes(run)))
         tell(found[-1].text())
     return found
+
+
+def every_method() -> dict[str, dict]:
+    """The settings of a recipe with one of the package's own methods, by its name."""
+    algorithms = {name: {"algorithm": name} for name in catalogue.own("algorithms")}
+    options = {name: {"name": name, **BEFORE.get(name, {})} for name in catalogue.own("augment")}
+    return algorithms | {name: {"augmentations": [given]} for name, given in options.items()}
+
+
+def _bytes(run: FederatedRun) -> int:
+    counts = run.train_round()
+    return sum(sum(counts[way].values()) for way in ("up", "down"))
 
 
 def _time(name: str, federation: Federation, recipe: Recipe, rounds: int, device: str) -> Timing:
@@ -227,8 +263,25 @@ def _wait(device: str) -> None:
 
 
 def main(options) -> int:
-    """Federated rounds against a bare loop, and each method's against FedAvg's."""
+    """Federated rounds against a bare loop, each method's against FedAvg's, and rounds of more and more clients."""
     check_device(options.device)
+    if options.record:
+        return record(options.rounds, options.device)
     bench(options.rounds, options.device)
     costs(options.rounds, options.device)
+    return 0
+
+
+def record(rounds: int, device: str, tell: Callable[[str], None] = print) -> int:
+    """Writes what ``fednb list --methods`` and the notebook on speed show; returns the exit status 0."""
+    settings = every_method()
+    found = costs(rounds, device, tell, EVERY, settings.values())
+    clients, *_, recipe = EVERY
+    measured = {
+        name: {"times": round(cost.ratio, 3), "bytes": cost.sent // clients}
+        for name, cost in zip(settings, found, strict=True)
+    }
+    by = maker(FederatedRun(recipe, made(1, 2, (3, 32, 32)), device).model)
+    speed.write(by, measured, scale.rows(rounds, device, tell))
+    tell(f"recorded in {speed.FILE}")
     return 0

@@ -34,7 +34,8 @@ def rotate(images: Tensor, degrees: Tensor) -> Tensor:
     ratio = height / width
     rows = [torch.stack([cosine, -sine * ratio, zero], 1), torch.stack([sine / ratio, cosine, zero], 1)]
     turn = torch.stack(rows, 2).to(images.dtype)  # [n, 3, 2]
-    centres = F.affine_grid(turn.new_tensor([[[1, 0, 0], [0, 1, 0]]]), [1, 1, height, width], align_corners=False)
+    unturned = torch.eye(2, 3, dtype=turn.dtype, device=turn.device)
+    centres = F.affine_grid(unturned[None], [1, 1, height, width], align_corners=False)
     centres = F.pad(centres, (0, 1), value=1).view(1, -1, 3).expand(len(images), -1, -1)
     grid = (centres @ turn).view(-1, height, width, 2)
     return F.grid_sample(images, grid, mode="nearest", padding_mode="zeros", align_corners=False)

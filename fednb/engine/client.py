@@ -135,10 +135,12 @@ class Client(doors.Client):
     def visit(self, message: Message, round: int) -> Message:
         """The scores of the test images with another client's whole network, ``local``; inputs are prepared here."""
         self.receive(message, round)
-        self._copy(part(message, "local"))
+        self._copy(part(message, "local"), self.model.state_dict())
         self.visiting = True
         with self.adapted():
-            return {"test": evaluate.scores(self, self.site.test)}
+            seen = evaluate.scores(self, self.site.test)
+        self._forget()
+        return {"test": seen}
 
     def measure(self, message: Message, round: int) -> Message:
         """As ``test``, of the test images, with running statistics of this site's own training images."""
@@ -163,17 +165,20 @@ class Client(doors.Client):
 
     def receive(self, message: Message, round: int) -> None:
         """Loads the server's weights, and this client's own where they never leave it or a method has others."""
+        self._forget()
         self.round = round
         self.visiting = False
         self._inbox = message
-        self._scratch, self._generators = {}, {}
-        sent = part(message, "model")
-        require_same(sent, {n: t for n, t in self.model.state_dict().items() if n not in self.keeps}, "the server")
+        sent, state = part(message, "model"), self.model.state_dict()
+        require_same(sent, {n: t for n, t in state.items() if n not in self.keeps}, "the server")
         own = {name: value for method in self.methods for name, value in method.load(self, sent).items()}
-        self._copy(sent | self.memories.get("kept", {}) | own)
+        self._copy(sent | self.memories.get("kept", {}) | own, state)
 
-    def _copy(self, values: Message) -> None:
-        state = self.model.state_dict()
+    def _forget(self) -> None:
+        """Drops what was for this call alone: where each client's message is its own, it is as large as a network."""
+        self._inbox, self._scratch, self._generators, self.optimiser = {}, {}, {}, None
+
+    def _copy(self, values: Message, state: Message) -> None:
         torch._foreach_copy_([state[name] for name in values], list(values.values()))
 
     @contextmanager
@@ -186,6 +191,7 @@ class Client(doors.Client):
                 method.unseen(self)
         with self.adapted():
             yield
+        self._forget()
 
     @contextmanager
     def adapted(self):
@@ -222,13 +228,15 @@ class Client(doors.Client):
                     method.after_step(self, batch)
                 seen += len(indices)
                 self.steps += 1
-        loss = float(total) / max(seen, 1)
+        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
+        total, finite = torch.stack([total, norms.isfinite().all()]).tolist()  # a GPU is waited for here alone
+        loss = total / max(seen, 1)
         if loss != loss or abs(loss) == float("inf"):
             raise RunError(
                 f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
                 "Lower the learning rate, or look for empty images."
             )
-        if not torch.stack(torch._foreach_norm(list(self.model.parameters()))).isfinite().all():
+        if not finite:
             raise RunError(
                 f"the weights of client {self.name} are not finite after its last step in round {self.round} of "
                 f"{self.recipe}. Lower the learning rate."
@@ -245,7 +253,7 @@ class Client(doors.Client):
         added: Message = {}
         for method in self.methods:
             added |= entries(method.name, method.reply(self))
-        self._scratch, self.optimiser = {}, None
+        self._forget()
         state = self.model.state_dict()
         if self.keeps:
             self.memories["kept"] = {name: state[name].clone() for name in self.keeps}
@@ -302,7 +310,8 @@ class Client(doors.Client):
 
     def _epoch(self) -> list[Tensor]:
         size = self.recipe.batch_size
-        order = torch.randperm(len(self.site.train), generator=self.generator("order")).to(self.device)
+        order = torch.randperm(len(self.site.train), generator=self.generator("order"))
+        order = order.to(self.device, non_blocking=True)
         batches = list(order.split(size))
         if len(batches) > 1 and len(batches[-1]) < size and self.recipe.last_batch == "drop":
             batches.pop()

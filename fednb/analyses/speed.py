@@ -1,0 +1,84 @@
+"""The recorded bench: what a round of each method costs, and what many clients do. `fednb bench --record` writes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fednb.files import write_text
+
+if TYPE_CHECKING:
+    import pandas
+
+FILE = Path(__file__).with_name("speed.json")
+
+
+def write(maker: dict, methods: dict[str, dict], clients: list[dict]) -> None:
+    """maker: code, torch, device, threads. methods: by name, ``times`` FedAvg's round and ``bytes`` a client and round.
+
+    clients: rows with ``clients``, the ``way`` to run in words, ``seconds`` a round, ``data`` and ``memory`` in MB.
+    """
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    told = {"origin": maker | {"machine": machine}, "methods": methods, "clients": clients}
+    write_text(FILE, json.dumps(told, indent=1) + "\n")
+
+
+def recorded() -> dict:
+    """What ``write`` was given, with the machine in ``origin``; without rows where nothing is recorded."""
+    if not FILE.exists():
+        return {"origin": {}, "methods": {}, "clients": []}
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def times(method: str) -> str:
+    """A method's round in FedAvg's, ``"1.07"``; "not measured" where it is not recorded."""
+    found = recorded()["methods"].get(method)
+    return f"{found['times']:.2f}" if found else "not measured"
+
+
+def origin() -> str:
+    """On what it was measured, in a line."""
+    found = recorded()["origin"]
+    if not found:
+        return "Not measured yet: `fednb bench --record` does it."
+    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**found)
+
+
+def methods_table() -> pandas.DataFrame:
+    """One row for each method: its round in FedAvg's, KB that a client sends and receives in it; the dearest first."""
+    import pandas
+
+    frame = pandas.DataFrame.from_dict(recorded()["methods"], orient="index", columns=["times", "bytes"])
+    shown = pandas.DataFrame({"times FedAvg's round": frame["times"], "KB a client": frame["bytes"] / 1e3})
+    return shown.sort_values("times FedAvg's round", ascending=False, kind="stable")
+
+
+def clients_table() -> pandas.DataFrame:
+    """One row for each number of clients: seconds a round of each way to run, MB of images, of the process at most."""
+    import pandas
+
+    frame = pandas.DataFrame(recorded()["clients"], columns=["clients", "way", "seconds", "data", "memory"])
+    seconds = frame.pivot_table(index="clients", columns="way", values="seconds", sort=False)
+    return seconds.add_suffix(": s a round").join(frame.groupby("clients")[["data", "memory"]].max().add_suffix(" MB"))
+
+
+def curves(ending: str) -> dict:
+    """For ``plots.lines``: the columns of ``clients_table`` with this ending, over the clients."""
+    table = clients_table()
+    chosen = [name for name in table if name.endswith(ending)]
+    return {name.removesuffix(ending): (table.index, table[name]) for name in chosen}
+
+
+def memory() -> str:
+    """How much the peak memory grows from the fewest clients to the most, beside the images, as a sentence."""
+    table = clients_table()
+    if table.empty:
+        return "Peak memory: not measured."
+    data, peak = (table[name].iloc[-1] - table[name].iloc[0] for name in ("data MB", "memory MB"))
+    return (
+        f"From {table.index[0]} clients to {table.index[-1]} the images grow by {data:.0f} MB, the peak memory of a "
+        f"process by {peak:.0f} MB."
+    )

@@ -1,0 +1,81 @@
+"""Rounds of more and more clients: how long one takes, in one process and in two side by side, and how much memory."""
+
+import importlib
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from fednb.engine.loop import FederatedRun
+from fednb.errors import RunError
+from fednb.federation import Federation, Site, Split
+from fednb.recipe import Recipe
+
+CLIENTS = (4, 20, 100, 500)
+IMAGES = 20  # of a client's training; as many to validate and to test
+RECIPE = Recipe(model={"name": "digits_cnn", "channels": 16, "width": 128}, flow=["rotation"], momentum=0.9)
+WAYS = {"one process": ("processes", 1), "two processes": ("processes", 2)}  # engine, runs at once
+
+
+def rows(
+    rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print, clients: tuple[int, ...] | None = None
+) -> list[dict]:
+    """One row for each number of clients and each way to run: seconds a round, and the peak memory of a process.
+
+    ``seconds``: the median round of FedAvg, with its evaluation, over the runs at once: what a round costs where many
+    are to be trained. ``data``, ``memory``: MB of images, and the most that the process ever held, both of one run.
+    """
+    found = []
+    for way, (engine, jobs) in WAYS.items():
+        for count in clients or CLIENTS:
+            told = _measured(engine, jobs, partial(run, count, rounds, device))
+            seconds = statistics.median(each["seconds"] for each in told) / jobs
+            most = {name: max(each[name] for each in told) for name in ("data", "memory")}
+            found.append({"clients": count, "way": way, "seconds": round(seconds, 4), **most})
+            tell(f"{count} clients, {way}: {seconds:.3f} s a round, at most {most['memory']:.0f} MB")
+    return found
+
+
+def _measured(engine: str, jobs: int, work: Callable) -> list[dict]:
+    """What as many runs tell, each in a new process, all at once; RunError where one of them fails."""
+    told: list[dict] = []
+    carry_out = importlib.import_module(f"fednb.engine.executors.{engine}").carry_out
+    failed = carry_out(work, list(range(jobs)), lambda item, what: told.append(what), jobs)
+    for problem in filter(None, failed.values()):
+        raise RunError(f"a run of the bench failed: {problem}")
+    return told
+
+
+def run(clients: int, rounds: int, device: str, item: int, tell: Callable[[dict], None]) -> None:
+    """Tells the median seconds of a round, and this process's peak, after one round that is not counted."""
+    federation = own_images(clients, IMAGES, (3, 32, 32))
+    trained = FederatedRun(RECIPE, federation, device)
+    trained.advance()
+    seconds = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        trained.advance()
+        seconds.append(time.perf_counter() - begun)
+    images = sum(part.images.nbytes for site in federation.sites for part in (site.train, site.validation, site.test))
+    tell({"seconds": statistics.median(seconds), "data": round(images / 1e6, 1), "memory": round(peak() / 1e6, 1)})
+
+
+def own_images(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:
+    """As ``federation.made``, but nobody shares an image with another."""
+    draw = torch.Generator().manual_seed(0)
+
+    def split() -> Split:
+        pixels = torch.randint(0, 256, (images, *image_shape), generator=draw, dtype=torch.uint8)
+        return Split(pixels, torch.arange(images) % classes)
+
+    sites = tuple(Site(f"client {number + 1}", split(), split(), split()) for number in range(clients))
+    return Federation("made", sites, tuple(map(str, range(classes))))
+
+
+def peak() -> int:
+    """The most bytes that this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
