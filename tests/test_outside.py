@@ -141,6 +141,7 @@ def test_what_a_package_offers_is_found_by_name(package, store, monkeypatch, cap
     assert capsys.readouterr().out == (
         "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    changes: the images\n"
         "    sends: its docstring does not say\n    keeps: its docstring does not say\n"
+        "    a round over FedAvg's: not measured\n"
     )
 
 

@@ -174,7 +174,7 @@ class TestOfARun:
             train({"evaluation": ["masks"]}, federation(), rounds=0)
 
     def test_without_scipy_they_are_refused_before_training(self, monkeypatch):
-        monkeypatch.setattr("fednb.engine.loop.find_spec", lambda name: None)
+        monkeypatch.setattr("fednb.engine.network.find_spec", lambda name: None)
         with pytest.raises(RecipeError, match="needs scipy: pip install scipy"):
             train(PIXELS | {"evaluation": ["masks"]}, pixel_federation(), rounds=0)
 
