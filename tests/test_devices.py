@@ -212,7 +212,9 @@ def left_here(self, client):
 
 
 @pytest.mark.parametrize(
-    ("door", "mistake"), [("loss", made_here), ("after_step", drawn_here), ("reply", left_here)], ids=lambda it: str(it)
+    ("door", "mistake"),
+    [("loss", made_here), ("after_step", drawn_here), ("reply", left_here)],
+    ids=lambda it: getattr(it, "__name__", it),
 )
 def test_what_a_gpu_refuses_is_refused(door, mistake, pretended, monkeypatch):
     monkeypatch.setattr(FedAvg, door, mistake, raising=False)
