@@ -312,7 +312,7 @@ def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recip
     recorded = store.like(recipes)
     with Display({recipe.key: expected_seconds(recipe, recorded, device) for recipe in recipes}, jobs) as display:
         display.say(f"{len(recipes)} runs to train")
-        return train(recipes, store, jobs, device, data, display.runs(recipes), federation)
+        return train(recipes, store, jobs, device, data, display.runs(recipes), federation, engine)
 
 
 def _describe(recipe: Recipe) -> dict:
