@@ -143,5 +143,6 @@ def test_a_script_without_a_guard_trains_in_its_own_process_and_is_told_so(tmp_p
     done = subprocess.run([sys.executable, script, tmp_path / "runs"], capture_output=True, text=True, check=True)
     number, note = done.stdout.strip().split("\n")
     assert number == "2"
-    assert all(line.startswith(("2 runs to train", "run ")) for line in done.stderr.splitlines())
+    told = done.stderr.splitlines()
+    assert told[-1].startswith("run 2/2") and all(line.startswith(("2 runs to train", "run ")) for line in told)
     assert note.startswith(f'{script} has no line `if __name__ == "__main__":` above its work: the runs were trained ')

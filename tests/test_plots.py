@@ -8,7 +8,7 @@ from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
 
 from fednb import catalogue, load, papers, report
-from fednb.report import STAND_IN, plots
+from fednb.report import STAND_IN, pictures, plots
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -301,7 +301,7 @@ def test_figures_are_closed_and_can_be_saved(tmp_path):
 
 def test_samples_shows_a_row_of_pictures_for_each_site():
     federation = load("shifted_digits")
-    figure = plots.samples(federation, count=3)
+    figure = pictures.samples(federation, count=3)
     assert len(figure.axes) == 3 * len(federation.sites)
     assert [axes.get_ylabel() for axes in figure.axes[::3]] == [site.name for site in federation.sites]
     shown = figure.axes[1].images[0].get_array()
@@ -341,7 +341,7 @@ def test_masks_are_coloured_by_what_was_found():
     """A row of four pixels: hit, missed, false, and one of which nothing is asked."""
     images = numpy.zeros((1, 3, 1, 4), numpy.uint8)
     targets, found = numpy.array([[[1, 1, 0, 255]]], numpy.uint8), numpy.array([[[1, 0, 1, 1]]], numpy.uint8)
-    figure = plots.masks(images, targets, found, ["clinic"])
+    figure = pictures.masks(images, targets, found, ["clinic"])
     _, mask, prediction = (axes.get_images()[0].get_array() for axes in figure.axes)
     black, blue, orange, white, grey = (to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.85"))
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
@@ -355,7 +355,7 @@ def test_two_predictions_are_coloured_by_which_of_them_is_right():
     images = numpy.zeros((1, 3, 1, 6), numpy.uint8)
     targets = numpy.array([[[1, 1, 0, 1, 0, 255]]], numpy.uint8)
     first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
-    figure = plots.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
+    figure = pictures.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
     _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
     black, blue, orange, white, grey, light = (
         to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.55", "0.85")

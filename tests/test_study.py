@@ -296,8 +296,8 @@ def test_no_images_of_a_split_have_no_accuracy(store):
 def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
     asked = []
 
-    def listen(recipes, store, jobs, device, root, tell, federation):
-        asked.append((recipes, jobs, device, root, federation))
+    def listen(recipes, store, jobs, device, root, tell, federation, engine):
+        asked.append((recipes, jobs, device, root, federation, engine))
         for recipe in recipes:
             tell(recipe, recipe.rounds)
             store.write(recipe, record(recipe))
@@ -305,4 +305,4 @@ def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
 
     monkeypatch.setattr(study, "train", listen)
     Study([SMALL], store=store).run(data="somewhere", device="cuda", jobs=3)
-    assert asked == [([SMALL], 3, "cuda", "somewhere", None)]
+    assert asked == [([SMALL], 3, "cuda", "somewhere", None, None)]

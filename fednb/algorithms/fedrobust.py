@@ -74,7 +74,7 @@ class FedRobust(Method):
     def inputs(self, client: Client, batch: Batch) -> None:
         if self.rate and batch.training:
             shift = {name: value.clone().requires_grad_() for name, value in client.memory(self).items()}
-            shifted = torch.einsum("dc,nchw->ndhw", shift["matrix"], batch.images) + shift["offset"]
+            shifted = torch.einsum("dc,nchw->ndhw", shift["matrix"], batch.images) + shift["offset"]  # Eq. 1
             batch.images = shifted.contiguous(memory_format=torch.channels_last)
             batch.aside[self.name] = shift
 

@@ -8,7 +8,7 @@ from fednb.doors import EVERY_TASK, Method
 class Single(Method):
     r"""Local training, round after round, without a server.
 
-    .. math:: w_k \leftarrow \text{local training of } w_k \quad \text{for every client } k
+    .. math:: w_k \leftarrow \text{local training of } w_k \quad \text{for every client } k  \tag{1}
 
     All clients begin at the same weights. Each client keeps the whole network and is tested with its own; nothing of it
     is sent, averaged or loaded. With one client it is FedAvg.
@@ -17,7 +17,7 @@ class Single(Method):
     alone only where they exchange nothing.
 
     Reference: FRAug, Sec. 4.1.2 ("training an individual model on each client separately"; Table 2), which prints no
-    settings for it.
+    settings and no equation for it; the number is ours.
 
     As released (FRAug's ``ray_baselines.py``):
 
@@ -30,4 +30,4 @@ class Single(Method):
     tasks = EVERY_TASK
 
     def keeps(self, model: nn.Module) -> set[str]:
-        return set(model.state_dict())
+        return set(model.state_dict())  # Eq. 1

@@ -148,12 +148,12 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
 
 def _pictures() -> dict[str, bytes]:
     """The first images of each site of the embedded data sets, as PNG."""
-    from fednb.report import plots
+    from fednb.report import pictures
 
     made = {}
     for name in catalogue.names("data"):
         if not catalogue.file("data", name).NEEDS:
-            plots.samples(data.load(name)).savefig(file := io.BytesIO(), dpi=100)
+            pictures.samples(data.load(name)).savefig(file := io.BytesIO(), dpi=100)
             made[name] = file.getvalue()
     return made
 

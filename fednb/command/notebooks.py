@@ -181,9 +181,7 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             kernel_name=KERNEL["name"],
             language=KERNEL["language"],
             progress_bar=False,
-            extra_arguments=[
-                "--log-level=CRITICAL"
-            ],  # it is interrupted before it ends, and would tell that as an error
+            extra_arguments=["--log-level=CRITICAL"],  # a kernel that is interrupted would tell that as an error
         )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:

@@ -1,0 +1,70 @@
+"""Pictures of a federation's images: what the sites look like, and which pixels a network finds."""
+
+import numpy
+
+from fednb.report.plots import BLACK, BLUE, ORANGE
+
+
+def samples(federation, count: int = 8, split: str = "train"):
+    """The first images of every site, one row for each: what feature shift looks like."""
+    figure, axes = _rows(len(federation.sites), count)
+    for row, site in zip(axes, federation.sites, strict=True):
+        images = getattr(site, split).images[:count].permute(0, 2, 3, 1)
+        for place, image in zip(row, images, strict=False):
+            place.imshow(image.numpy())
+        row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
+    return figure
+
+
+def masks(images, targets, predictions, sites, against=None, names=("one", "the other")):
+    """For each site an image, its mask, and the prediction held against it: hits, missed and false pixels.
+
+    images: uint8 ``[sites, channels, height, width]``; targets, predictions: uint8 ``[sites, height, width]``, 0 the
+    background, 255 in targets where nothing is asked. As a record's artefact ``examples`` has them.
+    against: a second method's predictions, which the first are held against in the place of the mask: where one of the
+    two, called by ``names``, is right and the other is not.
+    """
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch
+
+    if against is None:
+        title, seconds, colours = "prediction", predictions, (BLACK, BLUE, ORANGE, "0.85")
+        said = ("hit", "missed", "false", "not asked")
+    else:
+        title, seconds, colours = "difference", against, ("0.55", BLUE, ORANGE, BLACK, "0.85")
+        said = ("both find it", *(f"{name} is right" for name in names), "both wrong", "not asked")
+    figure, axes = _rows(len(sites), 3, side=1.5)
+    for row, site, image, target, *found in zip(axes, sites, images, targets, predictions, seconds, strict=True):
+        asked = target != 255
+        truth, first, second = (picture.astype(bool) & asked for picture in (target, *found))
+        if against is None:
+            cases = (truth & first, truth & ~first, first & ~truth)
+        else:
+            right, also = first == truth, second == truth
+            cases = (truth & right & also, right & ~also, also & ~right, ~right & ~also)
+        mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
+        for where, colour in ((truth, BLACK), (~asked, colours[-1])):
+            mask[where] = to_rgb(colour)
+        for where, colour in zip((*cases, ~asked), colours, strict=True):
+            shown[where] = to_rgb(colour)
+        for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
+            place.imshow(picture)
+        row[0].set_ylabel(site, rotation=0, horizontalalignment="right", verticalalignment="center")
+    for place, text in zip(axes[0], ("image", "mask", title), strict=True):
+        place.set_title(text, fontsize=10)
+    handles = [Patch(facecolor=colour, edgecolor="0.4", label=own) for own, colour in zip(said, colours, strict=True)]
+    columns = len(said) if against is None else 2
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+    return figure
+
+
+def _rows(rows: int, columns: int, side: float = 0.9):
+    from matplotlib import pyplot
+
+    size = (side * columns + 0.8, side * rows)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    pyplot.close(figure)
+    for place in axes.flat:
+        place.set(xticks=[], yticks=[])
+        place.spines[:].set_visible(False)
+    return figure, axes
