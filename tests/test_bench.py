@@ -1,5 +1,8 @@
 """The bench does the same work twice; how long it takes is no test."""
 
+import subprocess
+import sys
+
 import torch
 from methods import ROWS
 
@@ -84,3 +87,10 @@ def test_clients_of_the_bench_share_no_image():
     first, second = scale.own_images(2, 4, (3, 8, 8)).sites
     assert not torch.equal(first.train.images, second.train.images)
     assert not torch.equal(first.train.images, first.test.images)
+
+
+def test_the_peak_of_a_new_process_is_its_own():
+    held = bytearray(600_000_000)
+    child = "from fednb.command.scale import peak; print(peak())"
+    new = int(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True).stdout)
+    assert len(held) < scale.peak() and new < len(held)

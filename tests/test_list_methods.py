@@ -96,6 +96,7 @@ def test_what_is_told_of_a_made_method(monkeypatch):
         sends="a client sends mean and n_k numbers, once",
         keeps="the server, always, keeps their sum; A client keeps nothing",
         tasks="classification",
+        cost="not measured",
     )
     assert (second.printed, second.paper) == ("MadeAgain", "FedFA")
     assert second.changes == "the preparation, the images, the prediction"

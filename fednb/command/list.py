@@ -1,6 +1,5 @@
 """`fednb list`: every notebook with its claim, what data it needs and what it costs; or every method."""
 
-from fednb.analyses import speed
 from fednb.command import methods, notebooks
 
 
@@ -24,5 +23,5 @@ def _methods(only: str | None) -> int:
         print(f"{method.name}  ({method.printed}; {method.paper}; {method.tasks}{origin})")
         sends, keeps = (told or "its docstring does not say" for told in (method.sends, method.keeps))
         print(f"    changes: {method.changes}\n    sends: {sends}\n    keeps: {keeps}")
-        print(f"    a round over FedAvg's: {speed.times(method.name)}")
+        print(f"    a round over FedAvg's: {method.cost}")
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fednb import catalogue
+from fednb.analyses import speed
 from fednb.errors import RecipeError, nearest
 
 PAPERS = ("fedrdn", "fedfa", "fraug", "distrans")  # their own methods come first
@@ -38,7 +39,7 @@ NOTHING = r"(sends|keeps|sends and keeps) nothing( of its own)?|nothing is (sent
 class Told:
     """One method: its file's room and name, what papers call it, where it is from, what it changes, sends and keeps.
 
-    source: empty for our own, else where its file comes from.
+    cost: of a round, over FedAvg's. source: empty for our own, else where its file comes from.
     """
 
     room: str
@@ -49,6 +50,7 @@ class Told:
     sends: str
     keeps: str
     tasks: str
+    cost: str
     source: str = ""
 
 
@@ -78,6 +80,7 @@ def _told(room: str, name: str) -> Told:
         _about(SENDING, clauses),
         _about(KEEPING, clauses),
         ", ".join(method.tasks.names),
+        speed.times(name),
         catalogue.source(room, name),
     )
 

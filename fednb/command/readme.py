@@ -87,12 +87,13 @@ def _store():
 
 
 def some_methods(_) -> str:
-    """One row for each of the first methods: where it is from, what it changes, sends and keeps, on which tasks."""
-    rows = ["| method | from | changes | sends | keeps | tasks |", "|---|---|---|---|---|---|"]
+    """One row for each of the first methods: where it is from, what it changes, sends, keeps, its tasks, its cost."""
+    heads = ("method", "from", "changes", "sends", "keeps", "tasks", "a round over FedAvg's")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     found = [method for method in methods.told() if not method.source]
     for method in found[:SHOWN]:
         link = f"[{method.printed}](fednb/{method.room}/{method.name}.py)"
-        cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks)
+        cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - SHOWN}."])
 

@@ -98,7 +98,7 @@ def methods(methods: Sequence) -> str:
 
 def method(method, books: list[str]) -> str:
     told = {"from": method.paper, "changes": method.changes, "sends": method.sends, "keeps": method.keeps}
-    told |= {"tasks": method.tasks, "a round over FedAvg's": "not measured; `fednb bench` measures it"}
+    told |= {"tasks": method.tasks, "a round over FedAvg's": method.cost}
     return _described(method.printed, told, books, f"fednb.{method.room}.{method.name}")
 
 
