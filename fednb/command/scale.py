@@ -1,10 +1,11 @@
-"""Rounds of more and more clients: how long one takes, in one process and in two side by side, and how much memory."""
+"""Rounds of more and more clients: how long one takes, alone and two side by side, and how much memory."""
 
-import importlib
+import importlib.util
 import re
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from fednb import catalogue
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError
 from fednb.federation import Federation, Site, Split
@@ -21,6 +23,8 @@ CLIENTS = (4, 20, 100, 500)
 IMAGES = 20  # of a client's training; as many to validate and to test
 RECIPE = Recipe(model={"name": "digits_cnn", "channels": 16, "width": 128}, flow=["rotation"], momentum=0.9)
 WAYS = {"one process": ("processes", 1), "two processes": ("processes", 2)}  # engine, runs at once
+if importlib.util.find_spec("ray"):
+    WAYS["two workers of Ray"] = ("ray", 2)
 
 
 def rows(
@@ -34,7 +38,7 @@ def rows(
     found = []
     for way, (engine, jobs) in WAYS.items():
         for count in clients or CLIENTS:
-            told = _measured(engine, jobs, partial(run, count, rounds, device))
+            told = _measured(engine, jobs, device, partial(run, count, rounds, device))
             seconds = statistics.median(each["seconds"] for each in told) / jobs
             most = {name: max(each[name] for each in told) for name in ("data", "memory")}
             found.append({"clients": count, "way": way, "seconds": round(seconds, 4), **most})
@@ -42,11 +46,16 @@ def rows(
     return found
 
 
-def _measured(engine: str, jobs: int, work: Callable) -> list[dict]:
-    """What as many runs tell, each in a new process, all at once; RunError where one of them fails."""
+def _measured(engine: str, jobs: int, device: str, work: Callable) -> list[dict]:
+    """What as many runs tell, each in a process of its own, all at once; RunError where one of them fails."""
     told: list[dict] = []
-    carry_out = importlib.import_module(f"fednb.engine.executors.{engine}").carry_out
-    failed = carry_out(work, list(range(jobs)), lambda item, what: told.append(what), jobs)
+    carry_out = catalogue.file("engine.executors", engine).carry_out
+    items, hear = list(range(jobs)), lambda item, what: told.append(what)
+    if engine == "ray":
+        with tempfile.TemporaryDirectory() as folder:
+            failed = carry_out(work, items, hear, jobs, device, Path(folder))
+    else:
+        failed = carry_out(work, items, hear, jobs)
     for problem in filter(None, failed.values()):
         raise RunError(f"a run of the bench failed: {problem}")
     return told
