@@ -267,11 +267,18 @@ def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
         title="Fig. 3",
     )
     assert [panel.get_title("left") for panel in figure.axes] == ["before", "after"]
-    groups = figure.axes[0].collections
-    assert len(groups) == 4 and groups[1].get_offsets().tolist() == points[2:4].tolist()
-    assert len({tuple(group.get_facecolor()[0]) for group in groups}) == 2
-    assert len({str(group.get_paths()[0].vertices) for group in groups}) == 2
-    assert texts(figure.legends[0]) == ["site", "amazon", "dslr", "", "class", "mug", "bike"]
+    (dots,) = figure.axes[0].collections
+    assert dots.get_offsets().tolist() == points.tolist()
+    colours, shapes = map(tuple, dots.get_facecolors()), (str(path.vertices) for path in dots.get_paths())
+    looks = dict(zip(zip(labels, sites, strict=True), zip(colours, shapes, strict=True), strict=True))
+    assert len({colour for colour, _ in looks.values()}) == len({shape for _, shape in looks.values()}) == 2
+    assert looks[0, 0][0] == looks[0, 1][0] and looks[0, 0][1] == looks[1, 0][1]
+    assert texts(figure.legends[0]) == ["class", "mug", "bike", "site", "amazon", "dslr"]
+
+
+def test_ten_sites_have_ten_markers():
+    figure = plots.embedding(numpy.arange(20.0).reshape(10, 2), [0] * 10, range(10))
+    assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 10
 
 
 def test_tsne_is_the_same_for_the_same_seed():
@@ -326,8 +333,9 @@ def test_lines_and_heatmaps_show_what_they_are_given():
     assert apart.lines[0].get_linestyle() == "None" and apart.lines[0].get_marker() == "o"
     figure = plots.heatmaps({"a": [[0, 1], [2, 3]], "b": [[0, 0], [0, 6]]}, "client", "class", title="shares")
     first, second, _ = figure.axes
-    assert first.get_title() == "a" and first.images[0].get_array().tolist() == [[0, 1], [2, 3]]
-    assert {axes.images[0].get_clim() for axes in (first, second)} == {(0, 6)}
+    assert first.get_title() == "a" and first.collections[0].get_array().tolist() == [[0, 1], [2, 3]]
+    assert {axes.collections[0].get_clim() for axes in (first, second)} == {(0, 6)}
+    assert first.yaxis_inverted()
 
 
 def test_runs_of_one_method_with_other_options_have_their_own_hatch():

@@ -134,6 +134,11 @@ def test_there_is_a_page_for_each_notebook_method_and_data_set(site):
     assert not (site / "notebooks/fedrdn/other.html").exists()
 
 
+def test_a_methods_page_has_what_it_costs(site):
+    (fedrdn,) = (method for method in methods.told() if method.name == "fedrdn")
+    assert fedrdn.cost and f"<p>{fedrdn.cost}</p>" in (site / "methods/fedrdn.html").read_text()
+
+
 def test_no_link_leads_nowhere(site, pages):
     wrong = []
     for path, page in pages.items():

@@ -6,7 +6,11 @@ from fednb.report.plots import BLACK, BLUE, ORANGE
 
 
 def samples(federation, count: int = 8, split: str = "train"):
-    """The first images of every site, one row for each: what feature shift looks like."""
+    """The first images of every site, one row for each: what feature shift looks like.
+
+    federation: of images, uint8 ``[n, channels, height, width]``. count: images of a site. split: "train", "validation"
+    or "test".
+    """
     figure, axes = _rows(len(federation.sites), count)
     for row, site in zip(axes, federation.sites, strict=True):
         images = getattr(site, split).images[:count].permute(0, 2, 3, 1)

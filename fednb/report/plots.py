@@ -5,6 +5,7 @@ shows it once, as the value of a cell.
 """
 
 import importlib.util
+from itertools import cycle, islice
 from zlib import crc32
 
 import numpy
@@ -23,13 +24,9 @@ BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE 
 FIRST = ("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans")  # one colour each, in this order
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
+SITES = (*MARKERS, "*")
 HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 MOST = len(HATCHES)  # settings in one panel
-# Seaborn's "colorblind" colours, for classes.
-CLASSES = (
-    *("#0173B2", "#DE8F05", "#029E73", "#D55E00", "#CC78BC"),
-    *("#CA9161", "#FBAFE4", "#949494", "#ECE133", "#56B4E9"),
-)
 VERDICTS = {  # told apart in grey by their markers
     "reproduced": {"color": GREEN, "marker": "o"},
     "larger": {"color": BLUE, "marker": "^"},
@@ -70,7 +67,7 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
     shown = frame[frame["split"] == split]
     shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
     curves = {
-        label: (rows["run"].iloc[0], rows.groupby(["round", "seed"])["accuracy"].mean().unstack())
+        label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
         for label, rows in settings(shown)
     }
     marked, what = mark(frame), f"{split} {measure(frame)} (%)"
@@ -91,7 +88,7 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
         own = {label: curve for label, curve in curves.items() if label != behind}
         figure, every = _figure(len(own), width=10, height=2 * -(-len(own) // 4), columns=4)
         for number, (axes, (label, curve)) in enumerate(zip(every, own.items(), strict=True)):
-            axes.plot(curves[behind][1].mean(axis=1), color="0.7", linewidth=2.5)
+            axes.plot(_mean(curves[behind][1]), color="0.7", linewidth=2.5)
             _curve(axes, label, *curve)
             lowest = number + 4 >= len(own)
             _decorate(axes, "round" if lowest else "", "" if number % 4 else what, label, marked)
@@ -102,18 +99,22 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
 
 
 def _curve(axes, label: str, run: str, by_seed) -> None:
-    look = style(run)
-    every = max(1, len(by_seed) // 10)
-    axes.plot(by_seed.index, by_seed.mean(axis=1), label=label, markevery=every, markersize=5, **look)
-    if by_seed.shape[1] > 1:
-        lowest, highest = by_seed.min(axis=1), by_seed.max(axis=1)
-        axes.fill_between(by_seed.index, lowest, highest, color=look["color"], alpha=0.15, linewidth=0)
+    import seaborn
+
+    look = style(run) | {"markevery": max(1, by_seed["round"].nunique() // 10), "markersize": 5, "markeredgewidth": 0}
+    band = {"errorbar": ("pi", 100), "err_kws": {"alpha": 0.15, "linewidth": 0}}
+    band = band if by_seed["seed"].nunique() > 1 else {"errorbar": None}
+    seaborn.lineplot(by_seed, x="round", y="accuracy", label=label, legend=False, ax=axes, **look, **band)
+
+
+def _mean(by_seed):
+    return by_seed.groupby("round")["accuracy"].mean()
 
 
 def _ends(axes, curves: dict, printed: dict) -> None:
     """Beside each curve its name, where it ends, and the printed number, which is a diamond as well."""
-    last = max(by_seed.index.max() for _, by_seed in curves.values())
-    ends = {label: float(by_seed.mean(axis=1).iloc[-1]) for label, (_, by_seed) in curves.items()}
+    last = max(by_seed["round"].max() for _, by_seed in curves.values())
+    ends = {label: float(_mean(by_seed).iloc[-1]) for label, (_, by_seed) in curves.items()}
     values = [value for value in (*ends.values(), *printed.values()) if value is not None]
     axes.set_ylim(top=max(axes.get_ylim()[1], max(values) + 2))
     low, high = axes.get_ylim()
@@ -349,8 +350,16 @@ def embedding(
     seed: of both. stand_in: whether the features come from a stand-in, which is then written on the figure.
     told: ``{title of a row: what is measured on its features}``, written beside the title.
     """
+    import pandas
+    import seaborn
+
     panels = features if isinstance(features, dict) else {"": features}
-    labels, sites, told = numpy.asarray(labels), numpy.asarray(sites), told or {}
+    frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
+    shown = {"style_order": _names(numpy.unique(sites), site_names)}
+    shown |= {"hue_order": _names(numpy.unique(labels), class_names)}
+    shown |= {"markers": [*islice(cycle(SITES), len(shown["style_order"]))]}
+    shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
+    look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85}
     flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
     absent = not flat and "UMAP" in ways and importlib.util.find_spec("umap") is None
     ways = ("",) if flat else tuple(way for way in ways if way != "UMAP" or not absent)
@@ -361,19 +370,22 @@ def embedding(
     drawn = ((name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways)
     for axes, (name, way, own) in zip(every, drawn, strict=True):
         points = PLANES[way](own, seed) if way else own
-        for site in numpy.unique(sites):
-            for label in numpy.unique(labels[sites == site]):
-                at = points[(sites == site) & (labels == label)]
-                look = {"color": CLASSES[label % len(CLASSES)], "marker": MARKERS[site % len(MARKERS)]}
-                axes.scatter(at[:, 0], at[:, 1], s=22, edgecolors="k", linewidths=0.3, alpha=0.85, **look)
-        head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if name in told else "")
+        frame["x"], frame["y"] = points.T
+        seaborn.scatterplot(frame, x="x", y="y", style="site", hue="class", ax=axes, **shown, **look)
+        key = axes.get_legend_handles_labels()
+        axes.get_legend().remove()
+        head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if told and name in told else "")
         _decorate(axes, "", "", head, STAND_IN if stand_in else "")
         axes.set(xticks=[], yticks=[])
         axes.spines[["left", "bottom"]].set_color("0.8")
     missing = "t-SNE alone: umap-learn is not installed" if absent else ""
     figure.suptitle("; ".join(filter(None, (title if "" not in panels else "", missing))), fontsize=11)
-    _key(figure, numpy.unique(sites), numpy.unique(labels), site_names, class_names)
+    figure.legend(*key, loc="outside right upper", frameon=False, fontsize=8)
     return figure
+
+
+def _names(numbers, given) -> list[str]:
+    return [given[number] if given else str(number) for number in numbers]
 
 
 def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, joined: bool = True):
@@ -417,18 +429,16 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
 
 def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
+    import seaborn
 
-    figure, every = _figure(len(panels), width=2.4 * len(panels) + 0.8)
+    figure, every = _figure(len(panels), width=2.4 * len(panels) + 0.8, height=3)
     most = max(float(numpy.max(matrix)) for matrix in panels.values())
     for axes, (name, matrix) in zip(every, panels.items(), strict=True):
-        image = axes.imshow(numpy.asarray(matrix), cmap="Greys", vmin=0, vmax=most)
-        axes.set(xlabel=x, title=name)
-        axes.title.set_fontsize(10)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.get_major_locator().set_params(integer=True)
+        seaborn.heatmap(matrix, cmap="Greys", vmin=0, vmax=most, square=True, cbar=False, ax=axes)
+        axes.set_xlabel(x)
+        axes.set_title(name, fontsize=10)
     every[0].set_ylabel(y)
-    figure.set_figheight(3)
-    figure.colorbar(image, ax=every, shrink=0.6)
+    figure.colorbar(every[0].collections[0], ax=every, shrink=0.6)
     figure.suptitle(title, fontsize=11)
     return figure
 
@@ -485,19 +495,3 @@ def _umap(rows, seed: int):
 
 
 PLANES = {"t-SNE": _tsne, "UMAP": _umap}
-
-
-def _key(figure, sites, labels, site_names, class_names) -> None:
-    """Beside the panels: what the markers and what the colours mean."""
-    from matplotlib.lines import Line2D
-
-    def point(text, **look):
-        return Line2D([], [], linestyle="none", markersize=5, label=text, **look)
-
-    of_site = {s: {"marker": MARKERS[s % len(MARKERS)], "color": "0.4"} for s in sites}
-    of_class = {c: {"marker": "o", "color": CLASSES[c % len(CLASSES)]} for c in labels}
-    handles = [point("site", marker="")]
-    handles += [point(site_names[s] if site_names else s, **look) for s, look in of_site.items()]
-    handles += [point("", marker=""), point("class", marker="")]
-    handles += [point(class_names[c] if class_names else c, **look) for c, look in of_class.items()]
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
