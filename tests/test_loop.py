@@ -13,6 +13,7 @@ from fednb.augment.fedrdn import FedRDN
 from fednb.doors import Method, byte_counts, entries, owners, part
 from fednb.engine.client import Client
 from fednb.engine.loop import FederatedRun
+from fednb.engine.network import state_of
 from fednb.engine.server import Server, round_half_up
 from fednb.errors import DataError, RecipeError, RunError
 from fednb.federation import Federation, Site
@@ -361,6 +362,15 @@ def test_more_clients_hold_more_of_what_methods_keep_and_nothing_else(case):
         return alive - sum(tensor.nbytes // 4 for tensor in state if tensor.is_floating_point())
 
     assert held(6) - held(3) < 869  # numbers of one model; there are 144 scores in float64 of each client
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_a_networks_entries_are_changed_in_place_alone(case):
+    run = FederatedRun(Recipe(**TINY | case), federation((("a", 6), ("b", 6))))
+    known = state_of(run.model)
+    run.advance()
+    now = run.model.state_dict()
+    assert list(known) == list(now) and all(known[name].data_ptr() == now[name].data_ptr() for name in now)
 
 
 def _held() -> int:

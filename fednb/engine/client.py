@@ -26,7 +26,7 @@ from fednb.doors import (
     part,
 )
 from fednb.engine import evaluate
-from fednb.engine.network import require_same
+from fednb.engine.network import require_same, state_of
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.recipe import Recipe
@@ -68,7 +68,7 @@ class Client(doors.Client):
         self._occasion: tuple[str, ...] = ()
         self.keeps = kept(model, methods, recipe)
         if self.keeps:
-            self.memories["kept"] = {n: t.clone() for n, t in model.state_dict().items() if n in self.keeps}
+            self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
         self._refuse_batches_of_one()
 
     def memory(self, method: Method) -> Message:
@@ -124,7 +124,7 @@ class Client(doors.Client):
         self.receive(message, round)
         told = {"loss": torch.tensor(self.train(), dtype=torch.float64)}
         if round == self.recipe.rounds and "cross_site" in self.recipe.evaluation:
-            told |= entries("local", {name: value.clone() for name, value in self.model.state_dict().items()})
+            told |= entries("local", {name: value.clone() for name, value in state_of(self.model).items()})
         return self.reply() | told
 
     def test(self, message: Message, round: int) -> Message:
@@ -135,7 +135,7 @@ class Client(doors.Client):
     def visit(self, message: Message, round: int) -> Message:
         """The scores of the test images with another client's whole network, ``local``; inputs are prepared here."""
         self.receive(message, round)
-        self._copy(part(message, "local"), self.model.state_dict())
+        self._copy(part(message, "local"))
         self.visiting = True
         with self.adapted():
             seen = evaluate.scores(self, self.site.test)
@@ -145,7 +145,7 @@ class Client(doors.Client):
     def measure(self, message: Message, round: int) -> Message:
         """As ``test``, of the test images, with running statistics of this site's own training images."""
         with self.at_test(message, round):
-            measured(self, self.model.state_dict())
+            measured(self, state_of(self.model))
             return {"test": evaluate.scores(self, self.site.test)}
 
     def represent(self, message: Message, round: int) -> Message:
@@ -169,17 +169,18 @@ class Client(doors.Client):
         self.round = round
         self.visiting = False
         self._inbox = message
-        sent, state = part(message, "model"), self.model.state_dict()
-        require_same(sent, {n: t for n, t in state.items() if n not in self.keeps}, "the server")
+        sent = part(message, "model")
+        require_same(sent, {n: t for n, t in state_of(self.model).items() if n not in self.keeps}, "the server")
         own = {name: value for method in self.methods for name, value in method.load(self, sent).items()}
-        self._copy(sent | self.memories.get("kept", {}) | own, state)
+        self._copy(sent | self.memories.get("kept", {}) | own)
 
     def _forget(self) -> None:
         """Drops what was for this call alone: where each client's message is its own, it is as large as a network."""
         self._inbox, self._scratch, self._generators, self.optimiser = {}, {}, {}, None
 
-    def _copy(self, values: Message, state: Message) -> None:
-        torch._foreach_copy_([state[name] for name in values], list(values.values()))
+    def _copy(self, values: Message) -> None:
+        here = state_of(self.model)
+        torch._foreach_copy_([here[name] for name in values], list(values.values()))
 
     @contextmanager
     def at_test(self, message: Message, round: int):
@@ -254,10 +255,10 @@ class Client(doors.Client):
         for method in self.methods:
             added |= entries(method.name, method.reply(self))
         self._forget()
-        state = self.model.state_dict()
+        here = state_of(self.model)
         if self.keeps:
-            self.memories["kept"] = {name: state[name].clone() for name in self.keeps}
-        return entries("model", {n: t for n, t in state.items() if n not in self.keeps}) | added
+            self.memories["kept"] = {name: here[name].clone() for name in self.keeps}
+        return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
         split = split.select(indices)
@@ -325,8 +326,9 @@ class Client(doors.Client):
         if recipe.optimiser == "sgd":
             options["momentum"] = recipe.momentum
         optimiser = OPTIMISERS[recipe.optimiser](self.model.parameters(), **options)
-        parameters = dict(self.model.named_parameters())
-        for key, value in self.memories.get("optimiser", {}).items():
+        memory = self.memories.get("optimiser", {})
+        parameters = dict(self.model.named_parameters()) if memory else {}
+        for key, value in memory.items():
             name, _, entry = key.rpartition("/")
             fits = value.shape == parameters[name].shape  # fused steps read another memory layout wrongly
             optimiser.state[parameters[name]][entry] = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,8 @@ OF_ONE_TASK = {  # evaluations: what they tell, and of which task
     "features": ("one vector for every image", "classification"),
     "masks": ("how predicted masks lie on true ones", "segmentation"),
 }
+
+_STATES: WeakKeyDictionary[nn.Module, Message] = WeakKeyDictionary()
 
 
 def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") -> tuple[nn.Module, list[Method]]:
@@ -45,6 +48,15 @@ def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") 
                 f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
             )
     return model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last), methods
+
+
+def state_of(model: nn.Module) -> Message:
+    """The network's own entries, as ``state_dict`` names them: made once, as that takes long beside a small client's
+    epoch. A network that ``build`` has made changes its entries in place alone.
+    """
+    if model not in _STATES:
+        _STATES[model] = model.state_dict()
+    return _STATES[model]
 
 
 def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) -> None:
