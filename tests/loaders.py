@@ -289,7 +289,12 @@ ROWS = [
         lambda site: [f"DomainNet/{site}", f"DomainNet/{site}_*.pkl"],
     ),
     Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
-    Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
+    Row(
+        "digits",
+        digits,
+        ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True}),
+        lambda site: [f"digits/{site}.npz", *["digits/mnist_m.npz"] * (site == "mnist")],
+    ),
     Row(
         "folders",
         folders,
