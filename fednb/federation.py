@@ -1,6 +1,7 @@
 """The data that clients hold: sites with training, validation and test images, as tensors."""
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -224,11 +225,9 @@ class Federation:
 
     def site(self, name: str) -> Site:
         """The site of this name; DataError if there is none."""
-        for site in self.sites:
-            if site.name == name:
-                return site
-        known = [site.name for site in self.sites]
-        raise DataError(f'federation {self.name} has no site "{name}"; {nearest(name, known)}')
+        sites = {site.name: site for site in self.sites}
+        (found,) = chosen_sites(self.name, sites, name)
+        return sites[found]
 
     def only(self, name: str) -> "Federation":
         """The same federation with this site alone; DataError if there is none of this name."""
@@ -247,6 +246,13 @@ class Federation:
         if "fingerprint" in self.__dict__:
             moved.__dict__["fingerprint"] = self.fingerprint
         return moved
+
+
+def chosen_sites(federation: str, names: Collection[str], site: str | None) -> list[str]:
+    """The one of these names that is asked for, or all of them for None; DataError if there is none of this name."""
+    if site not in (None, *names):
+        raise DataError(f'federation {federation} has no site "{site}"; {nearest(site, names)}')
+    return [name for name in names if site in (None, name)]
 
 
 def made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:

@@ -21,11 +21,13 @@ from fednb.data.retinal_vessels import SITES as EYES
 
 @dataclass(frozen=True)
 class Row:
-    """make: writes the files of the data set into a data folder, in lossless formats; None where it is embedded."""
+    """make: writes the files of the data set into a data folder, in lossless formats; None where it is embedded.
+    own: patterns of all that a site needs there, of a loader that reads one site without the others."""
 
     name: str
     make: Callable[[Path], None] | None = None
     variants: tuple[dict, ...] = ({},)
+    own: Callable[[str], list[str]] | None = None
 
 
 def picture(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
@@ -284,9 +286,15 @@ ROWS = [
             {"size": 6, "split": "fedfa"},
             {"size": 6, "split": "fedfa_released"},
         ),
+        lambda site: [f"DomainNet/{site}", f"DomainNet/{site}_*.pkl"],
     ),
     Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
-    Row("digits", digits, ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True})),
+    Row(
+        "digits",
+        digits,
+        ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True}),
+        lambda site: [f"digits/{site}.npz", *["digits/mnist_m.npz"] * (site == "mnist")],
+    ),
     Row(
         "folders",
         folders,
@@ -295,6 +303,7 @@ ROWS = [
             {"folder": "own", "size": 6, "seed": 1},
             {"folder": "masked", "size": 8, "masks": ("background", "spot")},
         ),
+        lambda site: [f"*/{site}"],
     ),
     Row(
         "office_caltech10",
@@ -305,13 +314,20 @@ ROWS = [
             {"size": 6, "split": "fedfa"},
             {"size": 6, "split": "stratified"},
         ),
+        lambda site: [f"office_caltech_10/{site}", f"splits/*_{site}_*.csv"],
     ),
     Row(
         "office_home",
         things,
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
+        lambda site: [f"office_home/{office_home.DOMAINS[site][0]}"],
     ),
-    Row("pacs", drawings, ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5})),
+    Row(
+        "pacs",
+        drawings,
+        ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5}),
+        lambda site: [f"pacs/{site}"],
+    ),
     Row(
         "prostate_mri",
         prostates,
@@ -320,8 +336,9 @@ ROWS = [
             {"size": 20, "split": "harmofl"},
             {"size": 14, "split": "patients", "ratio": 0.3},
         ),
+        lambda site: [f"prostate_mri/{site}"],
     ),
-    Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1})),
+    Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1}), lambda site: [f"retinal_vessels/{site}"]),
     Row("rxrx1", cells, ({"size": 5}, {"size": 6, "clients_per_cell_type": 2, "seed": 1})),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),

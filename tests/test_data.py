@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -359,6 +360,37 @@ def test_what_is_made_in_small_is_held_against_what_is_published(row, tmp_path):
     assert all(count.found > 0 for count in counts) and bool(wrong) == (row.name != "office_caltech10")
     assert found.damaged == () and found.differs.startswith(wrong[0] if wrong else "")
     assert bool(found.differs) == bool(wrong) and found.differs in str(found)
+
+
+def test_what_a_site_needs_is_said_of_every_loader_that_reads_one_alone():
+    loads = {row.name: inspect.signature(catalogue.find("data", row.name)).parameters for row in loaders.ROWS}
+    assert {name for name, options in loads.items() if "site" in options} == {
+        row.name for row in loaders.ROWS if row.own
+    }
+
+
+@pytest.mark.parametrize("row", [row for row in loaders.ROWS if row.own], ids=lambda row: row.name)
+def test_an_institution_that_has_its_own_files_alone_loads_them_as_all_together_do(row, tmp_path):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    row.make(whole)
+    for options in row.variants:
+        together = fednb.data.load(row.name, whole, **options)
+        if row.name == "folders" and "masks" not in options:
+            options = options | {"classes": together.classes}
+        for number, site in enumerate(together.sites):
+            own, cut = tmp_path / site.name, together.only(site.name)
+            for path in (path for pattern in row.own(site.name) for path in whole.glob(pattern)):
+                place = own / path.relative_to(whole)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.exists() or place.symlink_to(path)
+            alone = fednb.data.load(row.name, own, site=site.name, **options)
+            assert (alone.fingerprint, alone.outline) == (cut.fingerprint, cut.outline)
+            assert set(alone.notes) <= set(cut.notes)
+            with pytest.raises(DataError, match='has no site "nowhere"; '):
+                fednb.data.load(row.name, own, site="nowhere", **options)
+            with pytest.raises(DataError):
+                fednb.data.load(row.name, own, site=together.sites[number - 1].name, **options)
 
 
 class TestCheckOfOne:

@@ -206,6 +206,15 @@ class TestOrigin:
         assert counts(federation)["mnist"] == (36, 4, 50)
         assert "mnist is tested on 50 images; 100 are asked for." in federation.notes
 
+    def test_mnist_alone_needs_mnist_m_to_leave_its_digits_out(self, root):
+        together = load(root).only("mnist")
+        (root / "digits" / "mnist_m.npz").unlink()
+        assert load(root, site="mnist").fingerprint == together.fingerprint
+        with pytest.raises(DataError, match="no mnist_m in"):
+            load(root, site="mnist", separate_mnist_m=True)
+        with pytest.raises(RecipeError, match='no domain "mnist_n"'):
+            load(root, site="mnist", domains=["mnist", "mnist_n"])
+
     def test_more_than_mnist_m_leaves(self, root):
         with pytest.raises(DataError, match="asks for 400 training images of mnist; 300 are on disk and free"):
             load(root, fraction=1.0, separate_mnist_m=True)

@@ -101,17 +101,6 @@ def tree(whole, tmp_path):
     return copy
 
 
-def test_an_institution_that_has_dslr_alone_loads_it_as_all_together_do(whole, tree):
-    for domain in set(DOMAINS) - {"dslr"}:
-        shutil.rmtree(tree / "office_caltech_10" / domain)
-    alone = fednb.data.load("office_caltech10", tree, site="dslr", size=8)
-    together = fednb.data.load("office_caltech10", whole, site="dslr", size=8)
-    assert [site.name for site in alone.sites] == ["dslr"] and alone.outline == together.outline
-    assert alone.fingerprint == together.fingerprint
-    with pytest.raises(DataError, match="amazon"):
-        fednb.data.load("office_caltech10", tree, site="amazon", size=8)
-
-
 class TestSplits:
     @pytest.mark.parametrize(
         "options, expected",

@@ -7,7 +7,8 @@ It has
 - ``describe(root) -> list[str]``: whether it can be loaded and what of it is on disk, in lines for people;
 - ``NEEDS``: where the data come from, their licence and their layout, as ``_published.Needs`` or in one text; None if
   they are embedded;
-- if it can read one site without the others, a parameter ``site: str | None = None`` of ``load``;
+- if it can read one site without the others, a parameter ``site: str | None = None`` of ``load``, which asks
+  ``federation.chosen_sites`` for the names;
 - if it is published how many images there are, ``counts(root) -> list[_published.Count]``, called where nothing is
   missing;
 - if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
@@ -43,7 +44,7 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
     those of all. A loader that can reads the images of no other.
 
     Raises RecipeError for an unknown name or option, or an option out of its range; DataError when data are
-    missing or damaged.
+    missing or damaged, or there is no such site.
     """
     loader = _loader(name, options).load
     alone = {"site": site} if site and "site" in inspect.signature(loader).parameters else {}

@@ -13,7 +13,7 @@ from fednb.data._cache import key as cache_key
 from fednb.data._partition import sizes, stratified
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation, Site, Split
+from fednb.federation import Federation, Site, Split, chosen_sites
 
 NEEDS = Needs(
     what="MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
@@ -47,6 +47,7 @@ def load(
     test_fraction: float = 1.0,
     separate_mnist_m: bool = False,
     seed: int = 0,
+    site: str | None = None,
 ) -> Federation:
     """Sites mnist, mnist_m, usps, svhn; RGB 32 x 32, ten classes.
 
@@ -65,6 +66,7 @@ def load(
             either way, because MNIST-M's training images are made from MNIST's training images, and ``notes``
             counts them.
         seed: of all draws.
+        site: reads this one alone; with ``separate_mnist_m``, MNIST reads MNIST-M as well.
 
     Complete sources (train, test): MNIST 60,000, 10,000; MNIST-M 59,001, 9,001; USPS 7,291, 2,007; SVHN 73,257,
     26,032. Images of another size are resized bilinearly; grey ones get three equal channels.
@@ -78,11 +80,14 @@ def load(
     for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
         if not 0 < share <= 1:
             raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
-    problem = missing(root, domains=domains)
+    needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
+    if site == "mnist" and separate_mnist_m and "mnist_m" in (domains or DOMAINS):
+        needed.append("mnist_m")
+    problem = missing(root, domains=domains, needed=needed)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
-    here = [domain for domain in domains or DOMAINS if digit_files.find(root, domain)]
-    notes = [f"{domain} is not on disk and left out." for domain in DOMAINS if not domains and domain not in here]
+    here = [domain for domain in needed or DOMAINS if digit_files.find(root, domain)]
+    notes = [f"{domain} is not on disk and left out." for domain in DOMAINS if not needed and domain not in here]
     held = {domain: _arrays(root, domain) for domain in here}
     chosen = {}
     # MNIST comes last, when it is known which of its digits MNIST-M uses.
@@ -98,13 +103,15 @@ def load(
     return Federation("digits", sites, tuple(str(digit) for digit in range(10)), tuple(notes))
 
 
-def missing(root: Path, *, domains: tuple[str, ...] | None = None, **options) -> str | None:
-    """One sentence when one of the named domains, or without names every domain, is not on disk."""
+def missing(root: Path, *, domains: tuple[str, ...] | None = None, needed=None, **options) -> str | None:
+    """One sentence when one of the domains that are needed, else of those named, or without names every domain, is not
+    on disk."""
     for domain in domains or ():
         if domain not in DOMAINS:
             raise RecipeError(f'digits has no domain "{domain}"; {nearest(str(domain), DOMAINS)}')
-    absent = [domain for domain in domains or DOMAINS if not digit_files.find(root, domain)]
-    if absent and (domains or len(absent) == len(DOMAINS)):
+    needed = needed or domains
+    absent = [domain for domain in needed or DOMAINS if not digit_files.find(root, domain)]
+    if absent and (needed or len(absent) == len(DOMAINS)):
         return f"There is no {' or '.join(absent)} in {root / 'digits'} or {root}."
     return None
 

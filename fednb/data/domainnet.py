@@ -6,7 +6,7 @@ from fednb.data import _images as images
 from fednb.data._fedbn_lists import Lists, Parts
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation
+from fednb.federation import Federation, chosen_sites
 
 NEEDS = Needs(
     what="DomainNet (Peng et al. 2019), ten of its 345 classes",
@@ -54,7 +54,9 @@ PERCENT = {"fedbn_95": (95, 5), "fedfa": (32, 20), "fedfa_released": (48, 20)}
 SPLITS = ("fedbn", *PERCENT, "stratified")
 
 
-def load(root: Path, *, split: str = "fedbn", size: int = 256, drop_duplicates: bool = False) -> Federation:
+def load(
+    root: Path, *, split: str = "fedbn", size: int = 256, drop_duplicates: bool = False, site: str | None = None
+) -> Federation:
     """Six sites clipart, infograph, painting, quickdraw, real, sketch; RGB ``size`` x ``size``, ten classes in FedBN's
     numbering.
 
@@ -73,6 +75,7 @@ def load(root: Path, *, split: str = "fedbn", size: int = 256, drop_duplicates: 
         size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image
             of the same site.
+        site: reads this one alone.
 
     Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image.
 
@@ -80,25 +83,26 @@ def load(root: Path, *, split: str = "fedbn", size: int = 256, drop_duplicates: 
     list is too short for the split; RecipeError for an option out of its range.
     """
     images.check_size(size)
-    problem = missing(root, split=split)
+    here = chosen_sites("domainnet", DOMAINS, site)
+    problem = missing(root, split=split, domains=here)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], []
-    for domain in DOMAINS:
+    for domain in here:
         parts = _parts(root, domain, split)
         used = {path for part in parts.values() for path in part}
         files = {path: file for path, file in LISTS.files(root, domain).items() if path in used}
-        site, said = LISTS.site(root, domain, parts, files, size, drop_duplicates)
-        sites.append(site)
+        made, said = LISTS.site(root, domain, parts, files, size, drop_duplicates)
+        sites.append(made)
         notes += said if split == "stratified" else [*said, *LISTS.lacking(root, domain)]
     return Federation("domainnet", sites, CLASSES, tuple(notes))
 
 
-def missing(root: Path, *, split: str = "fedbn", **options) -> str | None:
+def missing(root: Path, *, split: str = "fedbn", domains=DOMAINS, **options) -> str | None:
     """One sentence when a domain's or a class's folder, or the lists that ``split`` needs, are not there."""
     if split not in SPLITS:
         raise RecipeError(f'domainnet has no split "{split}"; {nearest(str(split), SPLITS)}')
-    return LISTS.missing(root, with_lists=split != "stratified")
+    return LISTS.missing(root, with_lists=split != "stratified", domains=domains)
 
 
 def describe(root: Path) -> list[str]:

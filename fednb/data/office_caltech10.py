@@ -8,7 +8,7 @@ from fednb.data import _images as images
 from fednb.data._fedbn_lists import Lists, Parts
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation
+from fednb.federation import Federation, chosen_sites
 
 NEEDS = Needs(
     what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
@@ -83,7 +83,7 @@ def load(
     list is too short for the split; RecipeError for an option out of its range.
     """
     images.check_size(size)
-    here = [domain for domain in DOMAINS if site in (None, domain)] or DOMAINS
+    here = chosen_sites("office_caltech10", DOMAINS, site)
     problem = missing(root, split=split, domains=here)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")

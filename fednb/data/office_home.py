@@ -7,7 +7,7 @@ from fednb.data import _images as images
 from fednb.data._fraction import Cut
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError
-from fednb.federation import Federation
+from fednb.federation import Federation, chosen_sites
 
 NEEDS = Needs(
     what="Office-Home (Venkateswara et al. 2017)",
@@ -45,6 +45,7 @@ def load(
     size: int = 224,
     spare: bool = False,
     seed: int = 0,
+    site: str | None = None,
 ) -> Federation:
     """Four sites art, clipart, product, real; RGB ``size`` x ``size``, 65 classes.
 
@@ -63,6 +64,7 @@ def load(
         spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``, as
             FRAug's Table 1 needs; at 224 pixels they take 1.7 GB.
         seed: of the validation and training images.
+        site: reads this one alone.
 
     ``notes`` says so when a domain has more or fewer images than the original. Licence and layout: see ``NEEDS``.
 
@@ -73,14 +75,16 @@ def load(
     """
     images.check_size(size)
     cut = Cut("office_home", CLASSES, fraction, test_fraction, spare, seed)
-    problem = missing(root)
+    here = chosen_sites("office_home", DOMAINS, site)
+    problem = missing(root, domains=here)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], ["Office-Home has no lists: test, validation and training images are drawn by fednb."]
-    for domain, (folder, complete) in DOMAINS.items():
+    for domain in here:
+        folder, complete = DOMAINS[domain]
         place = root / "office_home" / folder
-        site, said, _ = cut.site(root, domain, place, size)
-        sites.append(site)
+        made, said, _ = cut.site(root, domain, place, size)
+        sites.append(made)
         notes += said
         found = class_folders.count(place, CLASSES)
         if found != complete:
@@ -88,9 +92,9 @@ def load(
     return Federation("office_home", sites, CLASSES, tuple(notes))
 
 
-def missing(root: Path, **options) -> str | None:
+def missing(root: Path, *, domains=DOMAINS, **options) -> str | None:
     """One sentence when a domain's or a class's folder is not there."""
-    return class_folders.missing([root / "office_home" / folder for folder, _ in DOMAINS.values()], CLASSES)
+    return class_folders.missing([root / "office_home" / DOMAINS[domain][0] for domain in domains], CLASSES)
 
 
 def describe(root: Path) -> list[str]:

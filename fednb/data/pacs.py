@@ -7,7 +7,7 @@ from fednb.data import _images as images
 from fednb.data._fraction import Cut
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError
-from fednb.federation import Federation
+from fednb.federation import Federation, chosen_sites
 
 NEEDS = Needs(
     what="PACS (Li et al. 2017)",
@@ -32,6 +32,7 @@ def load(
     size: int = 224,
     spare: bool = False,
     seed: int = 0,
+    site: str | None = None,
 ) -> Federation:
     """Four sites art_painting, cartoon, photo, sketch; RGB ``size`` x ``size``, seven classes.
 
@@ -47,6 +48,7 @@ def load(
             FRAug prints none, its code uses 224.
         spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``.
         seed: of the validation and training images.
+        site: reads this one alone.
 
     ``notes`` says so when the files are not of the original size, 227 x 227. Licence and layout: see ``NEEDS``.
 
@@ -57,13 +59,14 @@ def load(
     """
     images.check_size(size)
     cut = Cut("pacs", CLASSES, fraction, test_fraction, spare, seed)
-    problem = missing(root)
+    here = chosen_sites("pacs", DOMAINS, site)
+    problem = missing(root, domains=here)
     if problem:
         raise DataError(f"{problem} Expected: {NEEDS}")
     sites, notes = [], ["PACS' own lists are not used: test, validation and training images are drawn by fednb."]
-    for domain in DOMAINS:
-        site, said, decoded = cut.site(root, domain, root / "pacs" / domain, size)
-        sites.append(site)
+    for domain in here:
+        made, said, decoded = cut.site(root, domain, root / "pacs" / domain, size)
+        sites.append(made)
         notes += said
         width, height = images.dimensions(decoded[0])
         if (width, height) != (SIDE, SIDE):
@@ -71,9 +74,9 @@ def load(
     return Federation("pacs", sites, CLASSES, tuple(notes))
 
 
-def missing(root: Path, **options) -> str | None:
+def missing(root: Path, *, domains=DOMAINS, **options) -> str | None:
     """One sentence when a domain's or a class's folder is not there."""
-    return class_folders.missing([root / "pacs" / domain for domain in DOMAINS], CLASSES)
+    return class_folders.missing([root / "pacs" / domain for domain in domains], CLASSES)
 
 
 def describe(root: Path) -> list[str]:

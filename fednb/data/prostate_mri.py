@@ -11,7 +11,7 @@ from fednb.data._cache import Arrays, cached, key
 from fednb.data._partition import sizes
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation, Site, Split
+from fednb.federation import Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
 
 TASK = "segmentation"
@@ -42,7 +42,13 @@ AROUND = np.array([-1, 0, 1])
 
 
 def load(
-    root: Path, *, size: int = SIDE, split: str = "fedfa", ratio: float = RATIO, index_files: bool = False
+    root: Path,
+    *,
+    size: int = SIDE,
+    split: str = "fedfa",
+    ratio: float = RATIO,
+    index_files: bool = False,
+    site: str | None = None,
 ) -> Federation:
     """Six sites BIDMC, HK, I2CVB, BMC, RUNMC, UCL; ``size`` x ``size``, a class for every pixel.
 
@@ -67,6 +73,7 @@ def load(
         index_files: order the slices as FedFA's repository does, by ``prostate_mri/<site>-index.npy`` from its folder
             data/prostate, which HarmoFL's has too; those of BMC and RUNMC are called ISBI_1.5 and ISBI there. False
             draws the order, always the same. HarmoFL's order of the volumes themselves is not read.
+        site: reads this one alone.
 
     Layout, sources, licence: see ``NEEDS``. ``notes`` says where a site has other slices than FedFA's.
 
@@ -79,23 +86,24 @@ def load(
         raise RecipeError(f"ratio is {ratio!r}; expected a share of a site's slices, above 0 and up to {RATIO}.")
     if split == "harmofl" and ratio != RATIO:
         raise RecipeError(f'ratio is {ratio} with split="harmofl", which trains on 0.64. Leave ratio or split out.')
-    if problem := missing(root, split=split, index_files=index_files):
+    here = chosen_sites("prostate_mri", SITES, site)
+    if problem := missing(root, split=split, index_files=index_files, sites=here):
         raise DataError(f"{problem} Expected: {NEEDS}")
     notes = []
-    sites = [_site(root, name, size, split, ratio, index_files, notes) for name in SITES]
+    sites = [_site(root, name, size, split, ratio, index_files, notes) for name in here]
     if split != "patients":
         notes.append(f'split="{split}" has slices of one patient in training and in test; split="patients" has not.')
     return Federation("prostate_mri", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, *, split: str = "fedfa", index_files: bool = False, **options) -> str | None:
+def missing(root: Path, *, split: str = "fedfa", index_files: bool = False, sites=SITES, **options) -> str | None:
     """One sentence when a site's folder, a volume's mask, a mask's volume, an index or nibabel is not there."""
     if split not in SPLITS:
         raise RecipeError(f'prostate_mri has no split "{split}"; {nearest(str(split), SPLITS)}')
-    absent = [str(_place(root, name)) for name in SITES if not _place(root, name).is_dir()]
+    absent = [str(_place(root, name)) for name in sites if not _place(root, name).is_dir()]
     if absent:
         return f"There is no folder {', '.join(absent)}."
-    for name in SITES:
+    for name in sites:
         pairs = _pairs(root, name)
         if not pairs:
             return f"There is no volume in {_place(root, name)}."

@@ -10,7 +10,7 @@ from fednb.data._masks import refuse_other_size
 from fednb.data._partition import sizes
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError
-from fednb.federation import IGNORED, Federation, Site, Split
+from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
 
 TASK = "segmentation"
@@ -35,7 +35,7 @@ COVERAGE = 0.4  # of a pixel by vessel, or by the field of view, from which it i
 TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the others
 
 
-def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0) -> Federation:
+def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, site: str | None = None) -> Federation:
     """Five sites CHASEDB1, DRIVE, HRF, LES-AV, STARE; RGB ``size`` x ``size``, a class for every pixel.
 
     Classes are background and vessel; pixels outside the field of view are ignored (255).
@@ -55,6 +55,7 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0) -
         fraction: share of a site's training images that is used, the first in an order drawn by ``seed``: a smaller
             share is part of a larger one. 1.0 uses all, 9 to 19 a site.
         seed: of the validation images, and of that order.
+        site: reads this one alone.
 
     Layout and sources: see ``NEEDS``.
 
@@ -64,23 +65,24 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0) -
     images.check_size(size)
     if not 0 < fraction <= 1:
         raise RecipeError(f"fraction is {fraction!r}; expected a share above 0 and up to 1.")
-    if problem := missing(root):
+    here = chosen_sites("retinal_vessels", SITES, site)
+    if problem := missing(root, sites=here):
         raise DataError(f"{problem} Expected: {NEEDS}")
     notes = []
-    sites = [_site(root, name, size, fraction, seed, notes) for name in SITES]
+    sites = [_site(root, name, size, fraction, seed, notes) for name in here]
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, **options) -> str | None:
+def missing(root: Path, *, sites=SITES, **options) -> str | None:
     """One sentence when a site's folder is not there, or an image lacks its mask or its field of view."""
     whole = root / "retinal_vessels"
     if not whole.is_dir():
         return f"There is no folder {whole}."
-    places = [whole / name / kind for name in SITES for kind in KINDS]
+    places = [whole / name / kind for name in sites for kind in KINDS]
     absent = [str(place) for place in places if not place.is_dir()]
     if absent:
         return f"There is no folder {', '.join(absent)}."
-    for name in SITES:
+    for name in sites:
         found = _files(root, name)
         if len(found["images"]) < FEWEST:
             return f"{whole / name} has {len(found['images'])} images; expected {FEWEST} or more."
