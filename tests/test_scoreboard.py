@@ -5,7 +5,7 @@ import json
 import numpy
 import pandas
 import pytest
-from made_results import results, run
+from made_results import IMAGES, results, run
 
 from fednb import papers, report
 from fednb.command import scoreboard
@@ -16,10 +16,11 @@ RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 
 
 def claims(verdicts, **columns):
-    ran = [word != "not run" for word in verdicts]
+    ran = [word not in ("not run", "other setting") for word in verdicts]
     numbers = {"ours": numpy.where(ran, 2.0, numpy.nan), "low": numpy.where(ran, 1.0, numpy.nan)}
     about = {
         "of": "fedrdn",
+        "effect": "A - B",
         "table": "table1",
         "claim": "A is above B.",
         "federation": "office_caltech10",
@@ -73,18 +74,23 @@ def test_the_printed_setting_decides_where_it_is_tested(two_profiles, paper, qui
     assert row["setting"] == setting and (row["verdict"] == "one seed") == (max(paper, quick) == 1)
 
 
+def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
+    here = results(*(run(label, [right[:3]], images=dict(list(IMAGES.items())[:3])) for label, right in RIGHT.items()))
+    assert two_profiles(seeds(0), here)["verdict"] == "other setting"
+
+
 def test_four_sentences_add_up():
     verdicts = ["reproduced", "smaller", "smaller", "one seed", "not run", "not run", "older code"]
-    frame = claims(verdicts, federation=["a"] * 5 + ["far", "a"])
-    first, found, others, why = report.told(frame, missing=["far"])
+    frame = claims(verdicts, notebook=["fedrdn/table1_main"] * 5 + ["", "fedrdn/table1_main"])
+    first, found, others, why = report.told(frame)
     assert first == (
         "7 claims of 1 papers compare two runs: 3 are tested with two seeds or more, 0 of them at the printed setting "
         "and 3 at a smaller one."
     )
     assert found == "Of those tested: 1 reproduced, 0 larger, 2 smaller, 0 no effect, 0 opposite."
     assert others == "Not tested: 2 not run, 1 run with one seed only, 1 run by older code only."
-    assert (
-        why == "Of those not run, the images of 1 are not on this machine (far 1) and runs of 1 are not recorded (a 1)."
+    assert why == (
+        "Of those not run, 1 wait for runs (office_caltech10 1) and 1 wait for a notebook (FedRDN's Table 1 1)."
     )
     assert report.told(claims(["reproduced"]))[3] == "Every claim was run."
 
@@ -96,10 +102,14 @@ def test_counts_by_paper_have_a_row_of_all():
 
 
 def test_a_sentence_says_what_the_verdict_says():
-    told = report.sentences(report.board(claims(["opposite", "no effect", "not run"]))).splitlines()
-    assert told[0] == "A is above B. The opposite here: +2.0 points (+1.0 to +3.0)."
+    verdicts = ["opposite", "no effect", "not run", "other setting", "not run"]
+    told = report.sentences(report.board(claims(verdicts))).splitlines()
+    assert told[0] == "A is above B. The opposite here: A - B +2.0 points (+1.0 to +3.0)."
     assert told[1].startswith("A is above B. No effect is told from chance here")
-    assert told[2] == "Not run: 1 of 3 claims."
+    assert told[2:] == [
+        "Not run: 2 of 5 claims.",
+        "Run over other sites or settings than the paper's: 1 of 5 claims.",
+    ]
 
 
 def test_sentences_of_effects_take_no_side_without_a_verdict():

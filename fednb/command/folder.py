@@ -140,7 +140,7 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     index.parent.mkdir(parents=True, exist_ok=True)
     if not alone:
         claims = scoreboard.claims()
-        said = told(claims, scoreboard.missing(claims))
+        said = told(claims)
         site.build(report / "site", entries, methods.told(), _pictures(), summary, claims, said)
     write_text(index, pages.index(entries, summary) if alone else pages.forward("site/index.html"))
     return index

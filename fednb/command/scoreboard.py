@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.command import notebooks
-from fednb.data import available
 from fednb.errors import NotebookError
 from fednb.report import scoreboard
-from fednb.report.board import COLUMNS, effect
+from fednb.report.board import COLUMNS
+from fednb.report.claims import NOT_RUN
 from fednb.report.sentences import PRINTED, SMALL, TESTED
 from fednb.study import Results, Study, default_store
 
@@ -44,7 +44,7 @@ def claims(store: "Store | None" = None) -> "DataFrame":
             nothing = [scoreboard(Results({}), paper, table=table).frame.assign(setting="")]
             for number, claim in enumerate(own):
                 each = [frame.iloc[number].to_dict() for frame in found.get(claim["federation"], nothing)]
-                about = {"of": paper, "federation": claim["federation"], "effect": effect(claim)}
+                about = {"of": paper, "federation": claim["federation"]}
                 rows.append(min(each, key=_rank) | about | {"notebook": book.name if book else ""})
     return pandas.DataFrame(rows, columns=COLUMNS)
 
@@ -72,10 +72,7 @@ def _judged(book, federation: str, profile: str, table: str, store: "Store") -> 
 
 
 def _rank(row: dict) -> int:
-    """0 where a claim is tested, 1 where it has a number, 2 where it has none; the first of equals is taken."""
-    return 0 if row["verdict"] in TESTED else 1 if row["setting"] else 2
-
-
-def missing(frame: "DataFrame") -> list[str]:
-    """The claims' federations whose images are not on this machine."""
-    return [name for name in frame["federation"].unique() if available(name)]
+    """0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not run; the
+    first of equals is taken.
+    """
+    return 0 if row["verdict"] in TESTED else 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)

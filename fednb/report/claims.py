@@ -5,6 +5,7 @@ from functools import cache
 from fednb import papers
 from fednb.errors import DataError
 from fednb.report import names
+from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
 from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, told_bounds
 from fednb.report.selection import RULES, selected
@@ -87,6 +88,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
             {
                 "claim": claim["statement"].format(effect=said[number]),
                 "table": claim["table"],
+                "effect": effect(claim),
                 "paper": said[number],
                 **columns(None if isinstance(own, str) else own),
                 "verdict": words[rule],

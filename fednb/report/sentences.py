@@ -1,9 +1,8 @@
 """What tables say, in sentences computed from their numbers."""
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from fednb.report import words
+from fednb.report import names, words
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
@@ -47,14 +46,14 @@ def sentences(table: Table) -> str:
     rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
     lines = [_of_claim(row) if claims else _of_effect(label, row) for label, row in rows if row.ours == row.ours]
     silent = table.frame["ours"].isna()
-    if claims and silent.any():
-        lines.append(f"Not run: {silent.sum()} of {len(silent)} claims.")
+    for word, count in table.frame.loc[silent, "verdict"].value_counts().items() if claims else ():
+        lines.append(f"{UNTESTED[word].capitalize()}: {count} of {len(silent)} claims.")
     return "\n".join(([f"{table.mark}: nothing here speaks of the paper."] if table.mark else []) + lines) or "No run."
 
 
 def _of_claim(row) -> str:
     here = HERE[row.verdict]
-    return f"{row.claim} {here}: {_points(row)}."
+    return f"{row.claim} {here}: {row.effect} {_points(row)}."
 
 
 def _of_effect(label: str, row) -> str:
@@ -67,11 +66,11 @@ def _points(row) -> str:
     return f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)})"
 
 
-def told(claims: "DataFrame", missing: Collection[str] = ()) -> list[str]:
+def told(claims: "DataFrame") -> list[str]:
     """Four sentences on the claims of all papers: how many there are, what became of those that are tested, why the
     others are not.
 
-    claims: rows of ``fednb.report.board``. missing: names of federations whose images are not on this machine.
+    claims: rows of ``fednb.report.board``.
     """
     verdicts = claims["verdict"].value_counts()
     tested = claims[claims["verdict"].isin(TESTED)]
@@ -79,20 +78,20 @@ def told(claims: "DataFrame", missing: Collection[str] = ()) -> list[str]:
     found = ", ".join(f"{verdicts.get(word, 0)} {word}" for word in TESTED)
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
-    lacking = waiting["federation"].isin(list(missing))
-    why = []
-    if lacking.any():
-        why.append(f"the images of {lacking.sum()} are not on this machine ({_counted(waiting[lacking])})")
-    if not lacking.all():
-        why.append(f"runs of {(~lacking).sum()} are not recorded ({_counted(waiting[~lacking])})")
+    unwritten, table = waiting["notebook"] == "", waiting["table"].str.replace("table", "Table ")
+    why = {
+        "wait for runs": waiting.loc[~unwritten, "federation"],
+        "wait for a notebook": (waiting["of"].map(names.pretty) + "'s " + table)[unwritten],
+    }
+    waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
     return [
         f"{len(claims)} claims of {claims['of'].nunique()} papers compare two runs: {len(tested)} are tested with two "
         f"seeds or more, {printed} of them at the printed setting and {len(tested) - printed} at a smaller one.",
         f"Of those tested: {found}.",
         f"Not tested: {', '.join(others) or 'none'}.",
-        f"Of those not run, {' and '.join(why)}." if why else "Every claim was run.",
+        f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]
 
 
-def _counted(claims: "DataFrame") -> str:
-    return ", ".join(f"{name} {count}" for name, count in claims["federation"].value_counts().items())
+def _counted(named) -> str:
+    return ", ".join(f"{name} {count}" for name, count in named.value_counts().items())
