@@ -1,4 +1,5 @@
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy
@@ -76,6 +77,14 @@ def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
     assert plots.style("brand_new") == plots.style("brand_new") and plots.style("brand_new")["color"] in plots.PALETTE
 
 
+def test_a_method_from_outside_leaves_our_colours_as_they_are(monkeypatch):
+    ours = [name for room in catalogue.METHODS for name in catalogue.own(room)]
+    before = [plots.style(name) for name in ours]
+    monkeypatch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
+    assert {name for room in catalogue.METHODS for name in catalogue.names(room)} > set(ours)
+    assert [plots.style(name) for name in ours] == before
+
+
 def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
     frame = pandas.concat([run("fedavg", ROUNDS), run("fedavg", ROUNDS[::-1], seed=1), run("fedavg+fedrdn", ROUNDS)])
     shown = axes(plots.convergence(frame, title="Fig. 1"))
@@ -130,6 +139,9 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones_on_one_axis():
     assert (list(reach.get_xdata()), ours.get_xdata()[0], theirs.get_xdata()[0]) == ([1.0, 3.0], 1.5, 2.0)
     assert ours.get_color() == plots.VERDICTS["smaller"]["color"] and ours.get_marker() == "v"
     assert [line.get_marker() for line in fedrdn.lines if line.get_xdata()[0] < 0] == ["<"]  # beyond the axis
+    far = claimed(verdict=["larger"] * 5, ours=[2.5] * 5, high=[3.0] * 4 + [70.0])
+    (panel,) = plots.claims(far, title="Claims").axes
+    assert [line.get_xdata()[0] for line in panel.lines if line.get_marker() == ">"] == [panel.get_xlim()[1] / 1.04]
 
 
 def test_without_a_tested_claim_the_figure_says_so():

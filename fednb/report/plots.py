@@ -21,7 +21,10 @@ BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE 
     *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
     *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
 )
-FIRST = ("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans")  # one colour each, in this order
+FIRST = (  # the first eleven have one colour each
+    *("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans"),
+    *("fedbn", "fedprox", "scaffold", "fedsam", "advprop", "fedrdn_v"),
+)
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
 SITES = (*MARKERS, "*")
@@ -50,8 +53,8 @@ def style(run: str) -> dict:
 
 
 def _number(name: str) -> int:
-    """The method's place among all; that of an unknown name is made from its letters."""
-    listed = (*FIRST, *sorted({*catalogue.names("algorithms"), *catalogue.names("augment")} - {*FIRST}))
+    """The method's place among all of ours; that of another name is made from its letters."""
+    listed = (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augment")} - {*FIRST}))
     return listed.index(name) if name in listed else crc32(name.encode())
 
 
@@ -162,10 +165,11 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     groups = sorted(groups, key=lambda group: group == "average") if x == "client" else sorted(groups)
     theirs = {label: _printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}
     theirs = {} if marked else theirs
-    below, where = ("", "") if x == "client" else (x.replace("_", " "), ", mean over clients")
+    below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")
+    where = "" if x == "client" else ", mean over clients"
     what = f"test {measure(chosen)} (%){where}"
     if len(heights) > MOST:
-        panels = {f"{below} {group}".strip(): {} for group in groups}
+        panels = {group if x == "client" else f"{below} {group}": {} for group in groups}
         for label, found in heights.items():
             for panel, group in zip(panels, groups, strict=True):
                 if group in found:
@@ -173,14 +177,14 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
                     panels[panel][label] = (runs[label], value, low, high, True, theirs.get(label, {}).get(group))
         return _rows_of_dots(panels, what + ("; diamonds: the paper" if theirs else ""), title, marked)
     figure, (axes,) = _figure(1, width=max(6.4, 0.3 * len(groups) * (len(heights) + 1)))
-    width = 0.8 / len(heights)
+    width = min(0.25, 0.8 / len(heights))
     for number, (label, found) in enumerate(heights.items()):
-        places = {group: groups.index(group) + (number + 0.5) * width - 0.4 for group in found}
+        places = {group: groups.index(group) + (number - (len(heights) - 1) / 2) * width for group in found}
         values = [interval.value for interval in found.values()]
         reach = [[i.value - i.low for i in found.values()], [i.high - i.value for i in found.values()]]
         fill = {"color": style(runs[label])["color"], "edgecolor": "w", "hatch": HATCHES[number]}
-        axes.bar(places.values(), values, width, label=label, alpha=0.75, **fill)
-        axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
+        axes.bar(places.values(), values, width, label=label, alpha=0.55, **fill)
+        axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
         _diamonds(axes, places, theirs.get(label, {}))
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
     axes.set_ylim(0, min(100, axes.get_ylim()[1]))
@@ -203,14 +207,16 @@ def claims(rows, title: str = "", most: int = 60):
 
     tested = rows[rows["verdict"].isin(TESTED)]
     panels = {paper: own.nlargest(most, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
-    reach = _reach(tested[["paper", "ours"]].to_numpy())
+    reach = _reach(tested[["paper", "ours", "low", "high"]].to_numpy())
     heights = [max(1, len(own)) for own in panels.values()] or [1]
     figure, every = _stacked(heights, width=9.0)
     for axes, (paper, own) in zip(every, panels.items(), strict=False):
         places = range(len(own))
         for place, row in zip(places, own.itertuples(), strict=True):
             look = VERDICTS[row.verdict]
-            axes.plot([max(row.low, -reach), min(row.high, reach)], [place] * 2, color=look["color"], linewidth=1.5)
+            axes.plot(numpy.clip([row.low, row.high], -reach, reach), [place] * 2, color=look["color"], linewidth=1.5)
+            for end in (end for end in (row.low, row.high) if abs(end) > reach):
+                _dot(axes, end, place, reach, color=look["color"], markersize=4)
             _dot(axes, row.ours, place, reach, **look, markersize=6)
             _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
         count = (rows["of"] == paper).sum()
