@@ -43,13 +43,13 @@ def planning():
 def default_store() -> Store:
     """Reads ``results/`` of the checkout, and reads and writes ``report/runs``, with checkpoints beside.
 
-    ``FEDNB_RUNS`` names another folder to write to.
+    ``FEDNB_RUNS`` names another folder to write to. A run that Flower carried is found where no other is.
     """
     checkout = Path(__file__).parents[1]
     home = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
-    runs = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs")
-    beside = home / "report" if runs == home / "results" else runs.parent
-    return Store(runs, also=(home / "results",), checkpoints=beside / "checkpoints")
+    runs, results = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs"), home / "results"
+    beside = home / "report" if runs == results else runs.parent
+    return Store(runs, also=(results, runs / "flower", results / "flower"), checkpoints=beside / "checkpoints")
 
 
 class Study:

@@ -21,6 +21,7 @@ from fednb.errors import DamagedError, StoreError
 from fednb.files import write_atomically
 from fednb.runs.record import parsed, read, to_text
 from fednb.runs.store import Record, Store
+from fednb.study import default_store
 
 ARRAYS = {"features": {"features": np.arange(6, dtype=np.float16).reshape(2, 3), "labels": np.arange(2)}}
 
@@ -484,3 +485,14 @@ def test_two_settings_never_share_a_file():
     varied = SMALL.vary(seed=list(range(5)), rounds=[1, 2, 3], algorithm=["fedavg", "fedprox"], momentum=[0.0, 0.5])
     assert len({each.filename for each in varied}) == len(varied) == 60
     assert recipe_module.Recipe().filename != SMALL.filename
+
+
+def test_what_flower_carried_is_found_where_no_other_run_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
+    local = record(SMALL)
+    carried = replace(local, origin=local.origin | {"engine": "flower 1.41"})
+    others = len(default_store().like([SMALL]))
+    path = default_store().by("flower").write(SMALL, carried)
+    assert default_store().find(SMALL).path == path and len(default_store().like([SMALL])) == others
+    default_store().write(SMALL, local)
+    assert "engine" not in default_store().find(SMALL).origin and len(default_store().like([SMALL])) == others + 1

@@ -10,7 +10,8 @@ from fednb.command import notebooks
 from fednb.errors import NotebookError, RecipeError, RunError, nearest
 from fednb.outside import FOLDERS, absolute
 
-LAWS = ("tests/test_laws.py", "tests/test_worlds.py", "tests/test_randomness.py", "tests/test_task.py")
+_FILES = ("laws", "worlds", "randomness", "task", "devices", "remote", "loop")
+LAWS = tuple(f"tests/test_{name}.py" for name in _FILES)
 
 
 def main(options) -> int:

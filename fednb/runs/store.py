@@ -90,13 +90,13 @@ class Store:
         return records
 
     def like(self, recipes: list[Recipe]) -> list[Record]:
-        """All records on the data sets of these recipes; what is damaged is left out."""
+        """All records on the data sets of these recipes that no engine carried; what is damaged is left out."""
         places = dict.fromkeys((folder / recipe.filename).parent for folder in self.folders for recipe in recipes)
         records = []
         for path in (path for place in places for path in place.glob("*.json")):
             with suppress(DamagedError):
                 records.append(read(path)[0])
-        return records
+        return [record for record in records if "engine" not in record.origin]
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
         """Writes a record once, atomically, with checksums; the first writer of a recipe wins.
