@@ -1,5 +1,7 @@
 """Several workers on one store divide the work; an interrupted run leaves a checkpoint; devices are taken in turn."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,7 +14,7 @@ import pytest
 from methods import federation
 from small_runs import SMALL, record, use_toy
 
-from fednb.errors import HeldError
+from fednb.errors import HeldError, StoreError
 from fednb.files import write_together
 from fednb.runs import interruption, workers
 from fednb.runs import store as store_module
@@ -135,6 +137,18 @@ def test_a_run_is_trained_on_the_device_that_is_free(store):
     with workers._in_turn("meta,cpu", store.locks) as other:
         assert other == "meta" and train([SMALL], store, device="meta,cpu") == {SMALL: None}
     assert store.find(SMALL).origin["device"] == "cpu"
+
+
+def test_where_the_file_system_has_no_locks_runs_are_trained_and_a_note_says_so(store, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    assert train([SMALL], store, device="cpu,cpu") == {SMALL: None}
+    assert store.find(SMALL) and any("No locks available" in note and "once more" in note for note in store.notes)
+    monkeypatch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
+    with pytest.raises(StoreError, match="broken"), store.lock(SMALL):
+        pass
 
 
 LONG = Study(SMALL.with_(rounds=10_000).vary(seed=[0, 1, 2]), federation=federation()).recipes

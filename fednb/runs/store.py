@@ -5,6 +5,7 @@ Where a file system does not honour locks, a run may be trained twice; its recor
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import sys
@@ -21,6 +22,7 @@ from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, checksum, read, to_text
 
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # what a shared file system without locks answers
 WRITINGS = 5  # of one record, where others write it too and no lock keeps them apart
 
 
@@ -131,7 +133,7 @@ class Store:
     def lock(self, recipe: Recipe, wait: bool = True):
         """Held while a run trains: a second process that wants the same run says so, waits, then finds it done.
 
-        Raises HeldError where it shall not wait.
+        Raises HeldError where it shall not wait. Where the file system has no locks, ``notes`` says so.
         """
         from filelock import FileLock, Timeout
 
@@ -146,7 +148,9 @@ class Store:
             print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)
             lock.acquire()
         except OSError as error:
-            raise StoreError(f"{self.locks} cannot be used: {error}. Choose another folder for runs.") from error
+            if error.errno not in NO_LOCKS:
+                raise StoreError(f"{self.locks} cannot be used: {error}. Choose another folder for runs.") from error
+            self.note(f"{self.locks}: {error.strerror}. Another process may train the same runs once more.")
         with suppress(OSError):  # a full disk: those who wait are not told for whom
             holder.write_text(str(os.getpid()))
         try:

@@ -1,6 +1,7 @@
 """Trains many recipes: one after the other, or side by side, here, by an engine, and in whatever else works on the same
 store."""
 
+import os
 import platform
 import sys
 import time
@@ -16,7 +17,7 @@ from fednb.errors import HeldError, RunError, nearest
 from fednb.federation import Federation
 from fednb.recipe import Recipe
 from fednb.runs import interruption
-from fednb.runs.store import Store
+from fednb.runs.store import NO_LOCKS, Store
 from fednb.runs.training import Progress, silent, train_one
 
 LOOK = 1.0  # seconds between two looks at runs that others train
@@ -146,6 +147,10 @@ def _in_turn(devices: str, locks: Path):
             lock.acquire(timeout=0)
         except Timeout:
             continue
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            name = names[os.getpid() % len(names)]
         try:
             yield name
         finally:
