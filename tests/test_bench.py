@@ -52,6 +52,12 @@ def test_every_method_has_a_row(monkeypatch):
     assert "times FedAvg's round (median of 3 pairs" in told[0]
 
 
+def test_each_of_two_is_the_first_in_every_other_pair():
+    begun = []
+    pairs = bench._pairs(lambda: begun.append("one"), lambda: begun.append("other"), 3, "cpu")
+    assert begun == ["one", "other", "other", "one", "one", "other"] and len(pairs) == 3
+
+
 def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
     small = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8})
     three = {"fedavg": {}, "scaffold": {"algorithm": "scaffold"}, "fedrdn": {"augmentations": ["fedrdn"]}}
@@ -70,6 +76,8 @@ def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
     model = speed.recorded()["methods"]["fedavg"]["bytes"]
     methods, clients = speed.methods_table(), speed.clients_table()
     assert set(methods.index) == {"fedavg", "scaffold", "fedrdn"}
+    assert (methods["lowest"] <= methods["times FedAvg's round"]).all()
+    assert (methods["times FedAvg's round"] <= methods["highest"]).all()
     assert 1.5 * model < speed.recorded()["methods"]["scaffold"]["bytes"] < 2 * model  # a variate for each parameter
     assert list(clients) == ["here: s a round", "two here: s a round", "data MB", "memory MB"]
     assert list(clients.index) == [2, 3] and (clients > 0).all(axis=None)

@@ -17,7 +17,8 @@ FILE = Path(__file__).with_name("speed.json")
 
 
 def write(maker: dict, methods: dict[str, dict], clients: list[dict]) -> None:
-    """maker: code, torch, device, threads. methods: by name, ``times`` FedAvg's round and ``bytes`` a client and round.
+    """maker: code, torch, device, threads. methods: by name, ``times`` FedAvg's round, ``least`` and ``most`` of its
+    pairs of rounds, and ``bytes`` a client and round.
 
     clients: rows with ``clients``, the ``way`` to run in words, ``seconds`` a round, ``data`` and ``memory`` in MB.
     """
@@ -48,11 +49,16 @@ def origin() -> str:
 
 
 def methods_table() -> pandas.DataFrame:
-    """One row for each method: its round in FedAvg's, KB that a client sends and receives in it; the dearest first."""
+    """One row for each method: its round in FedAvg's, the lowest and highest of the pairs of rounds, KB that a client
+    sends and receives in it; the dearest first.
+    """
     import pandas
 
-    frame = pandas.DataFrame.from_dict(recorded()["methods"], orient="index", columns=["times", "bytes"])
-    shown = pandas.DataFrame({"times FedAvg's round": frame["times"], "KB a client": frame["bytes"] / 1e3})
+    frame = pandas.DataFrame.from_dict(
+        recorded()["methods"], orient="index", columns=["times", "least", "most", "bytes"]
+    )
+    shown = {"times FedAvg's round": frame["times"], "lowest": frame["least"], "highest": frame["most"]}
+    shown = pandas.DataFrame(shown | {"KB a client": frame["bytes"] / 1e3})
     return shown.sort_values("times FedAvg's round", ascending=False, kind="stable")
 
 
@@ -73,12 +79,13 @@ def curves(ending: str) -> dict:
 
 
 def memory() -> str:
-    """How much the peak memory grows from the fewest clients to the most, beside the images, as a sentence."""
-    table = clients_table()
-    if table.empty:
+    """How much one process's peak memory grows from the fewest clients to the most, beside the images: a sentence."""
+    rows = recorded()["clients"]
+    if not rows:
         return "Peak memory: not measured."
-    data, peak = (table[name].iloc[-1] - table[name].iloc[0] for name in ("data MB", "memory MB"))
+    first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
+    data, peak = (last[name] - first[name] for name in ("data", "memory"))
     return (
-        f"From {table.index[0]} clients to {table.index[-1]} the images grow by {data:.0f} MB, the peak memory of a "
+        f"From {first['clients']} clients to {last['clients']} the images grow by {data:.0f} MB, the peak memory of a "
         f"process by {peak:.0f} MB."
     )

@@ -146,7 +146,7 @@ def costs(
         chosen = recipe.with_(**setting)
         run = FederatedRun(chosen, federation, device)
         _seconds(run.train_round, device)
-        pairs = [(_seconds(run.train_round, device), _seconds(plain.train_round, device)) for _ in range(rounds)]
+        pairs = _pairs(run.train_round, plain.train_round, rounds, device)
         found.append(Cost(chosen.label, *map(list, zip(*pairs, strict=True)), _bytes(run)))
         tell(found[-1].text())
     return found
@@ -168,7 +168,7 @@ def _time(name: str, federation: Federation, recipe: Recipe, rounds: int, device
     run = FederatedRun(recipe, federation, device)
     bare = _bare_loop(recipe, federation, device)
     _seconds(run.train_round, device), _seconds(bare, device)
-    pairs = [(_seconds(run.train_round, device), _seconds(bare, device)) for _ in range(rounds)]
+    pairs = _pairs(run.train_round, bare, rounds, device)
     images = sum(len(site.train) for site in federation.sites) * recipe.local_epochs
     operators = _operators(run, device)  # before the parts, whose clocks stay on
     return Timing(name, images, *map(list, zip(*pairs, strict=True)), _parts(run, device), operators)
@@ -250,6 +250,15 @@ def _parts(run: FederatedRun, device: str) -> dict[str, float]:
     return training | {"evaluation (not in the ratio)": _seconds(run.evaluate, device)}
 
 
+def _pairs(one: Callable, other: Callable, rounds: int, device: str) -> list[tuple[float, float]]:
+    """Seconds of both, in turn; each is the first of every other pair."""
+    pairs = []
+    for number in range(rounds):
+        seconds = {work: _seconds(work, device) for work in ((one, other), (other, one))[number % 2]}
+        pairs.append((seconds[one], seconds[other]))
+    return pairs
+
+
 def _seconds(work: Callable, device: str) -> float:
     begun = time.perf_counter()
     work()
@@ -278,7 +287,10 @@ def record(rounds: int, device: str, tell: Callable[[str], None] = print) -> int
     found = costs(rounds, device, tell, EVERY, settings.values())
     clients, *_, recipe = EVERY
     measured = {
-        name: {"times": round(cost.ratio, 3), "bytes": cost.sent // clients}
+        name: {
+            **{"times": round(cost.ratio, 3), "least": round(cost.ratios[0], 3), "most": round(cost.ratios[-1], 3)},
+            "bytes": cost.sent // clients,
+        }
         for name, cost in zip(settings, found, strict=True)
     }
     by = maker(FederatedRun(recipe, made(1, 2, (3, 32, 32)), device).model)

@@ -62,7 +62,8 @@ def _measured(engine: str, jobs: int, device: str, work: Callable) -> list[dict]
 
 
 def run(clients: int, rounds: int, device: str, item: int, tell: Callable[[dict], None]) -> None:
-    """Tells the median seconds of a round, and this process's peak, after one round that is not counted."""
+    """Tells the median seconds of a round on one thread, after one that is not counted, and this process's peak."""
+    torch.set_num_threads(1)
     federation = own_images(clients, IMAGES, (3, 32, 32))
     trained = FederatedRun(RECIPE, federation, device)
     trained.advance()
