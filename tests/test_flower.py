@@ -32,7 +32,8 @@ from fednb.runs import federate
 class Grid:
     """Flower's grid in this process: letters and what nodes remember go through their bytes.
 
-    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests.
+    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests. letters:
+    after so many answers the server is interrupted.
     """
 
     def __init__(self, configs: dict[int, dict]):
@@ -40,6 +41,7 @@ class Grid:
         self.states = {node: RecordDict() for node in configs}
         self.dead: set[int] = set()
         self.crashing: set[int] = set()
+        self.letters = -1
 
     def get_node_ids(self) -> list[int]:
         return [node for node in self.configs if node not in self.dead]
@@ -47,6 +49,9 @@ class Grid:
     def send_and_receive(self, letters, *, timeout):
         replies = []
         for letter in reversed(letters):
+            if self.letters == 0:
+                raise KeyboardInterrupt
+            self.letters -= 1
             node = letter.metadata.dst_node_id
             state = recorddict_from_proto(recorddict_to_proto(self.states[node]))
             context = Context(1, node, self.configs[node], state, {})
@@ -142,6 +147,23 @@ def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_pa
     record = by_flower(recipe, nodes, tmp_path)
     undisturbed = FederatedRun(recipe, federation())
     assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is remembers
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"algorithm": "scaffold"}, {"algorithm": "moon", "participation": 0.67}], ids=str
+)
+def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_path, capsys):
+    """Interrupted in a round that some have trained; then nodes with empty contexts, which remember by their disks."""
+    recipe, nodes = Recipe(**TINY | settings), grid(memory=str(tmp_path / "memory"))
+    nodes.letters = 3 * 3 + (5 if recipe.participation < 1 else 6) + 2
+    with pytest.raises(KeyboardInterrupt):
+        by_flower(recipe, nodes, tmp_path)
+    record = by_flower(recipe, grid(memory=str(tmp_path / "memory")), tmp_path)
+    expected = by_flower(recipe, grid(), tmp_path / "undisturbed")
+    assert capsys.readouterr().out.count("round 0/3") == 2
+    assert (record.rounds, record.prepare, record.notes) == (expected.rounds, expected.prepare, expected.notes)
+    assert (record.artefact("scores")["test"] == expected.artefact("scores")["test"]).all()
+    assert not list((tmp_path / "checkpoints").rglob("*.pt"))
 
 
 def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, before_round_2, capsys):

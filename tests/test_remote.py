@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 from loaders import picture
-from methods import CASES, PIXELS, TINY, federation, label, pixel_federation, row_of, same, wired
+from methods import CASES, PIXELS, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
 
 import fednb
 from fednb.engine.loop import FederatedRun
@@ -20,7 +20,10 @@ class Elsewhere:
     """Clients that are woken for each message, with the memory that they left; all that passes is bytes.
 
     dead: pairs (kind, round, client) that are not answered. late: those of them that are when they are waited for.
+    ``letters``: after so many answers the server is interrupted.
     """
+
+    letters = -1
 
     def __init__(self, recipe: Recipe, data: Federation, dead: set = frozenset(), late: set = frozenset()):
         self.recipe = recipe
@@ -38,10 +41,13 @@ class Elsewhere:
         for name in reversed(messages):
             if (kind, round, name) in self.dead and not (wait and (kind, round, name) in self.late):
                 continue
+            if self.letters == 0:
+                raise KeyboardInterrupt
+            self.letters -= 1
             given = self.recipe, self.data.only(name), self.memories[name], kind, wired(messages[name]), round
             reply, memories = answer(*given)
             replies[name] = wired(reply)
-            self.memories[name] = {key: wired(memory) for key, memory in memories.items()}
+            self.memories[name] = reloaded(memories)
         return replies
 
 
@@ -131,6 +137,46 @@ def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(setti
     assert second["absent"] == ["harbour"] and second["loss"] == expected[1]["loss"]
     assert second["test"] == [expected[1]["test"][0], first["test"][1], expected[1]["test"][2]]
     assert any("harbour did not answer in round 2:" in note for note in there.notes)
+
+
+@pytest.mark.parametrize("letters", [6 + 6, 6 + 6 + 2, 6 + 6 + 3 + 1], ids=["before", "while some train", "in tests"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"algorithm": "scaffold", "augmentations": ["fedrdn"]},
+        {"algorithm": "fedbn", "optimiser_state": "kept", "unseen": ["tower"]},
+        {"augmentations": ["fraug"], "evaluation": ["cross_site", "own_statistics"]},
+    ],
+    ids=str,
+)
+def test_an_interrupted_server_goes_on_with_the_same_numbers(settings, letters):
+    """Interrupted in round 2, which some clients have trained by then and train again."""
+    recipe, undisturbed = Recipe(**TINY | settings), remote(settings, federation())
+    clients = Elsewhere(recipe, federation())
+    clients.letters = letters - len(recipe.unseen) * 2
+    first, second = (RemoteRun(recipe, clients.introductions(), clients.ask, {"wire": {}}) for _ in range(2))
+    rounds, state = [first.advance()], reloaded(first.state())
+    with pytest.raises(KeyboardInterrupt):
+        first.advance()
+    clients.letters = -1
+    second.load_state(state)
+    rounds += [second.advance(), second.advance()]
+    assert rounds == [undisturbed.advance() for _ in range(3)]
+    assert (second.prepared, second.notes) == (undisturbed.prepared, undisturbed.notes)
+    assert torch.equal(second.scores, undisturbed.scores)
+    assert same(second.server.model, undisturbed.server.model)
+
+
+def test_who_was_away_before_an_interruption_is_told_after_it():
+    dead = {(kind, round, "harbour") for kind in ("work", "test") for round in (2, 3)}
+    first, second = (remote({}, federation(), dead=dead) for _ in range(2))
+    first.carried, second.carried = ({"wire": {"work": {"down": count, "up": 1}}} for count in (3, 4))
+    tested, _ = first.advance()["test"], first.advance()
+    second.load_state(reloaded(first.state()))
+    assert second.advance()["test"][1] == tested[1]
+    assert "harbour did not answer in round 2, 3:" in second.notes[-1]
+    assert second.carried == {"wire": {"work": {"down": 7, "up": 2}}}
 
 
 def test_weights_of_those_who_answer_have_sum_one():

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 from fednb.doors import Message
 from fednb.engine.client import Client
 from fednb.engine.loop import Addressed, Rounds
@@ -15,13 +17,13 @@ from fednb.errors import RecipeError, RunError
 from fednb.federation import SPLITS, Federation, Outline
 
 if TYPE_CHECKING:
-    import torch
-
     from fednb.recipe import Recipe
 
-ASKED = ("offer", "learn", "work", "test", "visit", "measure", "represent", "show", "compare")  # the calls of a client
+TEACHING = ("offer", "learn", "work")  # the calls of a client that change what it remembers
+ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
 
 Ask = Callable[..., dict[str, Message]]
+Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number of the round after which it did
 
 
 @dataclass(frozen=True)
@@ -59,22 +61,29 @@ class Introduction:
 def answer(
     recipe: Recipe,
     federation: Federation,
-    memories: dict[str, Message],
+    memories: Memories,
     kind: str,
     message: Message,
     round: int,
     device: str | torch.device = "cpu",
-) -> tuple[Message, dict[str, Message]]:
+) -> tuple[Message, Memories]:
     """One call of a client that lives for this call alone: its reply, and its memories from now on.
 
-    federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``.
+    federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``. The
+    message says by ``after`` which memory the client goes on from, and the reply which one it has by then (-1: none):
+    the one before it is kept as well, for a server that has not seen the reply and asks again.
     """
     if kind not in ASKED:
         raise RunError(f'a client is asked to "{kind}"; expected one of {", ".join(ASKED)}.')
     (site,) = federation.to(device).sites
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    client.memories |= {name: _moved(memory, device) for name, memory in memories.items()}
-    return getattr(client, kind)(_moved(message, device), round), client.memories
+    after = -1 if kind == "offer" else int(message["after"])
+    client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
+    reply = getattr(client, kind)(_moved(message, device), round)
+    if kind in TEACHING:
+        memories = {number: memory for number, memory in memories.items() if number == after} | {round: client.memories}
+        after = round if any(client.memories.values()) else -1
+    return reply | {"after": torch.tensor(after)}, memories
 
 
 class RemoteRun(Rounds):
@@ -88,6 +97,8 @@ class RemoteRun(Rounds):
     when the run has ended: ``engine``, and ``wire`` where bytes are counted.
     """
 
+    saved_every_round = True
+
     def __init__(self, recipe: Recipe, introductions: Iterable[Introduction], ask: Ask, carried: dict):
         told = {each.site: each for each in _agreeing(list(introductions))}
         self.whole = next((each for each in told.values() if set(each.sites) == told.keys()), None)
@@ -100,6 +111,7 @@ class RemoteRun(Rounds):
         self.ask = ask
         self.carried = carried
         self.away: dict[str, list[int]] = {}
+        self.after: dict[str, int] = {}
 
     @property
     def images(self) -> dict[str, list[int]]:
@@ -125,10 +137,10 @@ class RemoteRun(Rounds):
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         messages = dict(messages)
-        replies = self.ask(kind, round, messages)
+        replies = self._replies(kind, round, messages)
         spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
-            replies |= self.ask(kind, round, {name: messages[name] for name in needed}, wait=True)
+            replies |= self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
         absent = [name for name in messages if name not in replies]
         if not replies or not spared >= set(absent):
             raise RunError(
@@ -140,6 +152,24 @@ class RemoteRun(Rounds):
         for name in absent:
             self.away.setdefault(name, []).append(round)
         yield from ((name, replies[name]) for name in messages if name in replies)
+
+    def _replies(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message]:
+        """As ``ask`` has them; each client goes on from its memory as the server knows of it."""
+        known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
+        replies = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()}, wait)
+        self.after |= {name: int(reply.pop("after")) for name, reply in replies.items()}
+        return replies
+
+    def state(self) -> dict:
+        own = {"tested": self._tested, "after": self.after, "away": self.away, "wire": self.carried.get("wire", {})}
+        return super().state() | own
+
+    def load_state(self, state: dict) -> None:
+        super().load_state(state)
+        self._tested, self.after, self.away = state["tested"], state["after"], state["away"]
+        for kind, before in state["wire"].items():
+            wire = self.carried["wire"].setdefault(kind, dict.fromkeys(before, 0))
+            wire.update({way: wire[way] + count for way, count in before.items()})
 
     def advance(self) -> dict:
         values = super().advance()
@@ -175,5 +205,5 @@ def _listed(value) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _moved(message: Message, device: str | torch.device) -> Message:
-    return {name: value.to(device) for name, value in message.items()}
+def _moved(message: Message, device: str | torch.device, copy: bool = False) -> Message:
+    return {name: value.to(device, copy=copy) for name, value in message.items()}

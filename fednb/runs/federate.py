@@ -1,7 +1,7 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to ``flwr run``.
 
-Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node and, where the node's
-configuration names a folder for it, on its disk as well: there it outlives the node.
+Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node or, where the node's
+configuration names a folder for it, on its disk: there it outlives the node, and a run that was interrupted.
 
 A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
 of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import flwr
@@ -33,7 +34,7 @@ from fednb.runs.provenance import code_version
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of, finish
 
-MEMORY = "memory/"  # records of a node's context
+MEMORY = "memory"  # a record of a node's context
 TYPES = {"work": "train", "test": "evaluate"}  # of Flower's messages; "query" for all else
 LOOKS = 3.0  # seconds between two looks at which nodes are there
 
@@ -71,17 +72,16 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
     own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
     folder = context.node_config.get("memory")
-    file = Path(str(folder), f"{context.run_id}_{own.sites[0].name}.pt") if folder else None
-    memories = {key.removeprefix(MEMORY): _message(state[key]) for key in state if key.startswith(MEMORY)}
-    if not memories and file and file.exists():
-        memories = torch.load(file, map_location="cpu", weights_only=True)
+    file = Path(str(folder), f"{recipe.key}_{own.sites[0].name}.pt") if folder else None
+    before = file if file and file.exists() else BytesIO(state[MEMORY]["bytes"]) if MEMORY in state else None
+    memories = torch.load(before, map_location="cpu", weights_only=True) if before else {}
     message = _message(content["message"])
-    sent, memories = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
-    for key, memory in memories.items():
-        state[MEMORY + key] = _record(memory)
-    if file:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, partial(torch.save, memories))
+    sent, kept = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
+    if file and kept is not memories:
+        write_atomically(file, partial(torch.save, kept))
+    elif kept is not memories:
+        torch.save(kept, buffer := BytesIO())
+        state[MEMORY] = ConfigRecord({"bytes": buffer.getvalue()})
     return {"message": _record(sent)}
 
 
@@ -192,14 +192,15 @@ class Nodes:
 
 
 def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: float) -> Record:
-    """The record of a recipe: found, or trained by so many clients of the grid."""
+    """The record of a recipe: found, or trained by so many clients of the grid, from its last checkpoint on."""
     with store.lock(recipe):
         if record := store.find(recipe, mend=True):
+            store.drop_checkpoint(recipe)
             return record
         nodes = Nodes(recipe, grid, timeout)
         carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
-        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
-        return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
+        begin = partial(RemoteRun, recipe, nodes.meet(clients), nodes.ask, carried)
+        return finish(begin, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
 
 
 @server_app.main()
@@ -212,6 +213,9 @@ def main(grid: Grid, context: Context) -> None:
     except FednbError as error:
         _say(error)
         raise
+    finally:
+        for note in store.notes:
+            _say(note)
     print(f"recorded: {record.path}", flush=True)
 
 
