@@ -133,11 +133,15 @@ def test_a_node_that_crashes_is_absent_and_the_record_says_so(toy, tmp_path, bef
     assert any("harbour did not answer in round 2" in note for note in record.notes)
 
 
-@pytest.mark.parametrize("remembers", [True, False])
-def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_path, before_round_2):
+@pytest.mark.parametrize("remembers", ["by its configuration", "by the environment", ""])
+def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_path, before_round_2, monkeypatch):
     """Harbour's node comes back under another number, with an empty context: its disk alone remembers."""
-    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn", "optimiser_state": "kept"})
-    nodes = grid(**{"memory": str(tmp_path / "memory")} if remembers else {})
+    recipe, folder = (
+        Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn", "optimiser_state": "kept"}),
+        str(tmp_path / "m"),
+    )
+    nodes = grid(**{"memory": folder} if "configuration" in remembers else {})
+    monkeypatch.setenv("FEDNB_MEMORY", folder if "environment" in remembers else "")
 
     def start_again():
         nodes.dead.add(11)
@@ -146,7 +150,10 @@ def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_pa
     before_round_2(start_again)
     record = by_flower(recipe, nodes, tmp_path)
     undisturbed = FederatedRun(recipe, federation())
-    assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is remembers
+    assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is bool(remembers)
+    assert any("harbour came back in round 2 without its memory" in note for note in record.notes) is not bool(
+        remembers
+    )
 
 
 @pytest.mark.parametrize(

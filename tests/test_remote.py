@@ -179,6 +179,33 @@ def test_who_was_away_before_an_interruption_is_told_after_it():
     assert second.carried == {"wire": {"work": {"down": 7, "up": 2}}}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"algorithm": "scaffold", "augmentations": ["fedrdn"]},
+        {"algorithm": "moon", "unseen": ["clinic"]},
+        {"algorithm": "fedbn", "augmentations": ["fedmix"], "optimiser_state": "kept", "participation": 0.67},
+    ],
+    ids=str,
+)
+def test_a_client_that_has_lost_its_memory_begins_anew_and_the_notes_say_so(settings):
+    """As if its memory were that before round 1, from when it is next asked anything."""
+    recipe = Recipe(**TINY | settings)
+    clients, here = Elsewhere(recipe, federation()), FederatedRun(recipe, federation())
+    there = RemoteRun(recipe, clients.introductions(), clients.ask, {})
+    here.prepare()
+    harbour = here.clients["harbour"]
+    first = {name: dict(memory) for name, memory in harbour.memories.items()}
+    assert there.advance() == here.advance() and there.notes == here.notes
+    clients.memories["harbour"], kept, harbour.memories = {}, harbour.memories, first
+    assert [there.advance() for _ in range(2)] == [here.advance() for _ in range(2)]
+    told = (
+        ["harbour came back in round 2 without its memory: what it had kept began anew."] if any(kept.values()) else []
+    )
+    assert there.notes == [*here.notes, *told] and bool(told) is bool(settings)
+
+
 def test_weights_of_those_who_answer_have_sum_one():
     there = remote({"rounds": 1}, federation(), dead={("work", 1, "harbour")})
     assert there.train_round()["loss"].keys() == {"clinic", "tower"}

@@ -93,8 +93,10 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     port = _free_port()
     link = f"127.0.0.1:{port}"
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
+    memory = store.checkpoints / recipe.key
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-    own |= {"FEDNB_DATA": data, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
+    own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory)}
+    own |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
     log = folder / "log"
@@ -119,6 +121,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
             if line.strip().startswith(("round ", "fednb: ")):
                 print(line.strip(), flush=True)
     if record := store.find(recipe):
+        shutil.rmtree(memory, ignore_errors=True)
         print(f"recorded: {record.path}")
         return 0
     print(log.read_text(errors="replace")[-6000:], file=sys.stderr)

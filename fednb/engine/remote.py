@@ -19,8 +19,10 @@ from fednb.federation import SPLITS, Federation, Outline
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
 
-TEACHING = ("offer", "learn", "work")  # the calls of a client that change what it remembers
+BEGINNING = ("offer", "relearn")  # the calls of a client that need no memory
+TEACHING = (*BEGINNING, "learn", "work")  # those of a client that change what it remembers
 ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
+OF_CLIENTS = ("_tested", "away", "after", "lost", "shared")  # what the server knows of them, beside their replies
 
 Ask = Callable[..., dict[str, Message]]
 Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number of the round after which it did
@@ -71,13 +73,16 @@ def answer(
 
     federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``. The
     message says by ``after`` which memory the client goes on from, and the reply which one it has by then (-1: none):
-    the one before it is kept as well, for a server that has not seen the reply and asks again.
+    the one before it is kept as well, for a server that has not seen the reply and asks again. The reply is empty
+    where the client does not have that memory.
     """
     if kind not in ASKED:
         raise RunError(f'a client is asked to "{kind}"; expected one of {", ".join(ASKED)}.')
+    after = -1 if kind in BEGINNING else int(message["after"])
+    if after not in (-1, *memories):
+        return {}, memories
     (site,) = federation.to(device).sites
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    after = -1 if kind == "offer" else int(message["after"])
     client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
     reply = getattr(client, kind)(_moved(message, device), round)
     if kind in TEACHING:
@@ -91,10 +96,11 @@ class RemoteRun(Rounds):
 
     It returns {client: reply} of those who answered, in any order; with ``wait`` it gives the others time to come back.
     A client that does not answer is left out of the round, as one that was not drawn, and keeps the scores of its last
-    test; ``advance`` names it under ``absent``, and ``notes`` says so. Who is needed is waited for: everybody before
-    round 1, at the first test, and in what is measured once after the last round. RunError where nobody answers, or
-    one who is needed does not; RecipeError for a method that is no federation. carried: of the record's origin, read
-    when the run has ended: ``engine``, and ``wire`` where bytes are counted.
+    test; ``advance`` names it under ``absent``, and ``notes`` says so. One that comes back without what it has kept
+    learns once more what was shared before round 1, and goes on; ``notes`` says so, too. Who is needed is waited for:
+    everybody before round 1, at the first test, and in what is measured once after the last round. RunError where
+    nobody answers, or one who is needed does not; RecipeError for a method that is no federation. carried: of the
+    record's origin, read when the run has ended: ``engine``, and ``wire`` where bytes are counted.
     """
 
     saved_every_round = True
@@ -112,6 +118,8 @@ class RemoteRun(Rounds):
         self.carried = carried
         self.away: dict[str, list[int]] = {}
         self.after: dict[str, int] = {}
+        self.lost: dict[str, list[int]] = {}
+        self.shared: Message = {}
 
     @property
     def images(self) -> dict[str, list[int]]:
@@ -133,10 +141,15 @@ class RemoteRun(Rounds):
         for name, rounds in self.away.items():
             numbers = ", ".join(map(str, dict.fromkeys(rounds)))
             notes[f"{name} did not answer in round {numbers}: it took no part, or has the scores of its last test."] = 0
+        for name, rounds in self.lost.items():
+            numbers = ", ".join(map(str, rounds))
+            notes[f"{name} came back in round {numbers} without its memory: what it had kept began anew."] = 0
         return list(notes)
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         messages = dict(messages)
+        if kind == "learn":
+            self.shared = next(iter(messages.values()))
         replies = self._replies(kind, round, messages)
         spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
@@ -154,19 +167,27 @@ class RemoteRun(Rounds):
         yield from ((name, replies[name]) for name in messages if name in replies)
 
     def _replies(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message]:
-        """As ``ask`` has them; each client goes on from its memory as the server knows of it."""
+        """As ``ask`` has them; each client goes on from its memory as the server knows of it, or begins anew."""
         known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
         replies = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()}, wait)
+        lost = [name for name, reply in replies.items() if not reply]
+        replies = {name: reply for name, reply in replies.items() if reply}
         self.after |= {name: int(reply.pop("after")) for name, reply in replies.items()}
+        if lost:
+            for name in lost:
+                self.lost.setdefault(name, []).append(round)
+            again = self._replies("relearn", 0, dict.fromkeys(lost, self.shared))
+            replies |= self._replies(kind, round, {name: messages[name] for name in again})
         return replies
 
     def state(self) -> dict:
-        own = {"tested": self._tested, "after": self.after, "away": self.away, "wire": self.carried.get("wire", {})}
-        return super().state() | own
+        own = {name: getattr(self, name) for name in OF_CLIENTS}
+        return super().state() | own | {"wire": self.carried.get("wire", {})}
 
     def load_state(self, state: dict) -> None:
         super().load_state(state)
-        self._tested, self.after, self.away = state["tested"], state["after"], state["away"]
+        for name in OF_CLIENTS:
+            setattr(self, name, state[name])
         for kind, before in state["wire"].items():
             wire = self.carried["wire"].setdefault(kind, dict.fromkeys(before, 0))
             wire.update({way: wire[way] + count for way, count in before.items()})

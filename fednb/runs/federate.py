@@ -1,7 +1,8 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to ``flwr run``.
 
 Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node or, where the node's
-configuration names a folder for it, on its disk: there it outlives the node, and a run that was interrupted.
+configuration or ``FEDNB_MEMORY`` names a folder for it, on its disk: there it outlives the node, and a run that was
+interrupted. Who has lost it begins anew, and the record says so.
 
 A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
 of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
@@ -71,7 +72,7 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
     recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
     own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
-    folder = context.node_config.get("memory")
+    folder = context.node_config.get("memory") or os.environ.get("FEDNB_MEMORY")
     file = Path(str(folder), f"{recipe.key}_{own.sites[0].name}.pt") if folder else None
     before = file if file and file.exists() else BytesIO(state[MEMORY]["bytes"]) if MEMORY in state else None
     memories = torch.load(before, map_location="cpu", weights_only=True) if before else {}
