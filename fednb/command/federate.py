@@ -41,7 +41,7 @@ clientapp = "fednb.runs.federate:client_app"
 
 
 def main(options) -> int:
-    """Returns 0, or 1 when the run failed; what it wrote to its log is shown then."""
+    """Returns 0, or 1 where the run has not said that it is recorded; on loopback its log is shown then."""
     if importlib.util.find_spec("flwr") is None:
         raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
     recipe, runs = read(options.recipe), default_store()
@@ -52,7 +52,14 @@ def main(options) -> int:
             if not options.nodes:
                 raise RunError("--superlink needs --nodes: how many clients the run waits for.")
             words = [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
-            return subprocess.run([*words, "--federation-config", f"num-supernodes={options.nodes}"]).returncode
+            words += ["--federation-config", f"num-supernodes={options.nodes}"]
+            recorded = False  # Flower's program ends well where a run has failed
+            told_at_once = os.environ | {"PYTHONUNBUFFERED": "1"}
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=told_at_once) as stream:
+                for line in stream.stdout:
+                    print(line, end="", flush=True)
+                    recorded |= line.strip().startswith("recorded: ")
+            return int(not recorded)
         if record := store.find(recipe):
             print(f"recorded before: {record.path}")
             return 0
