@@ -13,6 +13,7 @@ import torch
 from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
+from fednb import outside
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError
 from fednb.recipe import Recipe
@@ -272,6 +273,25 @@ def test_versions_that_differ_are_refused_by_name(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(federate, "code_version", lambda: next(codes))
     with pytest.raises(RunError, match="the server runs fednb one and this client other. Install one version"):
         by_flower(Recipe(**TINY), grid(), tmp_path)
+
+
+def test_a_method_from_outside_is_the_same_file_on_both_sides(toy, tmp_path, monkeypatch):
+    (tmp_path / "mine" / "augment").mkdir(parents=True)
+    (tmp_path / "mine" / "augment" / "plain.py").write_text("import fednb\n\n\nclass Plain(fednb.Method):\n    pass\n")
+    monkeypatch.setenv("FEDNB_METHODS", str(tmp_path / "mine"))
+    recipe = Recipe(**TINY | {"rounds": 1, "augmentations": ["plain"]})
+    record = by_flower(recipe, grid(), tmp_path)
+    assert record.origin["outside"] == {"augment/plain": "folder mine"}
+
+    def on_the_client(asked, context, introduce=federate.introduce):
+        with monkeypatch.context() as patch:
+            patch.setattr(outside, "loaded", lambda found: (loaded(found)[0], "another hash"))
+            return introduce(asked, context)
+
+    loaded = outside.loaded
+    monkeypatch.setattr(federate, "introduce", on_the_client)
+    with pytest.raises(RunError, match="refuses: the server has another augment/plain than this client. Install"):
+        by_flower(recipe, grid(), tmp_path / "other")
 
 
 def test_a_method_that_the_client_does_not_have_is_named(toy, tmp_path):

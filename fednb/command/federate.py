@@ -16,6 +16,7 @@ from pathlib import Path
 
 import fednb
 from fednb.errors import RecipeError, RunError
+from fednb.outside import FOLDERS, absolute
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 from fednb.study import default_store
@@ -102,7 +103,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
     memory = store.checkpoints / recipe.key
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-    own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory)}
+    own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory), FOLDERS: absolute(os.environ.get(FOLDERS, ""))}
     own |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
@@ -137,16 +138,15 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
 
 @contextmanager
 def _process(words: list[str], **streams):
-    process = subprocess.Popen(words, **streams)
-    try:
-        yield process
-    finally:
-        process.terminate()
+    with subprocess.Popen(words, **streams) as process:
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _app(folder: str | Path, config: dict) -> str:

@@ -31,6 +31,7 @@ from fednb.engine.remote import Introduction, RemoteRun, answer
 from fednb.errors import FednbError, RunError
 from fednb.files import write_atomically
 from fednb.recipe import Recipe
+from fednb.runs.behaviour import used
 from fednb.runs.provenance import code_version
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of, finish
@@ -57,12 +58,18 @@ def reply(letter: Letter, context: Context) -> Letter:
 
 
 def introduce(asked: ConfigRecord, context: Context) -> dict:
-    """Says which site this is, once both sides are known to run the same version of fednb."""
+    """Says which site this is, once both sides are known to have the same version of fednb and files from outside."""
     if asked["code"] != code_version():
         raise RunError(
             f"the server runs fednb {asked['code']} and this client {code_version()}. Install one version on both."
         )
     recipe, root = Recipe.from_dict(json.loads(asked["recipe"])), context.node_config.get("data")
+    here, there = used(recipe), json.loads(asked["used"])
+    if differing := [name for name in here if here[name] != there.get(name)]:
+        raise RunError(
+            f"the server has another {', another '.join(differing)} than this client. Install the same package on "
+            "both, or copy the same file to the folder that FEDNB_METHODS names."
+        )
     whole = available(root=root, **recipe.full["federation"]) is None
     told = Introduction.of(_own(recipe, context), federation_of(recipe, root) if whole else None)
     return {"introduction": ConfigRecord({"text": json.dumps(asdict(told))})}
@@ -165,6 +172,7 @@ class Nodes:
     def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict]:
         """What each node replied; RunError, in its own words, where one refuses."""
         given = {"kind": kind, "round": round, "code": code_version(), "recipe": json.dumps(self.recipe.short)}
+        given |= {"used": json.dumps(used(self.recipe))} if kind == "introduce" else {}
         letters = [
             Letter(
                 RecordDict({"asked": ConfigRecord(given), "message": _record(message)}),
