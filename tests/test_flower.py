@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from fednb.runs.training import train_one
 pytest.importorskip("flwr", reason='Flower is not installed: pip install -c constraints-flower.txt ".[flower]"')
 
 from flwr.app import Context, Error, RecordDict
+from flwr.app import Message as Letter
 from flwr.app.message import make_message
 from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
 from flwr.supercore.task_identity import TaskIdentity
@@ -33,8 +35,8 @@ from fednb.runs import federate
 class Grid:
     """Flower's grid in this process: letters and what nodes remember go through their bytes.
 
-    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests. letters:
-    after so many answers the server is interrupted.
+    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests; silent:
+    where the SuperLink alone says so. letters: after so many answers the server is interrupted.
     """
 
     def __init__(self, configs: dict[int, dict]):
@@ -42,6 +44,7 @@ class Grid:
         self.states = {node: RecordDict() for node in configs}
         self.dead: set[int] = set()
         self.crashing: set[int] = set()
+        self.silent = False
         self.letters = -1
 
     def get_node_ids(self) -> list[int]:
@@ -58,7 +61,9 @@ class Grid:
             context = Context(1, node, self.configs[node], state, {})
             letter = message_from_proto(message_to_proto(letter))
             if node in self.crashing and letter.metadata.message_type != "query":
-                replies.append(make_message(letter.metadata, error=Error(8, "it crashed")))
+                error = Error(8, "it crashed")
+                by_superlink = make_message(letter.metadata, error=error)  # from its own number, as the letter is
+                replies.append(by_superlink if self.silent else Letter(error, reply_to=letter))
                 continue
             reply = federate.client_app(letter, context)
             self.states[node] = context.state
@@ -124,14 +129,17 @@ def before_round_2(monkeypatch):
     return then
 
 
-def test_a_node_that_crashes_is_absent_and_the_record_says_so(toy, tmp_path, before_round_2):
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_path, before_round_2):
     recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
+    nodes.silent = silent
     before_round_2(lambda: nodes.crashing.add(11))
     record = by_flower(recipe, nodes, tmp_path)
     assert "absent" not in record.rounds[0] and record.rounds[1]["absent"] == ["harbour"]
     assert record.rounds[1]["loss"].keys() == {"clinic", "tower"}
     assert record.rounds[1]["test"][1] == record.rounds[0]["test"][1]
-    assert any("harbour did not answer in round 2" in note for note in record.notes)
+    told = "harbour did not answer in round 2: .* of its last test." + " What went wrong: it crashed" * (not silent)
+    assert any(re.fullmatch(told, note) for note in record.notes)
 
 
 @pytest.mark.parametrize("remembers", ["by its configuration", "by the environment", ""])

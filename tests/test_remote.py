@@ -19,17 +19,20 @@ from fednb.recipe import Recipe
 class Elsewhere:
     """Clients that are woken for each message, with the memory that they left; all that passes is bytes.
 
-    dead: pairs (kind, round, client) that are not answered. late: those of them that are when they are waited for.
-    ``letters``: after so many answers the server is interrupted.
+    dead: triples (kind, round, client) that are not answered. late: those of them that are when they are waited for.
+    failing: what goes wrong in the place of an answer, by triple. letters: after so many answers the server is
+    interrupted. spoilt: what is other in every reply to "work".
     """
 
     letters = -1
 
-    def __init__(self, recipe: Recipe, data: Federation, dead: set = frozenset(), late: set = frozenset()):
+    def __init__(self, recipe: Recipe, data: Federation, dead=frozenset(), late=frozenset(), failing=None, spoilt=None):
         self.recipe = recipe
         self.data = data
         self.dead = dead
         self.late = late
+        self.failing = failing or {}
+        self.spoilt = spoilt or {}
         self.memories = {site.name: {} for site in data.sites}
 
     def introductions(self) -> list[Introduction]:
@@ -41,12 +44,15 @@ class Elsewhere:
         for name in reversed(messages):
             if (kind, round, name) in self.dead and not (wait and (kind, round, name) in self.late):
                 continue
+            if (kind, round, name) in self.failing:
+                replies[name] = self.failing[kind, round, name]
+                continue
             if self.letters == 0:
                 raise KeyboardInterrupt
             self.letters -= 1
             given = self.recipe, self.data.only(name), self.memories[name], kind, wired(messages[name]), round
             reply, memories = answer(*given)
-            replies[name] = wired(reply)
+            replies[name] = wired(reply | (self.spoilt if kind == "work" else {}))
             self.memories[name] = reloaded(memories)
         return replies
 
@@ -223,6 +229,28 @@ def test_who_is_needed_is_waited_for_and_else_named():
         remote({}, federation(), dead=first_test).advance()
     with pytest.raises(RunError, match='clinic, harbour, tower did not answer "work"'):
         remote({}, federation(), dead={("work", 1, name) for name in ("clinic", "harbour", "tower")}).advance()
+
+
+def test_what_went_wrong_at_a_client_is_in_the_notes():
+    failing = {("work", round, "harbour"): "KeyError: mean" for round in (2, 3)} | {("test", 2, "harbour"): "gone"}
+    there = remote({}, federation(), failing=failing)
+    assert ["absent" in there.advance() for _ in range(3)] == [False, True, True]
+    assert there.notes[-1].startswith("harbour did not answer in round 2, 3: it took no part")
+    assert there.notes[-1].endswith("What went wrong: KeyError: mean")
+    with pytest.raises(RunError, match=r'harbour \(no room\) did not answer "learn"'):
+        remote({}, federation(), failing={("learn", 0, "harbour"): "no room"}).advance()
+
+
+def test_what_a_method_sends_under_a_parameters_name_has_its_shape():
+    wrong = "scaffold/head.bias is .5. in what {} sent and .3. in the network here"
+    there = remote({"algorithm": "scaffold"}, federation(), spoilt={"scaffold/head.bias": torch.zeros(5)})
+    with pytest.raises(RunError, match=wrong.format("tower")):
+        there.advance()
+    there = remote({"algorithm": "scaffold"}, federation())
+    there.prepare()
+    there.server.memories["scaffold"]["head.bias"] = torch.zeros(5)
+    with pytest.raises(RunError, match=wrong.format("the server")):
+        there.advance()
 
 
 def test_clients_that_do_not_fit_together_are_named():

@@ -38,6 +38,7 @@ from fednb.runs.training import federation_of, finish
 
 MEMORY = "memory"  # a record of a node's context
 TYPES = {"work": "train", "test": "evaluate"}  # of Flower's messages; "query" for all else
+LONGEST = 200  # characters of what went wrong at a client, for the record
 LOOKS = 3.0  # seconds between two looks at which nodes are there
 
 client_app = ClientApp()
@@ -139,7 +140,7 @@ class Nodes:
         self.open = False
         return self.met
 
-    def ask(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message]:
+    def ask(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message | str]:
         """As ``RemoteRun`` asks: the replies of those who are there, in any order."""
         end = time.monotonic() + self.timeout * wait
         while missing := self._missing(messages):
@@ -148,7 +149,10 @@ class Nodes:
             time.sleep(LOOKS)
         names = {self.node[name]: name for name in messages if name not in missing}
         replies = self._send(kind, round, {node: messages[name] for node, name in names.items()})
-        return {names[node]: _message(content["message"]) for node, content in replies.items()}
+        return {
+            names[node]: reply if isinstance(reply, str) else _message(reply["message"])
+            for node, reply in replies.items()
+        }
 
     def _missing(self, names: Iterable[str]) -> list[str]:
         there = self._look()
@@ -159,6 +163,8 @@ class Nodes:
         there = list(self.grid.get_node_ids())
         new = {node: {} for node in there if node not in self.heard}
         for node, content in self._send("introduce", 0, new).items():
+            if isinstance(content, str):
+                continue
             self.heard.add(node)
             told = Introduction.from_dict(json.loads(content["introduction"]["text"]))
             if self.open:
@@ -169,8 +175,8 @@ class Nodes:
             self.node[told.site] = node
         return there
 
-    def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict]:
-        """What each node replied; RunError, in its own words, where one refuses."""
+    def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict | str]:
+        """What each node replied, or what went wrong; RunError, in its own words, where one refuses."""
         given = {"kind": kind, "round": round, "code": code_version(), "recipe": json.dumps(self.recipe.short)}
         given |= {"used": json.dumps(used(self.recipe))} if kind == "introduce" else {}
         letters = [
@@ -186,6 +192,8 @@ class Nodes:
         for letter in self.grid.send_and_receive(letters, timeout=self.timeout) if letters else ():
             node = letter.metadata.src_node_id
             if letter.has_error():
+                if node in messages:  # else the SuperLink has written it
+                    replies[node] = " ".join(letter.error.reason.split())[:LONGEST]
                 _say(f'no answer to "{kind}" in round {round}: {letter.error.reason}')
             elif "refused" not in letter.content:
                 wire["up"] += _size(letter)
