@@ -43,6 +43,12 @@ def test_a_run_elsewhere_is_well_where_it_says_that_it_is_recorded(said, code, s
     assert ("recorded: there.json" if code == 0 else "fednb: tower refuses") in told
 
 
+def test_a_simulation_without_ray_is_refused_before_anything_starts(script, capsys):
+    script("exit 1")
+    assert cli.main(["federate", RECIPE, "--simulation"]) == 1
+    assert 'Ray is not installed, which --simulation needs: pip install "flwr[simulation]"' in capsys.readouterr().err
+
+
 def test_nodes_on_loopback_find_methods_from_outside_and_have_a_folder_to_remember(script, tmp_path, monkeypatch):
     use_toy(monkeypatch)
     monkeypatch.setattr(federate.signal, "signal", lambda *_: None)

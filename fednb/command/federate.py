@@ -45,6 +45,8 @@ def main(options) -> int:
     """Returns 0, or 1 where the run has not said that it is recorded; on loopback its log is shown then."""
     if importlib.util.find_spec("flwr") is None:
         raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
+    if options.simulation and importlib.util.find_spec("ray") is None:
+        raise RunError('Ray is not installed, which --simulation needs: pip install "flwr[simulation]"')
     recipe, runs = read(options.recipe), default_store()
     store = runs.by("flower")
     config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0, "runs": ""}

@@ -99,12 +99,12 @@ def _own(recipe: Recipe, context: Context):
     config = context.node_config
     root, site = config.get("data"), config.get("site")
     if site is None and "partition-id" in config:
-        number, sites = int(config["partition-id"]), federation_of(recipe, root).sites
-        if number >= len(sites):
+        number, whole = int(config["partition-id"]), federation_of(recipe, root)
+        if number >= len(whole.sites):
             raise RunError(
-                f"the simulation has a node {number}, and {recipe} {len(sites)} sites; give it as many nodes."
+                f"the simulation has a node {number}, and {recipe} {len(whole.sites)} sites; give it as many nodes."
             )
-        site = sites[number].name
+        return whole.only(whole.sites[number].name)
     if site is None:
         raise RunError("a SuperNode does not say which site it has; start it with --node-config 'site=\"name\"'.")
     return federation_of(recipe, root, str(site))
