@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import torch
 from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
+from fednb import outside
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError
 from fednb.recipe import Recipe
@@ -22,6 +24,7 @@ from fednb.runs.training import train_one
 pytest.importorskip("flwr", reason='Flower is not installed: pip install -c constraints-flower.txt ".[flower]"')
 
 from flwr.app import Context, Error, RecordDict
+from flwr.app import Message as Letter
 from flwr.app.message import make_message
 from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
 from flwr.supercore.task_identity import TaskIdentity
@@ -32,7 +35,8 @@ from fednb.runs import federate
 class Grid:
     """Flower's grid in this process: letters and what nodes remember go through their bytes.
 
-    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests.
+    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests; silent:
+    where the SuperLink alone says so. letters: after so many answers the server is interrupted.
     """
 
     def __init__(self, configs: dict[int, dict]):
@@ -40,6 +44,8 @@ class Grid:
         self.states = {node: RecordDict() for node in configs}
         self.dead: set[int] = set()
         self.crashing: set[int] = set()
+        self.silent = False
+        self.letters = -1
 
     def get_node_ids(self) -> list[int]:
         return [node for node in self.configs if node not in self.dead]
@@ -47,12 +53,17 @@ class Grid:
     def send_and_receive(self, letters, *, timeout):
         replies = []
         for letter in reversed(letters):
+            if self.letters == 0:
+                raise KeyboardInterrupt
+            self.letters -= 1
             node = letter.metadata.dst_node_id
             state = recorddict_from_proto(recorddict_to_proto(self.states[node]))
             context = Context(1, node, self.configs[node], state, {})
             letter = message_from_proto(message_to_proto(letter))
             if node in self.crashing and letter.metadata.message_type != "query":
-                replies.append(make_message(letter.metadata, error=Error(8, "it crashed")))
+                error = Error(8, "it crashed")
+                by_superlink = make_message(letter.metadata, error=error)  # from its own number, as the letter is
+                replies.append(by_superlink if self.silent else Letter(error, reply_to=letter))
                 continue
             reply = federate.client_app(letter, context)
             self.states[node] = context.state
@@ -96,7 +107,8 @@ def test_every_method_gives_the_same_run(case, toy, tmp_path):
     assert record.origin["engine"].startswith("flower ")
 
 
-def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path):
+def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(federate, "federation_of", lambda recipe, root: federation())  # no site is loaded once more
     recipe = Recipe(**TINY | {"rounds": 1})
     nodes = Grid({7: {"partition-id": 1}, 8: {"partition-id": 0}, 9: {"partition-id": 2}})
     assert by_flower(recipe, nodes, tmp_path).rounds == [FederatedRun(recipe, federation()).advance()]
@@ -118,21 +130,28 @@ def before_round_2(monkeypatch):
     return then
 
 
-def test_a_node_that_crashes_is_absent_and_the_record_says_so(toy, tmp_path, before_round_2):
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_path, before_round_2):
     recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
+    nodes.silent = silent
     before_round_2(lambda: nodes.crashing.add(11))
     record = by_flower(recipe, nodes, tmp_path)
     assert "absent" not in record.rounds[0] and record.rounds[1]["absent"] == ["harbour"]
     assert record.rounds[1]["loss"].keys() == {"clinic", "tower"}
     assert record.rounds[1]["test"][1] == record.rounds[0]["test"][1]
-    assert any("harbour did not answer in round 2" in note for note in record.notes)
+    told = "harbour did not answer in round 2: .* of its last test." + " What went wrong: it crashed" * (not silent)
+    assert any(re.fullmatch(told, note) for note in record.notes)
 
 
-@pytest.mark.parametrize("remembers", [True, False])
-def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_path, before_round_2):
+@pytest.mark.parametrize("remembers", ["by its configuration", "by the environment", ""])
+def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_path, before_round_2, monkeypatch):
     """Harbour's node comes back under another number, with an empty context: its disk alone remembers."""
-    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn", "optimiser_state": "kept"})
-    nodes = grid(**{"memory": str(tmp_path / "memory")} if remembers else {})
+    recipe, folder = (
+        Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn", "optimiser_state": "kept"}),
+        str(tmp_path / "m"),
+    )
+    nodes = grid(**{"memory": folder} if "configuration" in remembers else {})
+    monkeypatch.setenv("FEDNB_MEMORY", folder if "environment" in remembers else "")
 
     def start_again():
         nodes.dead.add(11)
@@ -141,7 +160,27 @@ def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_pa
     before_round_2(start_again)
     record = by_flower(recipe, nodes, tmp_path)
     undisturbed = FederatedRun(recipe, federation())
-    assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is remembers
+    assert (record.rounds == [undisturbed.advance(), undisturbed.advance()]) is bool(remembers)
+    assert any("harbour came back in round 2 without its memory" in note for note in record.notes) is not bool(
+        remembers
+    )
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"algorithm": "scaffold"}, {"algorithm": "moon", "participation": 0.67}], ids=str
+)
+def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_path, capsys):
+    """Interrupted in a round that some have trained; then nodes with empty contexts, which remember by their disks."""
+    recipe, nodes = Recipe(**TINY | settings), grid(memory=str(tmp_path / "memory"))
+    nodes.letters = 3 * 3 + (5 if recipe.participation < 1 else 6) + 2
+    with pytest.raises(KeyboardInterrupt):
+        by_flower(recipe, nodes, tmp_path)
+    record = by_flower(recipe, grid(memory=str(tmp_path / "memory")), tmp_path)
+    expected = by_flower(recipe, grid(), tmp_path / "undisturbed")
+    assert capsys.readouterr().out.count("round 0/3") == 2
+    assert (record.rounds, record.prepare, record.notes) == (expected.rounds, expected.prepare, expected.notes)
+    assert (record.artefact("scores")["test"] == expected.artefact("scores")["test"]).all()
+    assert not list((tmp_path / "checkpoints").rglob("*.pt"))
 
 
 def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, before_round_2, capsys):
@@ -243,6 +282,25 @@ def test_versions_that_differ_are_refused_by_name(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(federate, "code_version", lambda: next(codes))
     with pytest.raises(RunError, match="the server runs fednb one and this client other. Install one version"):
         by_flower(Recipe(**TINY), grid(), tmp_path)
+
+
+def test_a_method_from_outside_is_the_same_file_on_both_sides(toy, tmp_path, monkeypatch):
+    (tmp_path / "mine" / "augment").mkdir(parents=True)
+    (tmp_path / "mine" / "augment" / "plain.py").write_text("import fednb\n\n\nclass Plain(fednb.Method):\n    pass\n")
+    monkeypatch.setenv("FEDNB_METHODS", str(tmp_path / "mine"))
+    recipe = Recipe(**TINY | {"rounds": 1, "augmentations": ["plain"]})
+    record = by_flower(recipe, grid(), tmp_path)
+    assert record.origin["outside"] == {"augment/plain": "folder mine"}
+
+    def on_the_client(asked, context, introduce=federate.introduce):
+        with monkeypatch.context() as patch:
+            patch.setattr(outside, "loaded", lambda found: (loaded(found)[0], "another hash"))
+            return introduce(asked, context)
+
+    loaded = outside.loaded
+    monkeypatch.setattr(federate, "introduce", on_the_client)
+    with pytest.raises(RunError, match="refuses: the server has another augment/plain than this client. Install"):
+        by_flower(recipe, grid(), tmp_path / "other")
 
 
 def test_a_method_that_the_client_does_not_have_is_named(toy, tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 from loaders import picture
-from methods import CASES, PIXELS, TINY, federation, label, pixel_federation, row_of, same, wired
+from methods import CASES, PIXELS, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
 
 import fednb
 from fednb.engine.loop import FederatedRun
@@ -19,14 +19,20 @@ from fednb.recipe import Recipe
 class Elsewhere:
     """Clients that are woken for each message, with the memory that they left; all that passes is bytes.
 
-    dead: pairs (kind, round, client) that are not answered. late: those of them that are when they are waited for.
+    dead: triples (kind, round, client) that are not answered. late: those of them that are when they are waited for.
+    failing: what goes wrong in the place of an answer, by triple. letters: after so many answers the server is
+    interrupted. spoilt: what is other in every reply to "work".
     """
 
-    def __init__(self, recipe: Recipe, data: Federation, dead: set = frozenset(), late: set = frozenset()):
+    letters = -1
+
+    def __init__(self, recipe: Recipe, data: Federation, dead=frozenset(), late=frozenset(), failing=None, spoilt=None):
         self.recipe = recipe
         self.data = data
         self.dead = dead
         self.late = late
+        self.failing = failing or {}
+        self.spoilt = spoilt or {}
         self.memories = {site.name: {} for site in data.sites}
 
     def introductions(self) -> list[Introduction]:
@@ -38,10 +44,16 @@ class Elsewhere:
         for name in reversed(messages):
             if (kind, round, name) in self.dead and not (wait and (kind, round, name) in self.late):
                 continue
+            if (kind, round, name) in self.failing:
+                replies[name] = self.failing[kind, round, name]
+                continue
+            if self.letters == 0:
+                raise KeyboardInterrupt
+            self.letters -= 1
             given = self.recipe, self.data.only(name), self.memories[name], kind, wired(messages[name]), round
             reply, memories = answer(*given)
-            replies[name] = wired(reply)
-            self.memories[name] = {key: wired(memory) for key, memory in memories.items()}
+            replies[name] = wired(reply | (self.spoilt if kind == "work" else {}))
+            self.memories[name] = reloaded(memories)
         return replies
 
 
@@ -133,6 +145,73 @@ def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(setti
     assert any("harbour did not answer in round 2:" in note for note in there.notes)
 
 
+@pytest.mark.parametrize("letters", [6 + 6, 6 + 6 + 2, 6 + 6 + 3 + 1], ids=["before", "while some train", "in tests"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"algorithm": "scaffold", "augmentations": ["fedrdn"]},
+        {"algorithm": "fedbn", "optimiser_state": "kept", "unseen": ["tower"]},
+        {"augmentations": ["fraug"], "evaluation": ["cross_site", "own_statistics"]},
+    ],
+    ids=str,
+)
+def test_an_interrupted_server_goes_on_with_the_same_numbers(settings, letters):
+    """Interrupted in round 2, which some clients have trained by then and train again."""
+    recipe, undisturbed = Recipe(**TINY | settings), remote(settings, federation())
+    clients = Elsewhere(recipe, federation())
+    clients.letters = letters - len(recipe.unseen) * 2
+    first, second = (RemoteRun(recipe, clients.introductions(), clients.ask, {"wire": {}}) for _ in range(2))
+    rounds, state = [first.advance()], reloaded(first.state())
+    with pytest.raises(KeyboardInterrupt):
+        first.advance()
+    clients.letters = -1
+    second.load_state(state)
+    rounds += [second.advance(), second.advance()]
+    assert rounds == [undisturbed.advance() for _ in range(3)]
+    assert (second.prepared, second.notes) == (undisturbed.prepared, undisturbed.notes)
+    assert torch.equal(second.scores, undisturbed.scores)
+    assert same(second.server.model, undisturbed.server.model)
+
+
+def test_who_was_away_before_an_interruption_is_told_after_it():
+    dead = {(kind, round, "harbour") for kind in ("work", "test") for round in (2, 3)}
+    first, second = (remote({}, federation(), dead=dead) for _ in range(2))
+    first.carried, second.carried = ({"wire": {"work": {"down": count, "up": 1}}} for count in (3, 4))
+    tested, _ = first.advance()["test"], first.advance()
+    second.load_state(reloaded(first.state()))
+    assert second.advance()["test"][1] == tested[1]
+    assert "harbour did not answer in round 2, 3:" in second.notes[-1]
+    assert second.carried == {"wire": {"work": {"down": 7, "up": 2}}}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"algorithm": "scaffold", "augmentations": ["fedrdn"]},
+        {"algorithm": "moon", "unseen": ["clinic"]},
+        {"algorithm": "fedbn", "augmentations": ["fedmix"], "optimiser_state": "kept", "participation": 0.67},
+    ],
+    ids=str,
+)
+def test_a_client_that_has_lost_its_memory_begins_anew_and_the_notes_say_so(settings):
+    """As if its memory were that before round 1, from when it is next asked anything."""
+    recipe = Recipe(**TINY | settings)
+    clients, here = Elsewhere(recipe, federation()), FederatedRun(recipe, federation())
+    there = RemoteRun(recipe, clients.introductions(), clients.ask, {})
+    here.prepare()
+    harbour = here.clients["harbour"]
+    first = {name: dict(memory) for name, memory in harbour.memories.items()}
+    assert there.advance() == here.advance() and there.notes == here.notes
+    clients.memories["harbour"], kept, harbour.memories = {}, harbour.memories, first
+    assert [there.advance() for _ in range(2)] == [here.advance() for _ in range(2)]
+    told = (
+        ["harbour came back in round 2 without its memory: what it had kept began anew."] if any(kept.values()) else []
+    )
+    assert there.notes == [*here.notes, *told] and bool(told) is bool(settings)
+
+
 def test_weights_of_those_who_answer_have_sum_one():
     there = remote({"rounds": 1}, federation(), dead={("work", 1, "harbour")})
     assert there.train_round()["loss"].keys() == {"clinic", "tower"}
@@ -150,6 +229,28 @@ def test_who_is_needed_is_waited_for_and_else_named():
         remote({}, federation(), dead=first_test).advance()
     with pytest.raises(RunError, match='clinic, harbour, tower did not answer "work"'):
         remote({}, federation(), dead={("work", 1, name) for name in ("clinic", "harbour", "tower")}).advance()
+
+
+def test_what_went_wrong_at_a_client_is_in_the_notes():
+    failing = {("work", round, "harbour"): "KeyError: mean" for round in (2, 3)} | {("test", 2, "harbour"): "gone"}
+    there = remote({}, federation(), failing=failing)
+    assert ["absent" in there.advance() for _ in range(3)] == [False, True, True]
+    assert there.notes[-1].startswith("harbour did not answer in round 2, 3: it took no part")
+    assert there.notes[-1].endswith("What went wrong: KeyError: mean")
+    with pytest.raises(RunError, match=r'harbour \(no room\) did not answer "learn"'):
+        remote({}, federation(), failing={("learn", 0, "harbour"): "no room"}).advance()
+
+
+def test_what_a_method_sends_under_a_parameters_name_has_its_shape():
+    wrong = "scaffold/head.bias is .5. in what {} sent and .3. in the network here"
+    there = remote({"algorithm": "scaffold"}, federation(), spoilt={"scaffold/head.bias": torch.zeros(5)})
+    with pytest.raises(RunError, match=wrong.format("tower")):
+        there.advance()
+    there = remote({"algorithm": "scaffold"}, federation())
+    there.prepare()
+    there.server.memories["scaffold"]["head.bias"] = torch.zeros(5)
+    with pytest.raises(RunError, match=wrong.format("the server")):
+        there.advance()
 
 
 def test_clients_that_do_not_fit_together_are_named():

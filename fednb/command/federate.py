@@ -16,6 +16,7 @@ from pathlib import Path
 
 import fednb
 from fednb.errors import RecipeError, RunError
+from fednb.outside import FOLDERS, absolute
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 from fednb.study import default_store
@@ -41,9 +42,11 @@ clientapp = "fednb.runs.federate:client_app"
 
 
 def main(options) -> int:
-    """Returns 0, or 1 when the run failed; what it wrote to its log is shown then."""
+    """Returns 0, or 1 where the run has not said that it is recorded; on loopback its log is shown then."""
     if importlib.util.find_spec("flwr") is None:
         raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
+    if options.simulation and importlib.util.find_spec("ray") is None:
+        raise RunError('Ray is not installed, which --simulation needs: pip install "flwr[simulation]"')
     recipe, runs = read(options.recipe), default_store()
     store = runs.by("flower")
     config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0, "runs": ""}
@@ -52,7 +55,14 @@ def main(options) -> int:
             if not options.nodes:
                 raise RunError("--superlink needs --nodes: how many clients the run waits for.")
             words = [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
-            return subprocess.run([*words, "--federation-config", f"num-supernodes={options.nodes}"]).returncode
+            words += ["--federation-config", f"num-supernodes={options.nodes}"]
+            recorded = False  # Flower's program ends well where a run has failed
+            told_at_once = os.environ | {"PYTHONUNBUFFERED": "1"}
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=told_at_once) as stream:
+                for line in stream.stdout:
+                    print(line, end="", flush=True)
+                    recorded |= line.strip().startswith("recorded: ")
+            return int(not recorded)
         if record := store.find(recipe):
             print(f"recorded before: {record.path}")
             return 0
@@ -93,8 +103,10 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     port = _free_port()
     link = f"127.0.0.1:{port}"
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
+    memory = store.checkpoints / recipe.key
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-    own |= {"FEDNB_DATA": data, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
+    own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory), FOLDERS: absolute(os.environ.get(FOLDERS, ""))}
+    own |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
     log = folder / "log"
@@ -119,6 +131,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
             if line.strip().startswith(("round ", "fednb: ")):
                 print(line.strip(), flush=True)
     if record := store.find(recipe):
+        shutil.rmtree(memory, ignore_errors=True)
         print(f"recorded: {record.path}")
         return 0
     print(log.read_text(errors="replace")[-6000:], file=sys.stderr)
@@ -127,16 +140,15 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
 
 @contextmanager
 def _process(words: list[str], **streams):
-    process = subprocess.Popen(words, **streams)
-    try:
-        yield process
-    finally:
-        process.terminate()
+    with subprocess.Popen(words, **streams) as process:
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _app(folder: str | Path, config: dict) -> str:

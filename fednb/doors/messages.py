@@ -1,4 +1,7 @@
-"""What server and clients exchange: dictionaries of named tensors, and nothing else."""
+"""What server and clients exchange: dictionaries of named tensors, and nothing else.
+
+What a method sends under the name of an entry of the network has the shape of that entry, or is a single number.
+"""
 
 import torch
 from torch import Tensor

@@ -43,7 +43,7 @@ class Client(doors.Client):
 
     Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
     ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``,
-    ``compare`` where a recipe asks.
+    ``compare`` where a recipe asks; ``relearn`` where its memory is lost.
     """
 
     def __init__(self, site: Site, outline: Outline, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -114,6 +114,12 @@ class Client(doors.Client):
         for method in self.methods:
             method.prepare_receive(self, part(message, method.name))
         return {}
+
+    def relearn(self, message: Message, round: int) -> Message:
+        """As before round 1, for a client that has lost its memory: what it measured for its offer, and ``learn``."""
+        if not self.unseen:
+            self.offer({}, round)
+        return self.learn(message, round)
 
     def work(self, message: Message, round: int) -> Message:
         """A whole round: receives, trains, replies.

@@ -22,12 +22,15 @@ class Rounds:
     """The rounds of a recipe as its server sees them, who needs no image: clients are names that answer messages.
 
     ``rounds`` counts the finished ones. ``scores`` is what every test image earned when it was last evaluated, float64
-    ``[n]`` on the CPU, in the order of the clients. Who carries the messages overrides ``exchange``, and has in
-    ``clients`` what is known of each by name, in the order of the sites.
+    ``[n]`` on the CPU, in the order of the clients. ``state`` and ``load_state`` carry a run over an interruption; on a
+    CPU with the same number of threads the continued run gives exactly the numbers of an undisturbed one. Who carries
+    the messages overrides ``exchange``, and has in ``clients`` what is known of each by name, in the order of the
+    sites.
     """
 
     clients: dict
     carried: dict = {}  # of a record's origin: what carries the messages; nothing where all are in this process
+    saved_every_round = False  # as is needed where clients elsewhere keep no memory of rounds long ago
 
     def __init__(self, recipe: Recipe, outline: Outline, sites: list[str], device: str | torch.device = "cpu"):
         self.recipe = recipe
@@ -125,6 +128,21 @@ class Rounds:
         names = dict.fromkeys(name for count in counts for name in count) if self.pooling is None else ()
         return {name: sum(count.get(name, 0) for count in counts) for name in names}
 
+    def state(self) -> dict:
+        """Everything that decides how the run goes on: named tensors and counts."""
+        return {
+            "rounds": self.rounds,
+            "prepared": self.prepared,
+            "images": self.server.images,
+            "model": self.server.model,
+            "server": self.server.memories,
+        }
+
+    def load_state(self, state: dict) -> None:
+        """Goes on from what ``state`` returned."""
+        self.rounds, self.prepared = state["rounds"], state["prepared"]
+        self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
+
     def features(self) -> dict[str, Tensor]:
         """The global model's features of all test images, on their first 50 principal axes.
 
@@ -161,12 +179,12 @@ class Rounds:
 class FederatedRun(Rounds):
     """A recipe on a federation: prepares on first use, then goes one round at a time.
 
-    ``notes`` is what a reader of its numbers must know. ``state`` and ``load_state`` carry a run over an interruption;
-    on a CPU with the same number of threads the continued run gives exactly the numbers of an undisturbed one.
+    ``notes`` is what a reader of its numbers must know, ``fingerprint`` that of the images.
     """
 
     def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
         super().__init__(recipe, federation.outline, [site.name for site in federation.sites], device)
+        self.fingerprint = federation.fingerprint
         self.federation = federation.to(device)
         sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
         alike = federation.outline, self.model, self.methods, recipe
@@ -187,35 +205,20 @@ class FederatedRun(Rounds):
         """For each split, the number of images of each client."""
         return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in SPLITS}
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the images, for the record."""
-        return self.federation.fingerprint
-
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """One client after the other in this process: they share one network, and a reply holds its very weights."""
         for name, message in messages:
             yield name, getattr(self.clients[name], kind)(message, round)
 
     def state(self) -> dict:
-        """Everything that decides how the run goes on: named tensors and counts."""
-        return {
-            "rounds": self.rounds,
-            "prepared": self.prepared,
-            "images": self.server.images,
-            "model": self.server.model,
-            "server": self.server.memories,
-            "clients": {name: client.memories for name, client in self.clients.items()},
-        }
+        return super().state() | {"clients": {name: client.memories for name, client in self.clients.items()}}
 
     def load_state(self, state: dict) -> None:
-        """Goes on from what ``state`` returned."""
         if set(state["clients"]) != set(self.clients):
             raise RecipeError(
                 f"this state has clients {', '.join(state['clients'])}; the run has {', '.join(self.clients)}."
             )
-        self.rounds, self.prepared = state["rounds"], state["prepared"]
-        self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
+        super().load_state(state)
         for name, client in self.clients.items():
             client.memories = state["clients"][name]
 

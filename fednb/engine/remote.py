@@ -7,21 +7,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 from fednb.doors import Message
 from fednb.engine.client import Client
 from fednb.engine.loop import Addressed, Rounds
-from fednb.engine.network import build
+from fednb.engine.network import build, require_same
 from fednb.errors import RecipeError, RunError
 from fednb.federation import SPLITS, Federation, Outline
 
 if TYPE_CHECKING:
-    import torch
-
     from fednb.recipe import Recipe
 
-ASKED = ("offer", "learn", "work", "test", "visit", "measure", "represent", "show", "compare")  # the calls of a client
+BEGINNING = ("offer", "relearn")  # the calls of a client that need no memory
+TEACHING = (*BEGINNING, "learn", "work")  # those of a client that change what it remembers
+ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
+OF_CLIENTS = ("_tested", "away", "after", "lost", "shared")  # what the server knows of them, beside their replies
 
-Ask = Callable[..., dict[str, Message]]
+Ask = Callable[..., dict[str, Message | str]]
+Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number of the round after which it did
 
 
 @dataclass(frozen=True)
@@ -59,34 +63,49 @@ class Introduction:
 def answer(
     recipe: Recipe,
     federation: Federation,
-    memories: dict[str, Message],
+    memories: Memories,
     kind: str,
     message: Message,
     round: int,
     device: str | torch.device = "cpu",
-) -> tuple[Message, dict[str, Message]]:
+) -> tuple[Message, Memories]:
     """One call of a client that lives for this call alone: its reply, and its memories from now on.
 
-    federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``.
+    federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``. The
+    message says by ``after`` which memory the client goes on from, and the reply which one it has by then (-1: none):
+    the one before it is kept as well, for a server that has not seen the reply and asks again. The reply is empty
+    where the client does not have that memory.
     """
     if kind not in ASKED:
         raise RunError(f'a client is asked to "{kind}"; expected one of {", ".join(ASKED)}.')
+    after = -1 if kind in BEGINNING else int(message["after"])
+    if after not in (-1, *memories):
+        return {}, memories
     (site,) = federation.to(device).sites
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    client.memories |= {name: _moved(memory, device) for name, memory in memories.items()}
-    return getattr(client, kind)(_moved(message, device), round), client.memories
+    _require_shapes(message, client.model, "the server")
+    client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
+    reply = getattr(client, kind)(_moved(message, device), round)
+    if kind in TEACHING:
+        memories = {number: memory for number, memory in memories.items() if number == after} | {round: client.memories}
+        after = round if any(client.memories.values()) else -1
+    return reply | {"after": torch.tensor(after)}, memories
 
 
 class RemoteRun(Rounds):
     """The server's side of a run whose clients are reached by ``ask(kind, round, {client: message}, wait=False)``.
 
-    It returns {client: reply} of those who answered, in any order; with ``wait`` it gives the others time to come back.
-    A client that does not answer is left out of the round, as one that was not drawn, and keeps the scores of its last
-    test; ``advance`` names it under ``absent``, and ``notes`` says so. Who is needed is waited for: everybody before
-    round 1, at the first test, and in what is measured once after the last round. RunError where nobody answers, or
-    one who is needed does not; RecipeError for a method that is no federation. carried: of the record's origin, read
-    when the run has ended: ``engine``, and ``wire`` where bytes are counted.
+    It returns {client: reply} of those who answered, in any order, and in the place of a reply what went wrong, in
+    words; with ``wait`` it gives the others time to come back. A client that does not answer is left out of the round,
+    as one that was not drawn, and keeps the scores of its last test; ``advance`` names it under ``absent``, and
+    ``notes`` says so. One that comes back without what it has kept learns once more what was shared before round 1, and
+    goes on; ``notes`` says so, too. Who is needed is waited for: everybody before round 1, at the first test, and in
+    what is measured once after the last round. RunError where nobody answers, or one who is needed does not;
+    RecipeError for a method that is no federation. carried: of the record's origin, read when the run has ended:
+    ``engine``, and ``wire`` where bytes are counted.
     """
+
+    saved_every_round = True
 
     def __init__(self, recipe: Recipe, introductions: Iterable[Introduction], ask: Ask, carried: dict):
         told = {each.site: each for each in _agreeing(list(introductions))}
@@ -99,7 +118,10 @@ class RemoteRun(Rounds):
             )
         self.ask = ask
         self.carried = carried
-        self.away: dict[str, list[int]] = {}
+        self.away: dict[str, dict[int, str]] = {}
+        self.after: dict[str, int] = {}
+        self.lost: dict[str, list[int]] = {}
+        self.shared: Message = {}
 
     @property
     def images(self) -> dict[str, list[int]]:
@@ -118,28 +140,69 @@ class RemoteRun(Rounds):
     @property
     def notes(self) -> list[str]:
         notes = dict.fromkeys(note for each in self.clients.values() for note in each.notes)
-        for name, rounds in self.away.items():
-            numbers = ", ".join(map(str, dict.fromkeys(rounds)))
-            notes[f"{name} did not answer in round {numbers}: it took no part, or has the scores of its last test."] = 0
+        for name, reasons in self.away.items():
+            numbers, why = ", ".join(map(str, reasons)), "; ".join(dict.fromkeys(filter(None, reasons.values())))
+            told = f"{name} did not answer in round {numbers}: it took no part, or has the scores of its last test."
+            notes[told + f" What went wrong: {why}" * bool(why)] = 0
+        for name, rounds in self.lost.items():
+            numbers = ", ".join(map(str, rounds))
+            notes[f"{name} came back in round {numbers} without its memory: what it had kept began anew."] = 0
         return list(notes)
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         messages = dict(messages)
-        replies = self.ask(kind, round, messages)
+        if kind == "learn":
+            self.shared = next(iter(messages.values()))
+        replies, reasons = self._replies(kind, round, messages)
         spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
-            replies |= self.ask(kind, round, {name: messages[name] for name in needed}, wait=True)
+            late, reasons = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
+            replies |= late
         absent = [name for name in messages if name not in replies]
         if not replies or not spared >= set(absent):
+            named = ", ".join(f"{name} ({reasons[name]})" if name in reasons else name for name in absent)
             raise RunError(
-                f'{", ".join(absent)} did not answer "{kind}" in round {round} of {self.recipe}, which cannot go on '
-                "without. Look at what their machines say, and start the run again."
+                f'{named} did not answer "{kind}" in round {round} of {self.recipe}, which cannot go on without. Look '
+                "at what their machines say, and start the run again."
             )
         if absent and kind == "work":
             self.server.weigh([name for name in messages if name in replies])
         for name in absent:
-            self.away.setdefault(name, []).append(round)
+            self.away.setdefault(name, {}).setdefault(round, reasons.get(name, ""))
         yield from ((name, replies[name]) for name in messages if name in replies)
+
+    def _replies(
+        self, kind: str, round: int, messages: dict[str, Message], wait: bool = False
+    ) -> tuple[dict[str, Message], dict[str, str]]:
+        """Of ``ask``, and what went wrong; each client goes on from its memory as the server knows of it, or anew."""
+        known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
+        told = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()}, wait)
+        reasons = {name: reply for name, reply in told.items() if isinstance(reply, str)}
+        replies = {name: reply for name, reply in told.items() if name not in reasons}
+        lost = [name for name, reply in replies.items() if not reply]
+        replies = {name: reply for name, reply in replies.items() if reply}
+        for name, reply in replies.items():
+            self.after[name] = int(reply.pop("after"))
+            _require_shapes(reply, self.model, name)
+        if lost:
+            for name in lost:
+                self.lost.setdefault(name, []).append(round)
+            ready, unready = self._replies("relearn", 0, dict.fromkeys(lost, self.shared))
+            again, failed = self._replies(kind, round, {name: messages[name] for name in ready})
+            replies, reasons = replies | again, reasons | unready | failed
+        return replies, reasons
+
+    def state(self) -> dict:
+        own = {name: getattr(self, name) for name in OF_CLIENTS}
+        return super().state() | own | {"wire": self.carried.get("wire", {})}
+
+    def load_state(self, state: dict) -> None:
+        super().load_state(state)
+        for name in OF_CLIENTS:
+            setattr(self, name, state[name])
+        for kind, before in state["wire"].items():
+            wire = self.carried["wire"].setdefault(kind, dict.fromkeys(before, 0))
+            wire.update({way: wire[way] + count for way, count in before.items()})
 
     def advance(self) -> dict:
         values = super().advance()
@@ -171,9 +234,20 @@ def _agreeing(introductions: list[Introduction]) -> list[Introduction]:
     return introductions
 
 
+def _require_shapes(message: Message, model: torch.nn.Module, sender: str) -> None:
+    """RunError, naming the entry, where a method's has the name of one of the network and not its shape.
+
+    A single number has any name.
+    """
+    state = model.state_dict()
+    found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
+    expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
+    require_same({key: found[key] for key in expected}, expected, sender)
+
+
 def _listed(value) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _moved(message: Message, device: str | torch.device) -> Message:
-    return {name: value.to(device) for name, value in message.items()}
+def _moved(message: Message, device: str | torch.device, copy: bool = False) -> Message:
+    return {name: value.to(device, copy=copy) for name, value in message.items()}

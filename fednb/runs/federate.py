@@ -1,7 +1,8 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to ``flwr run``.
 
-Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node and, where the node's
-configuration names a folder for it, on its disk as well: there it outlives the node.
+Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node or, where the node's
+configuration or ``FEDNB_MEMORY`` names a folder for it, on its disk: there it outlives the node, and a run that was
+interrupted. Who has lost it begins anew, and the record says so.
 
 A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
 of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import flwr
@@ -29,12 +31,14 @@ from fednb.engine.remote import Introduction, RemoteRun, answer
 from fednb.errors import FednbError, RunError
 from fednb.files import write_atomically
 from fednb.recipe import Recipe
+from fednb.runs.behaviour import used
 from fednb.runs.provenance import code_version
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of, finish
 
-MEMORY = "memory/"  # records of a node's context
+MEMORY = "memory"  # a record of a node's context
 TYPES = {"work": "train", "test": "evaluate"}  # of Flower's messages; "query" for all else
+LONGEST = 200  # characters of what went wrong at a client, for the record
 LOOKS = 3.0  # seconds between two looks at which nodes are there
 
 client_app = ClientApp()
@@ -55,12 +59,18 @@ def reply(letter: Letter, context: Context) -> Letter:
 
 
 def introduce(asked: ConfigRecord, context: Context) -> dict:
-    """Says which site this is, once both sides are known to run the same version of fednb."""
+    """Says which site this is, once both sides are known to have the same version of fednb and files from outside."""
     if asked["code"] != code_version():
         raise RunError(
             f"the server runs fednb {asked['code']} and this client {code_version()}. Install one version on both."
         )
     recipe, root = Recipe.from_dict(json.loads(asked["recipe"])), context.node_config.get("data")
+    here, there = used(recipe), json.loads(asked["used"])
+    if differing := [name for name in here if here[name] != there.get(name)]:
+        raise RunError(
+            f"the server has another {', another '.join(differing)} than this client. Install the same package on "
+            "both, or copy the same file to the folder that FEDNB_METHODS names."
+        )
     whole = available(root=root, **recipe.full["federation"]) is None
     told = Introduction.of(_own(recipe, context), federation_of(recipe, root) if whole else None)
     return {"introduction": ConfigRecord({"text": json.dumps(asdict(told))})}
@@ -70,18 +80,17 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
     recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
     own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
-    folder = context.node_config.get("memory")
-    file = Path(str(folder), f"{context.run_id}_{own.sites[0].name}.pt") if folder else None
-    memories = {key.removeprefix(MEMORY): _message(state[key]) for key in state if key.startswith(MEMORY)}
-    if not memories and file and file.exists():
-        memories = torch.load(file, map_location="cpu", weights_only=True)
+    folder = context.node_config.get("memory") or os.environ.get("FEDNB_MEMORY")
+    file = Path(str(folder), f"{recipe.key}_{own.sites[0].name}.pt") if folder else None
+    before = file if file and file.exists() else BytesIO(state[MEMORY]["bytes"]) if MEMORY in state else None
+    memories = torch.load(before, map_location="cpu", weights_only=True) if before else {}
     message = _message(content["message"])
-    sent, memories = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
-    for key, memory in memories.items():
-        state[MEMORY + key] = _record(memory)
-    if file:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, partial(torch.save, memories))
+    sent, kept = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
+    if file and kept is not memories:
+        write_atomically(file, partial(torch.save, kept))
+    elif kept is not memories:
+        torch.save(kept, buffer := BytesIO())
+        state[MEMORY] = ConfigRecord({"bytes": buffer.getvalue()})
     return {"message": _record(sent)}
 
 
@@ -90,12 +99,12 @@ def _own(recipe: Recipe, context: Context):
     config = context.node_config
     root, site = config.get("data"), config.get("site")
     if site is None and "partition-id" in config:
-        number, sites = int(config["partition-id"]), federation_of(recipe, root).sites
-        if number >= len(sites):
+        number, whole = int(config["partition-id"]), federation_of(recipe, root)
+        if number >= len(whole.sites):
             raise RunError(
-                f"the simulation has a node {number}, and {recipe} {len(sites)} sites; give it as many nodes."
+                f"the simulation has a node {number}, and {recipe} {len(whole.sites)} sites; give it as many nodes."
             )
-        site = sites[number].name
+        return whole.only(whole.sites[number].name)
     if site is None:
         raise RunError("a SuperNode does not say which site it has; start it with --node-config 'site=\"name\"'.")
     return federation_of(recipe, root, str(site))
@@ -131,7 +140,7 @@ class Nodes:
         self.open = False
         return self.met
 
-    def ask(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message]:
+    def ask(self, kind: str, round: int, messages: dict[str, Message], wait: bool = False) -> dict[str, Message | str]:
         """As ``RemoteRun`` asks: the replies of those who are there, in any order."""
         end = time.monotonic() + self.timeout * wait
         while missing := self._missing(messages):
@@ -140,7 +149,10 @@ class Nodes:
             time.sleep(LOOKS)
         names = {self.node[name]: name for name in messages if name not in missing}
         replies = self._send(kind, round, {node: messages[name] for node, name in names.items()})
-        return {names[node]: _message(content["message"]) for node, content in replies.items()}
+        return {
+            names[node]: reply if isinstance(reply, str) else _message(reply["message"])
+            for node, reply in replies.items()
+        }
 
     def _missing(self, names: Iterable[str]) -> list[str]:
         there = self._look()
@@ -151,6 +163,8 @@ class Nodes:
         there = list(self.grid.get_node_ids())
         new = {node: {} for node in there if node not in self.heard}
         for node, content in self._send("introduce", 0, new).items():
+            if isinstance(content, str):
+                continue
             self.heard.add(node)
             told = Introduction.from_dict(json.loads(content["introduction"]["text"]))
             if self.open:
@@ -161,9 +175,10 @@ class Nodes:
             self.node[told.site] = node
         return there
 
-    def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict]:
-        """What each node replied; RunError, in its own words, where one refuses."""
+    def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict | str]:
+        """What each node replied, or what went wrong; RunError, in its own words, where one refuses."""
         given = {"kind": kind, "round": round, "code": code_version(), "recipe": json.dumps(self.recipe.short)}
+        given |= {"used": json.dumps(used(self.recipe))} if kind == "introduce" else {}
         letters = [
             Letter(
                 RecordDict({"asked": ConfigRecord(given), "message": _record(message)}),
@@ -177,6 +192,8 @@ class Nodes:
         for letter in self.grid.send_and_receive(letters, timeout=self.timeout) if letters else ():
             node = letter.metadata.src_node_id
             if letter.has_error():
+                if node in messages:  # else the SuperLink has written it
+                    replies[node] = " ".join(letter.error.reason.split())[:LONGEST]
                 _say(f'no answer to "{kind}" in round {round}: {letter.error.reason}')
             elif "refused" not in letter.content:
                 wire["up"] += _size(letter)
@@ -192,14 +209,15 @@ class Nodes:
 
 
 def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: float) -> Record:
-    """The record of a recipe: found, or trained by so many clients of the grid."""
+    """The record of a recipe: found, or trained by so many clients of the grid, from its last checkpoint on."""
     with store.lock(recipe):
         if record := store.find(recipe, mend=True):
+            store.drop_checkpoint(recipe)
             return record
         nodes = Nodes(recipe, grid, timeout)
         carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
-        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
-        return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
+        begin = partial(RemoteRun, recipe, nodes.meet(clients), nodes.ask, carried)
+        return finish(begin, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
 
 
 @server_app.main()
@@ -212,6 +230,9 @@ def main(grid: Grid, context: Context) -> None:
     except FednbError as error:
         _say(error)
         raise
+    finally:
+        for note in store.notes:
+            _say(note)
     print(f"recorded: {record.path}", flush=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,57 +58,46 @@ def train_one(
                 f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
                 "Study(recipes, federation=...)."
             )
-        begin = partial(FederatedRun, recipe, federation, device)
-        run = begin()
-        made_from = {"data": federation.fingerprint, "recipe": recipe.full, **maker(run.model)}
-        if sources(recipe):
-            made_from["source"] = used(recipe)
-        saved = store.load_checkpoint(recipe, device)
-        try:
-            rounds, seconds, kept = _resume(run, recipe, store, made_from, saved)
-        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
-            store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
-            run, (rounds, seconds, kept) = begin(), ([], 0.0, {})
-
-        def save(rounds: list[dict], seconds: float, kept: dict) -> None:
-            state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
-            try:
-                store.save_checkpoint(recipe, state)
-            except StoreError as error:  # a full disk: the run is worth more than its checkpoint
-                store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
-
-        return finish(run, store, progress, save, rounds, seconds, kept, root)
+        return finish(partial(FederatedRun, recipe, federation, device), store, progress, root)
 
 
 def finish(
-    run: Rounds,
-    store: Store,
-    progress: Progress = silent,
-    save: Callable[[list[dict], float, dict], None] | None = None,
-    rounds: Iterable[dict] = (),
-    seconds: float = 0.0,
-    kept: dict | None = None,
-    root: str | Path | None = None,
+    begin: Callable[[], Rounds], store: Store, progress: Progress = silent, root: str | Path | None = None
 ) -> Record:
-    """The record of a run, which is trained from where it stands; needs the recipe's lock.
+    """The record of the run that ``begin()`` makes, trained from its last checkpoint on; needs the recipe's lock.
 
-    save: called with ``rounds``, ``seconds`` and the images' scores about once a minute, to go on from.
+    A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
     """
-    recipe, rounds, kept = run.recipe, list(rounds), dict(kept or {})
-    begun = saved = time.monotonic()
+    run = begin()
+    recipe = run.recipe
+    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
+    if sources(recipe):
+        made_from["source"] = used(recipe)
+    saved = store.load_checkpoint(recipe, next(run.model.parameters()).device)
+    try:
+        rounds, before, kept = _resume(run, store, made_from, saved)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
+        store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+        run, (rounds, before, kept) = begin(), ([], 0.0, {})
+    begun = written = time.monotonic()
     progress(recipe, run.rounds)
     while run.rounds < recipe.rounds:
         rounds.append(run.advance())
         kept[run.rounds] = run.scores
         kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, run.images)}
         progress(recipe, run.rounds)
-        due = interruption.requested() or time.monotonic() - saved >= CHECKPOINT_SECONDS
-        if save and due and run.rounds < recipe.rounds:
-            save(rounds, seconds + time.monotonic() - begun, kept)
-            saved = time.monotonic()
+        late = run.saved_every_round or time.monotonic() - written >= CHECKPOINT_SECONDS
+        if (late or interruption.requested()) and run.rounds < recipe.rounds:
+            seconds = before + time.monotonic() - begun
+            state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
+            try:
+                store.save_checkpoint(recipe, state)
+            except StoreError as error:  # a full disk: the run is worth more than its checkpoint
+                store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
+            written = time.monotonic()
             if interruption.requested():
                 interruption.end()
-    seconds += time.monotonic() - begun
+    seconds = before + time.monotonic() - begun
     artefacts = {"scores": scores.packed(kept)}
     for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
         if name in recipe.evaluation:
@@ -148,7 +137,7 @@ def _load(choice: str, root: str) -> Federation:
     return data.load(root=root, **json.loads(choice))
 
 
-def _resume(run, recipe: Recipe, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict]:
+def _resume(run: Rounds, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict]:
     """The rounds that a checkpoint holds, their seconds, and its images' scores; the run goes on after them.
 
     A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
@@ -158,7 +147,7 @@ def _resume(run, recipe: Recipe, store: Store, made_from: dict, saved: dict | No
     before = saved.get("made_from", {})
     if differing := [name for name, value in made_from.items() if before.get(name) != value]:
         store.notes.append(
-            f"The checkpoint of {recipe} was made with other {' and other '.join(differing)}; the run starts again."
+            f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
         return [], 0.0, {}
     run.load_state(saved["run"])

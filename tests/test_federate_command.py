@@ -1,0 +1,69 @@
+"""`fednb federate`, up to where Flower begins: its programs are scripts here."""
+
+import json
+import sys
+
+import pytest
+from methods import TINY
+from small_runs import use_toy
+
+from fednb import cli
+from fednb.command import federate
+from fednb.outside import FOLDERS
+from fednb.recipe import Recipe
+
+PYTHON = sys.executable
+RECIPE = json.dumps(Recipe(**TINY).short)
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """``script(body, name)`` writes one of Flower's programs."""
+
+    def script(body: str, name: str = "flwr") -> None:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(path.with_name("python")))
+
+    monkeypatch.setattr(federate.importlib.util, "find_spec", lambda name: name == "flwr" or None)
+    return script
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("echo round 3/3; echo recorded: there.json; exit 1", 0), ("echo fednb: tower refuses: its loss is nan", 1)],
+)
+def test_a_run_elsewhere_is_well_where_it_says_that_it_is_recorded(said, code, script, capfd):
+    script(f'echo "$@"; {said}')
+    assert cli.main(["federate", RECIPE, "--superlink", "hospitals", "--nodes", "3"]) == code
+    told = capfd.readouterr().out
+    assert "hospitals --stream --federation-config num-supernodes=3" in told
+    assert ("recorded: there.json" if code == 0 else "fednb: tower refuses") in told
+
+
+def test_a_simulation_without_ray_is_refused_before_anything_starts(script, capsys):
+    script("exit 1")
+    assert cli.main(["federate", RECIPE, "--simulation"]) == 1
+    assert 'Ray is not installed, which --simulation needs: pip install "flwr[simulation]"' in capsys.readouterr().err
+
+
+def test_nodes_on_loopback_find_methods_from_outside_and_have_a_folder_to_remember(script, tmp_path, monkeypatch):
+    use_toy(monkeypatch)
+    monkeypatch.setattr(federate.signal, "signal", lambda *_: None)
+    (tmp_path / "mine" / "augment").mkdir(parents=True)
+    (tmp_path / "www").mkdir()
+    (tmp_path / "www" / "health").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(FOLDERS, "mine")
+    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
+    script(f'exec "{PYTHON}" -m http.server --directory www --bind 127.0.0.1 "$5"', "flower-superlink")
+    script('env > "node $7"; exec sleep 60', "flower-supernode")
+    script("until [ $(cat node* | grep -c FEDNB_METHODS) = 3 ]; do sleep 0.3; done")
+    assert cli.main(["federate", RECIPE]) == 1
+    nodes = [path.read_text().splitlines() for path in tmp_path.glob("node *")]
+    assert len(nodes) == 3
+    for told in nodes:
+        assert f"{FOLDERS}={tmp_path / 'mine'}" in told
+        assert f"FEDNB_MEMORY={tmp_path / 'checkpoints' / 'flower' / Recipe(**TINY).key}" in told
