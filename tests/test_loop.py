@@ -373,6 +373,16 @@ def test_a_networks_entries_are_changed_in_place_alone(case):
     assert list(known) == list(now) and all(known[name].data_ptr() == now[name].data_ptr() for name in now)
 
 
+def test_scores_are_written_where_the_last_ones_were_and_those_that_were_given_stay():
+    run = FederatedRun(Recipe(**TINY), federation((("a", 6), ("b", 6))))
+    run.advance()
+    given, before = run.scores, run.scores.clone()
+    places = {name: scores["test"].data_ptr() for name, scores in run._tested.items()}
+    run.advance()
+    assert {name: scores["test"].data_ptr() for name, scores in run._tested.items()} == places
+    assert torch.equal(given, before) and run.scores is not given
+
+
 def _held() -> int:
     """Numbers in all float tensors that are alive, each storage once."""
     gc.collect()

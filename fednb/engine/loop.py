@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import SPLITS, Federation, Outline, Site, Split
 from fednb.recipe import Recipe
 
+TESTED = ("validation", "test")
 Addressed = tuple[str, Message]
 
 
@@ -103,10 +105,26 @@ class Rounds:
 
     def evaluate(self) -> dict[str, list[int | float]]:
         """The new global model at every client, with what it keeps for itself; the last test of who did not answer."""
-        self._tested |= self.exchange("test", self.rounds, self._to_all())
-        replies = [self._tested[name] for name in self.clients]
-        self.scores = torch.cat([reply["test"] for reply in replies]).cpu()
-        return {split: [evaluate.total(reply[split]) for reply in replies] for split in ("validation", "test")}
+        places = self._places
+        for name, reply in self.exchange("test", self.rounds, self._to_all()):
+            self._tested[name] = {split: place.copy_(reply[split]) for split, place in places[name].items()}
+        earned = {s: torch.cat([self._tested[name][s] for name in self.clients]).cpu() for s in TESTED}
+        self.scores = earned["test"]
+        parts = {split: earned[split].split(self.images[split]) for split in TESTED}
+        return {split: [evaluate.total(part) for part in parts[split]] for split in TESTED}
+
+    @cached_property
+    def _places(self) -> dict[str, Message]:
+        """Where the scores of each client's images are written: small tensors that stay are not made among the large
+        ones that go, which would leave the freed memory in pieces.
+        """
+        places: dict[str, Message] = {name: {} for name in self.clients}
+        for split in TESTED:
+            counts = self.images[split]
+            whole = torch.zeros(sum(counts), dtype=torch.float64, device=next(self.model.parameters()).device)
+            for name, place in zip(places, whole.split(counts), strict=True):
+                places[name][split] = place
+        return places
 
     def own_statistics(self) -> dict[str, list[int | float]]:
         """The new global model on every client's test images, with running statistics of its own training images."""
