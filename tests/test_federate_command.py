@@ -43,10 +43,24 @@ def test_a_run_elsewhere_is_well_where_it_says_that_it_is_recorded(said, code, s
     assert ("recorded: there.json" if code == 0 else "fednb: tower refuses") in told
 
 
-def test_a_simulation_without_ray_is_refused_before_anything_starts(script, capsys):
+@pytest.mark.parametrize("installed", [None, "2.60.0"])
+def test_a_simulation_without_flowers_ray_is_refused_before_anything_starts(script, capsys, monkeypatch, installed):
+    def version(name):
+        if installed is None:
+            raise federate.metadata.PackageNotFoundError(name)
+        return installed
+
+    asked = [
+        "numpy",
+        "ray==2.55.1; python_version < '3' and extra == 'simulation'",
+        "ray==2.55.1; extra == 'simulation'",
+    ]
+    monkeypatch.setattr(federate.metadata, "requires", {"flwr": asked}.get)
+    monkeypatch.setattr(federate.metadata, "version", version)
     script("exit 1")
     assert cli.main(["federate", RECIPE, "--simulation"]) == 1
-    assert 'Ray is not installed, which --simulation needs: pip install "flwr[simulation]"' in capsys.readouterr().err
+    said = f"--simulation needs Ray ==2.55.1; found {installed or 'none'}"
+    assert said in capsys.readouterr().err
 
 
 def test_nodes_on_loopback_find_methods_from_outside_and_have_a_folder_to_remember(script, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.request
 from contextlib import ExitStack, contextmanager
+from importlib import metadata
 from pathlib import Path
 
 import fednb
@@ -45,8 +46,8 @@ def main(options) -> int:
     """Returns 0, or 1 where the run has not said that it is recorded; on loopback its log is shown then."""
     if importlib.util.find_spec("flwr") is None:
         raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
-    if options.simulation and importlib.util.find_spec("ray") is None:
-        raise RunError('Ray is not installed, which --simulation needs: pip install "flwr[simulation]"')
+    if options.simulation:
+        _require_ray()
     recipe, runs = read(options.recipe), default_store()
     store = runs.by("flower")
     config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0, "runs": ""}
@@ -84,6 +85,21 @@ def read(given: str) -> Recipe:
     if not isinstance(settings, dict):
         raise RecipeError(f"{given} holds {settings!r}; expected the settings of a recipe by name.")
     return Recipe.from_dict(settings)
+
+
+def _require_ray() -> None:
+    """RunError where Ray is not there in the version that Flower names: with another, nodes never answer."""
+    from packaging.requirements import Requirement
+
+    asked = [Requirement(line) for line in metadata.requires("flwr")]
+    asked = [each for each in asked if each.name == "ray" and each.marker.evaluate({"extra": "simulation"})]
+    try:
+        found = metadata.version("ray")
+    except metadata.PackageNotFoundError:
+        found = "none"
+    if found == "none" or not all(found in each.specifier for each in asked):
+        wanted = ", ".join(str(each.specifier) for each in asked)
+        raise RunError(f'--simulation needs Ray {wanted}; found {found}. Run pip install "flwr[simulation]"')
 
 
 def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Path) -> int:
