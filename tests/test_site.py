@@ -227,6 +227,17 @@ def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(ma
     assert built == [(report / "site", 1)] and 'url=site/index.html"' in index.read_text()
 
 
+def test_without_sphinx_the_page_has_every_claim_and_no_state(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
+    page = folder.write_page(tmp_path / "report", [made("fedrdn/made", ["1"])], ["runs: 7"], {}).read_text()
+    assert "3 claims of 2 papers compare two runs: 2 are tested" in page and "runs: 7" in page
+    first, far, silent = re.findall(r"<tr data.*?</tr>", page)
+    assert ">reproduced<" in first and 'aria-label="the paper +2.0, ours +1.5' in first and "href" not in first
+    assert ">opposite<" in far and ">not run<" in silent
+    assert "<th>state</th>" not in page and "<em>Not executed.</em>" in page and "<select" not in page
+    assert scoreboard.LEGEND.partition("'")[0] in page and "mean of the sites" in scoreboard.LEGEND
+
+
 def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeypatch):
     pytest.importorskip("sphinx")
     old = tmp_path / "site/index.html"

@@ -113,8 +113,8 @@ def notes(contents: dict[str, dict]) -> list[str]:
 def write_page(report: Path, books: list[Notebook], summary: list[str], broken: dict[str, str]) -> Path:
     """index.html and the figures as files; returns index.html's path.
 
-    It forwards to the site in site/. Where Sphinx is not installed, it is a page of its own with all tables and
-    figures, and links to a page of each notebook.
+    It forwards to the site in site/. Where Sphinx is not installed, it is a page of its own with the scoreboard, all
+    tables and figures, and links to a page of each notebook.
 
     books: all notebooks of the checkout; those never executed into this report are listed as such.
     broken: name -> what went wrong.
@@ -138,11 +138,13 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
         entries.append(pages.Entry(book.name, book.about, content, link, error))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
-    if not alone:
-        claims = scoreboard.claims()
-        said = told(claims, scoreboard.missing(claims))
+    claims = scoreboard.claims()
+    said = told(claims, scoreboard.missing(claims))
+    if alone:
+        write_text(index, pages.index(entries, summary, claims, said))
+    else:
         site.build(report / "site", entries, methods.told(), _pictures(), summary, claims, said)
-    write_text(index, pages.index(entries, summary) if alone else pages.forward("site/index.html"))
+        write_text(index, pages.forward("site/index.html"))
     return index
 
 

@@ -142,6 +142,8 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
+    if not results.records:
+        return [NOT_RUN] * len(claims)
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):

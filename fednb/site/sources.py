@@ -33,8 +33,7 @@ table and figure of their papers, with the paper's numbers beside ours.
 
 {" ".join(told)}
 
-Effects are in points, one method less another; the diamond is the paper's, the dot ours with its 95 % interval, an
-arrow points beyond the axis. [What the words mean](reading.md).
+{scoreboard.LEGEND} [What the words mean](reading.md).
 
 {scoreboard.board(claims, shown)}
 
