@@ -4,7 +4,7 @@ import pandas
 import pytest
 from made_results import mean_accuracy, results, run
 
-from fednb import papers
+from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.report import (
     OTHER_DATA,
@@ -19,6 +19,7 @@ from fednb.report import (
     setting,
     table,
     verdict,
+    words,
 )
 from fednb.report.effects import Effect
 from fednb.report.intervals import Measured, Spread, wilson
@@ -226,6 +227,14 @@ def test_html_has_verdict_and_average_first_and_folds_how_they_were_made():
     assert page.count("<table") == 1 and ">93.2<small>[83.4, 98.1]</small></td>" in page
     beside = table(made, printed())
     assert {name for _, name in beside.wide.columns} == {"paper", "ours", "difference"} and "Setting: " in beside.text()
+
+
+def test_a_caption_says_what_the_average_is():
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
+    claims = scoreboard(made, "fedrdn", table="table1")
+    board = report.board(claims.frame.assign(setting="small", notebook="a/b"))
+    for shown in (claims, board, rules_table(made), runs_table(made), table(made, printed())):
+        assert words.AVERAGE in " ".join(shown.caption)
 
 
 def test_many_sites_unfold():
