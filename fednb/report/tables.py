@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 MOST = 6  # sites beside each other; more unfold
 STYLE = [
     {"selector": "caption", "props": "caption-side: top; text-align: left; min-width: min(40em, 80vw)"},
-    {"selector": "th, td", "props": "text-align: right; vertical-align: top; padding: .15em .5em"},
+    {"selector": "th, td", "props": "text-align: right; vertical-align: top; padding: .15em .3em"},
     {"selector": "th", "props": "white-space: normal"},
     {"selector": "td", "props": "white-space: nowrap"},
-    {"selector": "th.row_heading, th.blank", "props": "text-align: left; min-width: 8em"},
+    {"selector": "th.row_heading, th.blank", "props": "text-align: left; min-width: 7em"},
     {"selector": "th.col_heading.level0", "props": "text-align: center"},
     {"selector": "small", "props": "display: block; white-space: pre; font-size: 80%"},
 ]
