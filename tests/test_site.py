@@ -170,6 +170,7 @@ def test_a_data_sets_page_has_its_picture_and_its_source(site):
     far = (site / "data/office_caltech10.html").read_text()
     assert "office_caltech_10/&lt;domain&gt;/" in far and "No picture: the images were not at hand" in far
     assert "No picture" not in page
+    assert "&lt;train|test&gt;" in (site / "data/cifar10.html").read_text().partition("No picture")[0]
 
 
 def test_pictures_of_the_data_sets_at_hand_are_drawn_and_kept(tmp_path, monkeypatch):

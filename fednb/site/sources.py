@@ -111,7 +111,7 @@ def data_set(name: str, books: list[str], picture: str = "") -> str:
 
 def _described(title: str, told: dict, books: list[str], module: str, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
-    told = {name: html.escape(text) for name, text in told.items()} | {"notebooks": links}
+    told = {name: html.escape(text).replace("|", r"\|") for name, text in told.items()} | {"notebooks": links}
     rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
     code = inspect.getsource(importlib.import_module(module))
     file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
