@@ -127,7 +127,8 @@ class Study:
     def recorded(self) -> Results:
         """What is recorded, without training anything."""
         found = self.store.found(self.recipes)
-        return Results(found, self.paper, tuple(dict.fromkeys(self.store.notes)))
+        of_records = (note for record in found.values() if record for note in record.notes)
+        return Results(found, self.paper, tuple(dict.fromkeys((*self.store.notes, *of_records))))
 
     def at_hand(self, data: str | None = None) -> Study:
         """The study on other data where it takes this one's place, else this one."""
@@ -172,7 +173,8 @@ class Study:
 class Results:
     """Records of a study, in the order of its recipes.
 
-    found: a record or None for each recipe. paper: as in Study. notes: what a reader must know.
+    found: a record or None for each recipe. paper: as in Study. notes: what a reader must know, of the study and of its
+    records, each once.
     """
 
     found: dict[Recipe, Record | None]

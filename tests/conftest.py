@@ -44,12 +44,17 @@ def made(tmp_path, monkeypatch):
 
     made("fedrdn/fig", ["a cell's code", ...], parameters="ROUNDS = 1", tags={1: ["a tag"]}, about={...})
     """
+    import pandas
+
+    from fednb.command import scoreboard
     from fednb.command.notebooks import Notebook
+    from fednb.report.board import COLUMNS
     from fednb.site import book
 
     monkeypatch.setattr(
         book, "TOOLS", ("no tool of this name",)
     )  # its reports are one page: a site takes half a minute
+    monkeypatch.setattr(scoreboard, "claims", lambda: pandas.DataFrame(columns=COLUMNS))  # these take seconds
     root = tmp_path / "checkout"
     (root / "notebooks").mkdir(parents=True)
     (root / "pyproject.toml").write_text('[project]\nname = "fednb"\n')

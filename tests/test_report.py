@@ -4,7 +4,7 @@ import pandas
 import pytest
 from made_results import mean_accuracy, results, run
 
-from fednb import papers
+from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.report import (
     OTHER_DATA,
@@ -19,6 +19,7 @@ from fednb.report import (
     setting,
     table,
     verdict,
+    words,
 )
 from fednb.report.effects import Effect
 from fednb.report.intervals import Measured, Spread, wilson
@@ -60,15 +61,15 @@ def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_coloured(
     seeds = [run("fedavg", [(60 + seed, 101 + seed, 21 + seed, 59)], seed=seed) for seed in (0, 1, -1)]
     made = table(results(*seeds), printed())
     colours = made.colours.loc["FedAvg"]
-    assert "fdae6b" in colours["amazon (192 images)", "difference"]
-    assert "9ecae1" in colours["webcam (59 images)", "difference"]
+    assert "fdae6b" in colours["amazon (192 images)", "ours"]
+    assert "9ecae1" in colours["webcam (59 images)", "ours"]
     assert sum(colours != "") == 2
     assert made.cells.loc["FedAvg", "amazon (192)"] == "31.2! | 53.1"
     assert made.cells.loc["FedAvg", "dslr (32)"] == "65.6 | 65.6"
     assert "background-color: #fdae6b" in made.html()
     alone = table(results(seeds[0]), printed())
     assert not alone.frame["outside"].any() and "!" not in alone.cells.to_string()
-    assert any(line.endswith("nothing is known of the spread of runs.") for line in alone.caption)
+    assert alone.caption[-1].endswith("nothing is known of the spread of runs.")
 
 
 def test_nothing_is_coloured_when_all_agree():
@@ -80,14 +81,14 @@ def test_what_was_not_run_is_blank_and_said():
     assert list(made.wide.index) == ["FedAvg", "FedAvg + norm.", "FedAvg + FedMix", "FedAvg + FedRDN"]
     assert made.wide.loc["FedAvg + FedRDN", ("dslr (32 images)", "ours")] == ""
     assert made.wide.loc["FedAvg + FedRDN", ("dslr (32 images)", "paper")] == "84.4"
-    assert "Not run, left blank: 3 of 4 rows." in made.caption
+    assert "Not run, left blank: 3 of 4 rows." in made.setting
     assert "nan" not in made.text().lower() and "nan<" not in made.html().lower()
 
 
 def test_nothing_recorded_is_a_table_of_the_paper_alone():
     made = table(results(), printed())
     assert made.cells.loc["FedAvg", "amazon"] == "- | 53.1"
-    assert "Nothing is recorded." in made.caption
+    assert "Nothing is recorded." in made.setting
     assert len(rules_table(results()).cells) == 0
     assert set(scoreboard(results(), "fedrdn").frame["verdict"]) == {"not run"}
 
@@ -100,10 +101,10 @@ def test_a_method_that_is_not_printed_stands_below():
 
 def test_caption_has_setting_rule_seeds_and_origin():
     made = table(results(run("fedavg", [FEDAVG]), run("fedavg", [FEDRDN], seed=2)), printed(), title="Table 1")
-    text = "\n".join(made.caption)
-    assert made.caption[0] == "Table 1"
+    text = made.text()
+    assert made.caption[:2] == ("Table 1.", "Test accuracy in per cent, last round.")
     assert (
-        "Selection: last round." in text
+        "The average is the mean of the sites" in text
         and "Seeds: 0, 2;" in text
         and "the spread of seeds, pooled over the setting" in text
     )
@@ -191,7 +192,7 @@ def test_a_wrong_printed_number_has_a_star_and_a_reason():
     frame = papers.printed("fedrdn", "table2", "prostate_mri")
     made = table(results(), frame)
     assert made.cells.loc["FedAvg", "average"] == "- | 90.0*"
-    assert any(line.startswith("* FedAvg, average: The six cells average 84.52.") for line in made.caption)
+    assert any(line.startswith("* FedAvg, average: The six cells average 84.52.") for line in made.setting)
 
 
 def test_several_federations_are_refused():
@@ -211,6 +212,36 @@ def test_texts_are_rounded_stable_and_free_of_html():
     assert not any(tag in shown.html() for tag in ("<b>", "<u>", "<i>", "<s>"))
     assert all(f"&lt;{tag}&gt;" in shown.html() for tag in "bis")
     assert repr(shown) == shown.text() and "52.1 | -" in shown.text()
+
+
+def test_html_has_verdict_and_average_first_and_folds_how_they_were_made():
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
+    for shown in (scoreboard(made, "fedrdn", table="table1"), effects(made, "fedavg")):
+        assert shown.cells.columns[0] == "verdict" and "interval" not in shown.wide
+    for shown in (table(made, printed()), runs_table(made)):
+        first = shown.wide.columns.get_level_values(0)[0]
+        assert first.startswith("average") and "mean of the sites" in shown.html().partition("<details>")[0]
+    page = runs_table(made).html()
+    caption = page.partition("<caption>")[2].partition("</caption>")[0]
+    assert "Test accuracy" in caption.partition("<details>")[0] and "Setting: " in caption.partition("<details>")[2]
+    assert page.count("<table") == 1 and ">93.2<small>[83.4, 98.1]</small></td>" in page
+    beside = table(made, printed())
+    assert {name for _, name in beside.wide.columns} == {"paper", "ours", "difference"} and "Setting: " in beside.text()
+
+
+def test_a_caption_says_what_the_average_is():
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
+    claims = scoreboard(made, "fedrdn", table="table1")
+    board = report.board(claims.frame.assign(setting="small", notebook="a/b"))
+    for shown in (claims, board, rules_table(made), runs_table(made), table(made, printed())):
+        assert words.AVERAGE in " ".join(shown.caption)
+
+
+def test_many_sites_unfold():
+    seven = runs_table(results(run("fedavg", [range(7)], images={f"ward {n}": 10 for n in range(7)})))
+    above, _, below = seven.html().partition("<summary>Each of the 7 sites</summary>")
+    assert "average" in above and "ward 3 (10 images)" not in above and "ward 3 (10 images)" in below
+    assert "average" not in below and "ward 3 (10 images)" in seven.text()
 
 
 def across():
@@ -249,7 +280,7 @@ def test_rules_table_shows_only_rows_where_the_rules_differ():
 def test_rules_table_without_validation_images_has_three_rules_and_says_so():
     made = rules_table(results(run("fedavg", [FEDRDN, FEDAVG])))
     assert list(made.cells.columns) == ["last", "best_test", "mean_of_last"]
-    assert any("no validation images" in line for line in made.caption)
+    assert any("no validation images" in line for line in made.setting)
 
 
 def found(value, clear=True, untested="", seeds=3, spread=3.0):
@@ -294,7 +325,7 @@ def test_one_seed_has_a_number_and_no_verdict():
     first = made.frame.iloc[0]
     assert first["verdict"] == "one seed" and first["ours"] > 30 and first["low"] > 0
     assert made.cells["interval"].iloc[0].endswith("(images only)")
-    assert any(line.startswith("Images only: one seed") for line in made.caption)
+    assert made.setting[0].startswith("Images only: one seed")
     # The same images are right but for those that one of the two has more of: the interval is a paired one.
     unpaired = scoreboard(
         results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE]), scores=lambda rows: {}), "fedrdn"

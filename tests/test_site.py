@@ -8,10 +8,10 @@ from urllib.parse import unquote
 import pandas
 import pytest
 
-from fednb import catalogue, papers
+from fednb import catalogue, data, papers
 from fednb.command import folder, methods, notebooks
 from fednb.command import scoreboard as judging
-from fednb.errors import NotebookError
+from fednb.errors import DataError, NotebookError
 from fednb.report.tables import Table
 from fednb.site import book, formulas, scoreboard
 from fednb.site.pages import CHECKED, Entry
@@ -167,7 +167,30 @@ def test_a_data_sets_page_has_its_picture_and_its_source(site):
     page = (site / "data/shifted_digits.html").read_text()
     assert 'alt="The first images of each site of shifted_digits' in page and "classification" in page
     assert (site / "_images/shifted_digits.png").read_bytes() == PICTURE
-    assert "office_caltech_10/&lt;domain&gt;/" in (site / "data/office_caltech10.html").read_text()
+    far = (site / "data/office_caltech10.html").read_text()
+    assert "office_caltech_10/&lt;domain&gt;/" in far and "No picture: the images were not at hand" in far
+    assert "No picture" not in page
+    assert "&lt;train|test&gt;" in (site / "data/cifar10.html").read_text().partition("No picture")[0]
+
+
+def test_pictures_of_the_data_sets_at_hand_are_drawn_and_kept(tmp_path, monkeypatch):
+    def load(name):
+        if name == "pacs":
+            raise DataError("damaged")
+        loaded.append(name)
+        return real(name="shifted_strokes")
+
+    loaded, real, there = [], data.load, ["digits", "pacs", "shifted_digits"]
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "images"))
+    monkeypatch.setattr(data, "load", load)
+    monkeypatch.setattr(data, "available", lambda name: None if name in there else "not there")
+    made = folder._pictures(tmp_path / "report")
+    assert sorted(made) == loaded == ["digits", "shifted_digits"] and made["digits"].startswith(b"\x89PNG")
+    assert folder._pictures(tmp_path / "report") == made and len(loaded) == 2
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/one.png").write_bytes(b"another")
+    there.remove("digits")
+    assert list(folder._pictures(tmp_path / "report")) == ["shifted_digits"] and len(loaded) == 3
 
 
 def test_formulas_are_drawn_without_a_script(site):
@@ -225,6 +248,17 @@ def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(ma
     monkeypatch.setattr(book, "build", lambda place, entries, *_: built.append((place, len(entries))))
     index = folder.write_page(report, [made("a/b", ["1"])], [], {})
     assert built == [(report / "site", 1)] and 'url=site/index.html"' in index.read_text()
+
+
+def test_without_sphinx_the_page_has_every_claim_and_no_state(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
+    page = folder.write_page(tmp_path / "report", [made("fedrdn/made", ["1"])], ["runs: 7"], {}).read_text()
+    assert "3 claims of 2 papers compare two runs: 2 are tested" in page and "runs: 7" in page
+    first, far, silent = re.findall(r"<tr data.*?</tr>", page)
+    assert ">reproduced<" in first and 'aria-label="the paper +2.0, ours +1.5' in first and "href" not in first
+    assert ">opposite<" in far and ">not run<" in silent
+    assert "<th>state</th>" not in page and "<em>Not executed.</em>" in page and "<select" not in page
+    assert scoreboard.LEGEND.partition("'")[0] in page and "mean of the sites" in scoreboard.LEGEND
 
 
 def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeypatch):

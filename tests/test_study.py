@@ -55,6 +55,18 @@ def test_where_training_is_forbidden_what_is_recorded_is_shown(store, monkeypatc
     assert "not recorded" not in str(Study(recipes[:1], store=store).run().notes)
 
 
+def test_what_records_say_of_their_images_is_told_once(store, monkeypatch):
+    monkeypatch.setenv("FEDNB_TRAIN", "0")
+    recipes = SMALL.vary(seed=[0, 1, 2])
+    for recipe in recipes[:2]:
+        made = record(recipe)
+        made.notes.extend(["The images are JPEG files.", f"Drawn with seed {recipe.seed}."])
+        store.write(recipe, made)
+    results = Study(recipes, store=store).run()
+    assert results.notes[:3] == ("The images are JPEG files.", "Drawn with seed 0.", "Drawn with seed 1.")
+    assert "not recorded yet" in results.notes[-1] and "JPEG" not in "".join(results.notes[1:])
+
+
 def test_one_that_fails_is_reported_and_the_others_are_there(store):
     bad, good = SMALL.vary(learning_rate=[1e30, 0.05])
     results = Study([bad, good], store=store).run()

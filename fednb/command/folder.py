@@ -1,7 +1,7 @@
 """What a command leaves behind: the folder of a report, and the outputs that recording commits."""
 
+import contextlib
 import hashlib
-import io
 import json
 from collections.abc import Iterable
 from functools import cache
@@ -10,7 +10,7 @@ from pathlib import Path
 from fednb import catalogue, data
 from fednb.command import methods, notebooks, scoreboard
 from fednb.command.notebooks import Notebook
-from fednb.errors import NotebookError
+from fednb.errors import DataError, NotebookError
 from fednb.files import write_atomically, write_text
 from fednb.report import told
 from fednb.site import book as site
@@ -113,8 +113,8 @@ def notes(contents: dict[str, dict]) -> list[str]:
 def write_page(report: Path, books: list[Notebook], summary: list[str], broken: dict[str, str]) -> Path:
     """index.html and the figures as files; returns index.html's path.
 
-    It forwards to the site in site/. Where Sphinx is not installed, it is a page of its own with all tables and
-    figures, and links to a page of each notebook.
+    It forwards to the site in site/. Where Sphinx is not installed, it is a page of its own with the scoreboard, all
+    tables and figures, and links to a page of each notebook.
 
     books: all notebooks of the checkout; those never executed into this report are listed as such.
     broken: name -> what went wrong.
@@ -138,23 +138,35 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
         entries.append(pages.Entry(book.name, book.about, content, link, error))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
-    if not alone:
-        claims = scoreboard.claims()
-        said = told(claims)
-        site.build(report / "site", entries, methods.told(), _pictures(), summary, claims, said)
-    write_text(index, pages.index(entries, summary) if alone else pages.forward("site/index.html"))
+    claims = scoreboard.claims()
+    said = told(claims)
+    if alone:
+        write_text(index, pages.index(entries, summary, claims, said))
+    else:
+        site.build(report / "site", entries, methods.told(), _pictures(report), summary, claims, said)
+        write_text(index, pages.forward("site/index.html"))
     return index
 
 
-def _pictures() -> dict[str, bytes]:
-    """The first images of each site of the embedded data sets, as PNG."""
+def _pictures(report: Path) -> dict[str, bytes]:
+    """The first images of each site of the data sets at hand, as PNG, kept while images and code are the same."""
     from fednb.report import pictures
 
+    place, state = report / "samples", f"{images(data.data_root())} {_code()}"
+    stamp = place / "stamp"
+    kept = stamp.exists() and stamp.read_text() == state
     made = {}
     for name in catalogue.names("data"):
-        if not catalogue.file("data", name).NEEDS:
-            pictures.samples(data.load(name)).savefig(file := io.BytesIO(), dpi=100)
-            made[name] = file.getvalue()
+        picture = place / f"{name}.png"
+        if not kept:
+            picture.unlink(missing_ok=True)
+        if not picture.exists() and not data.available(name):
+            with contextlib.suppress(DataError):  # damaged, which `fednb data` tells
+                figure = pictures.samples(data.load(name))
+                write_atomically(picture, lambda file, figure=figure: figure.savefig(file, dpi=100, format="png"))
+        if picture.exists():
+            made[name] = picture.read_bytes()
+    write_text(stamp, state)
     return made
 
 

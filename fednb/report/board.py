@@ -38,7 +38,7 @@ def _called(paper: str) -> str:
     return names.printed(paper) if paper in papers.names() else paper
 
 
-def board(claims: "DataFrame", title: str = "Claims of the papers that compare two runs; effects in points.") -> Table:
+def board(claims: "DataFrame", title: str = "Claims of the papers that compare two runs.") -> Table:
     """The claims as a table, verdicts first; its frame is all of them, unrounded."""
     import pandas
 
@@ -52,4 +52,6 @@ def board(claims: "DataFrame", title: str = "Claims of the papers that compare t
         "notebook": claims["notebook"],
     }
     cells = pandas.DataFrame(shown).set_axis(claims["claim"], axis="index").rename_axis(None)
-    return Table(claims, (title, *words.effect_lines(claims)), cells)
+    wide = cells.assign(ours=words.below(cells["ours"], cells["interval"])).drop(columns="interval")
+    caption = title, f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
+    return Table(claims, caption, cells, tuple(words.effect_lines(claims)), wide)

@@ -11,7 +11,9 @@ from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting,
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
+    AVERAGE,
     all_took_part,
+    below,
     effect_lines,
     frame_of,
     mark,
@@ -98,19 +100,24 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     frame = pandas.DataFrame(rows)
     frame[["ours", "low", "high", "p"]] = frame[["ours", "low", "high", "p"]].astype(float)
     shown = {
-        "table": frame["table"],
+        "verdict": frame["verdict"],
         "paper": frame["paper"].map(signed),
         "ours": frame["ours"].map(signed),
         "interval": told_bounds(frame),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
-        "verdict": frame["verdict"],
         "by other rules": frame["other_rules"],
+        "table": frame["table"],
     }
     cells = pandas.DataFrame(shown).set_axis(frame["claim"], axis="index").rename_axis(None)
+    wide = cells.assign(ours=below(cells["ours"], cells["interval"])).drop(columns="interval")
+    wide["by other rules"] = "\n" + wide["by other rules"].str.replace("; ", "\n")
     left_out = [f"Results on {mark(everything)} are left out: they say nothing about the paper."]
     caption = (
-        f"Claims of {paper} that compare two runs; effects in points. Selection: {rule_words(rule, everything)}.",
+        f"Claims of {paper} that compare two runs; effects in points, of the average unless a claim names a site. "
+        f"{AVERAGE} Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),
+    )
+    made = (
         *effect_lines(frame),
         *([AGAINST] if frame["verdict"].isin(["reproduced", "smaller", "larger"]).any() else []),
         *(
@@ -120,7 +127,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         ),
         *setting_lines(results),
     )
-    return Table(frame, caption, cells)
+    return Table(frame, caption, cells, made, wide)
 
 
 def _printed_effect(there, claim: dict) -> float:
@@ -137,6 +144,8 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
+    if not results.records:
+        return [NOT_RUN] * len(claims)
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):

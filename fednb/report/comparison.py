@@ -13,10 +13,12 @@ from fednb.report.overview import runs_table
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
+    AVERAGE,
     OTHER_DATA,
     STAND_IN,
     all_took_part,
     as_text,
+    below,
     bounds,
     counted,
     frame_of,
@@ -43,7 +45,7 @@ HIGHER, LOWER = "background-color: #9ecae1; color: black", "background-color: #f
 
 
 def table(results, printed, rule: str = "last", title: str = "") -> Table:
-    """Paper, ours, interval and difference side by side, on average and for each site.
+    """Paper and ours with its interval side by side, on average, with their difference, and for each site.
 
     printed: rows of ``fednb.papers.printed`` for one federation. What was not run is blank under ours, what
         is not printed is blank under paper. Rows are in printed order, other runs below.
@@ -79,24 +81,21 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
         flag = here["outside"].eq(True).map({True: "!", False: ""})
         pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
         short[f"{site} ({count}){marked}" if count else site] = pair.where(pair != "- | -", "")
-        columns = {
-            "paper": paper,
-            f"ours{marked}": ours,
-            "interval": bounds(here, number),
-            "difference": here["difference"].map(signed),
-        }
+        columns = {"paper": paper, f"ours{marked}": below(ours, bounds(here, number))}
+        if site == "average":
+            columns["difference"] = here["difference"].map(signed)
         head = f"{site} ({count} images)" if count else site
+        coloured = (here["difference"] > 0).map({True: HIGHER, False: LOWER}).where(flag == "!", "")
         for name, texts in columns.items():
             if (texts != "").any():
                 wide[head, name] = texts
-                colours[head, name] = ""
-        if (head, "difference") in wide:
-            higher = (here["difference"] > 0).map({True: HIGHER, False: LOWER})
-            colours[head, "difference"] = higher.where(flag == "!", "")
+                colours[head, name] = "" if name == "paper" else coloured
+    caption, made = _caption(results, frame, printed, rule, title)
     return Table(
         frame.drop(columns=["star", "sites", "clients"]),
-        _caption(results, frame, printed, rule, title),
+        caption,
         grid(short, rows),
+        made,
         grid(wide, rows),
         pandas.DataFrame(colours, index=rows),
         mark=mark(frame_of(results)),
@@ -282,34 +281,35 @@ def _beside(theirs: dict, ours: dict) -> dict:
     return ours | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
 
 
-def _caption(results, frame, printed, rule: str, title: str) -> tuple[str, ...]:
+def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the numbers are, and how they were made."""
     runs, stand_in = frame_of(results), frame["stand_in"].any()
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
-    outside = "Difference: ours - paper. "
-    if (frame["seeds"] > 1).any():
-        outside += (
-            "Coloured (plain text: !) where it is more than the spread of our runs and of the printed one explains."
-        )
-    else:
-        outside += "One seed: nothing is coloured, as nothing is known of the spread of runs."
+    outside = "Coloured (plain text: !): farther from the paper's than the spread of our runs and of its one explains."
+    if not (frame["seeds"] > 1).any():
+        outside = "One seed: nothing is coloured, as nothing is known of the spread of runs."
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
-    return (
+    caption = (
         *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
-        *([title] if title else []),
-        f"Test {measure(runs)} in per cent. Selection: {rule_words(rule, runs)}. In plain text: ours | paper.",
-        *(["average: the mean of the sites, each counted alike."] if "average" in set(frame["site"]) else []),
+        *([f"{title.rstrip('.')}."] if title else []),
+        f"Test {measure(runs)} in per cent, {rule_words(rule, runs)}.",
+        *([AVERAGE] if "average" in set(frame["site"]) else []),
         *_setting_words(printed),
-        *setting_lines(results),
-        *note_lines(results),
+        *([outside] if frame["difference"].notna().any() else []),
         *(
             f"Averages not compared: the paper's are over {cell.sites}, ours over {cell.clients}."
             for cell in elsewhere.itertuples()
         ),
-        *([outside] if frame["difference"].notna().any() else []),
+    )
+    made = (
+        "Plain text: ours | paper. Difference: ours - paper.",
+        *setting_lines(results),
+        *note_lines(results),
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
         *(f"* {cell.row}, {cell.site}: {cell.remark}" for cell in wrong.itertuples()),
     )
+    return caption, made
 
 
 def _setting_words(printed) -> list[str]:

@@ -110,19 +110,20 @@ def effects(
     rows = [{**one, **columns(each), "direction": each.direction} for one, each in zip(about, found, strict=True)]
     frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, "direction"])
     shown = {
+        "verdict": frame["direction"],
         "points": frame["ours"].map(words.signed),
-        "95 % interval": told_bounds(frame),
+        "interval": told_bounds(frame),
         "seeds": frame["seeds"].astype(str),
-        "": frame["direction"],
     }
     cells = pandas.DataFrame(shown).set_axis(frame["row"], axis="index").rename_axis(None)
+    wide = cells.assign(points=words.below(cells["points"], cells["interval"])).drop(columns="interval")
     where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
     caption = (
         *([words.stand_in_line(chosen, "the paper's images")] if words.mark(chosen) else []),
         f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
-        *words.effect_lines(frame),
     )
-    return Table(frame.drop(columns="row"), caption, cells, mark=words.mark(chosen))
+    numbers, marked = frame.drop(columns="row"), words.mark(chosen)
+    return Table(numbers, caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
 
 
 COLUMNS = ("ours", "low", "high", "p", "seeds")

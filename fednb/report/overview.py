@@ -4,6 +4,7 @@ from fednb.report.intervals import of_settings
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
+    AVERAGE,
     counted,
     frame_of,
     grid,
@@ -20,7 +21,7 @@ from fednb.report.words import (
 
 
 def runs_table(results, rule: str = "last") -> Table:
-    """One row per setting, one column per client and one for their unweighted mean: ``92.3 [88.1, 95.0]``.
+    """One row per setting, one column for the unweighted mean and one per client: ``92.3 [88.1, 95.0]``.
 
     results: of a study. rule: see ``fednb.report.selection``. Runs that differ in seed only are one row. Its frame
     holds row, client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
@@ -38,7 +39,8 @@ def runs_table(results, rule: str = "last") -> Table:
     numbers = pandas.DataFrame(numbers)
     texts = numbers.assign(text=[f"{n.value:.1f} [{n.low:.1f}, {n.high:.1f}]" for n in numbers.itertuples()])
     cells = texts.pivot(index="row", columns="client", values="text")
-    cells = cells.loc[numbers["row"].unique(), numbers["client"].unique()].fillna("")
+    clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
+    cells = cells.loc[numbers["row"].unique(), clients].fillna("")
     images = chosen.drop_duplicates("client").set_index("client")["images"]
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
     cells = cells.rename_axis(index=None, columns=None)
@@ -47,14 +49,14 @@ def runs_table(results, rule: str = "last") -> Table:
     what = f"Test {measure(chosen)} in per cent with its 95 % interval{alone}"
     caption = (
         f"{what}, {rule_words(rule, chosen)}, seeds per row: {seeds}.",
-        "average: the mean of the sites, each counted alike.",
-        f"Setting: {setting(results)}.",
-        *note_lines(results),
+        AVERAGE,
     )
+    made = (f"Setting: {setting(results)}.", *note_lines(results))
     marked = mark(results.frame)
     if marked:
         caption = (stand_in_line(results.frame, "the paper's images"), *caption)
-    return Table(numbers, caption, cells, mark=marked)
+    wide = cells.map(lambda text: text.replace(" ", "\n", 1))
+    return Table(numbers, caption, cells, made, wide, mark=marked)
 
 
 def rules_table(results, title: str = "") -> Table:
@@ -82,14 +84,16 @@ def rules_table(results, title: str = "") -> Table:
         shown[f"{rule} {marked}".strip()] = texts.reindex(differ)
     caption = (
         *([stand_in_line(frame, "the paper's images")] if marked else []),
-        *([title] if title else []),
-        f"Average test {measure(frame)} in per cent under each selection rule.",
+        *([f"{title.rstrip('.')}."] if title else []),
+        f"Average test {measure(frame)} in per cent under each selection rule. {AVERAGE}",
+        f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
+    )
+    made = (
         *(f"{rule}: {rule_words(rule, frame)}." for rule in rules),
         *([] if validated else ["best_validation is not shown: some runs have no validation images."]),
         *setting_lines(results),
-        f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
     )
-    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), mark=marked)
+    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), made, mark=marked)
 
 
 def _span(rounds: tuple[int, ...]) -> str:

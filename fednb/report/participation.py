@@ -6,6 +6,7 @@ from fednb.report.intervals import of_settings
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
+    AVERAGE,
     counted,
     effect_lines,
     frame_of,
@@ -50,23 +51,22 @@ def participation(results, rule: str = "last") -> Table:
     about = ["row", "run", "client", "images", "unseen", "seen"]
     numbers = pandas.DataFrame(rows, columns=[*about, *COLUMNS, "direction"])
     shown = {}
-    for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name == "average"):
+    for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name != "average"):
         here = numbers[numbers["client"] == client].set_index("row")
+        if client == "average":
+            shown = {"verdict": here["direction"], "gap": here["ours"].map(signed), "interval": told_bounds(here)}
         count = "/".join(map(str, sorted(set(here["images"]))))
         shown[f"{client} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
-        if client == "average":
-            shown |= {"gap": here["ours"].map(signed), "interval": told_bounds(here), "": here["direction"]}
     average = numbers[numbers["client"] == "average"]
     marked = mark(frame)
     caption = (
         *([stand_in_line(frame, "the paper's images")] if marked else []),
         f"Test {measure(frame)} in per cent, unseen | seen, and their gap in points. Selection: "
         f"{rule_words(rule, frame)}.",
-        UNSEEN_SITES,
-        *effect_lines(average),
-        *setting_lines(results),
+        AVERAGE,
     )
-    return Table(numbers, caption, grid(shown, list(pairs)), mark=marked)
+    made = (UNSEEN_SITES, *effect_lines(average), *setting_lines(results))
+    return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked)
 
 
 def _pairs(seen: dict, unseen: dict) -> dict[str, Pair]:

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MOST = 6  # sites beside each other; more unfold
 STYLE = [
-    {"selector": "caption", "props": "caption-side: top; text-align: left; padding-bottom: .5em"},
-    {"selector": "th, td", "props": "text-align: right; padding: .15em .5em; white-space: nowrap"},
-    {"selector": "th.row_heading, th.blank", "props": "text-align: left"},
+    {"selector": "caption", "props": "caption-side: top; text-align: left; min-width: min(40em, 80vw)"},
+    {"selector": "th, td", "props": "text-align: right; vertical-align: top; padding: .15em .3em"},
+    {"selector": "th", "props": "white-space: normal"},
+    {"selector": "td", "props": "white-space: nowrap"},
+    {"selector": "th.row_heading, th.blank", "props": "text-align: left; min-width: 7em"},
+    {"selector": "th.col_heading.level0", "props": "text-align: center"},
+    {"selector": "small", "props": "display: block; white-space: pre; font-size: 80%"},
 ]
 
 
@@ -20,8 +25,11 @@ class Table:
     """Numbers and how they are shown.
 
     frame: the numbers, long and unrounded, for whoever goes on from them.
-    caption: one line per statement, the most important first, which is bold and red where there is a ``mark``.
-    cells: the plain-text form, texts only. wide: the HTML form, texts only; ``cells`` where it is None.
+    caption: what the numbers are; its first line is bold and red where there is a ``mark``.
+    cells: the plain-text form, texts only.
+    setting: how the numbers were made, one line per statement; the HTML form folds it.
+    wide: the HTML form, texts only, what follows the first line of a text in small letters; ``cells`` where it is None.
+        Where its first column is the average, sites beyond six are folded.
     colours: CSS for each cell of the HTML form, or None.
     mark: what the data are where they are not the paper's, as ``fednb.report.words.mark``.
     """
@@ -29,28 +37,39 @@ class Table:
     frame: "DataFrame"
     caption: tuple[str, ...]
     cells: "DataFrame"
+    setting: tuple[str, ...] = ()
     wide: "DataFrame | None" = None
     colours: "DataFrame | None" = None
     mark: str = ""
 
     def text(self) -> str:
-        """The caption and the rounded numbers: what a checked cell prints."""
+        """Caption, setting and the rounded numbers: what a checked cell prints."""
         lines = self.cells.to_string().split("\n")
-        return "\n".join((*self.caption, "", *(line.rstrip() for line in lines)))
+        return "\n".join((*self.caption, *self.setting, "", *(line.rstrip() for line in lines)))
 
     def html(self) -> str:
         """The caption and the table; the same numbers always give the same text."""
+        shown = self.cells if self.wide is None else self.wide
+        first, *sites = dict.fromkeys(shown.columns.get_level_values(0))
+        if not first.startswith("average") or len(sites) <= MOST:
+            return self._html(shown, self._caption())
+        folded = self._html(shown[sites], "")
+        return f"{self._html(shown[[first]], self._caption())}{_folded(f'Each of the {len(sites)} sites', folded)}"
+
+    def _html(self, shown: "DataFrame", caption: str) -> str:
+        styler = shown.style.format(_cell).format_index(escape="html").format_index(escape="html", axis=1)
+        styler = styler.set_uuid(hashlib.sha256(f"{caption}{self.text()}".encode()).hexdigest()[:8])
+        styler = styler.set_caption(caption).set_table_styles(STYLE)
+        if self.colours is not None:
+            styler = styler.apply(lambda _: self.colours[shown.columns], axis=None)
+        return styler.to_html()
+
+    def _caption(self) -> str:
         lines = [html.escape(line) for line in self.caption]
         if self.mark:
             lines[0] = f'<strong style="color: #a40000">{lines[0]}</strong>'
-        shown = self.cells if self.wide is None else self.wide
-        styler = shown.style.format(escape="html").format_index(escape="html")
-        styler = styler.format_index(escape="html", axis=1)
-        styler = styler.set_uuid(hashlib.sha256(self.text().encode()).hexdigest()[:8])
-        styler = styler.set_caption("<br>".join(lines)).set_table_styles(STYLE)
-        if self.colours is not None:
-            styler = styler.apply(lambda _: self.colours, axis=None)
-        return styler.to_html()
+        made = "<br>".join(html.escape(line) for line in self.setting)
+        return " ".join(lines) + (_folded("How these numbers were made", made) if made else "")
 
     def csv(self) -> str:
         """The numbers, to six digits."""
@@ -73,3 +92,12 @@ class Table:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {"text/csv": self.csv()}  # the site's pages offer it; Jupyter adds the other forms
+
+
+def _cell(text: str) -> str:
+    line, _, small = html.escape(text).partition("\n")
+    return f"{line}<small>{small}</small>" if small else line
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>{text}</details>"

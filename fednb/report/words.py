@@ -12,6 +12,7 @@ RULES_IN_WORDS = {
     "best_test": "round of the best average test {measure} (it looks at the test images)",
     "mean_of_last": "mean of the last rounds (ten, or a tenth of fewer than 100)",
 }
+AVERAGE = "The average is the mean of the sites, each counted alike."
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale", "round"}
 ALWAYS |= {"client", "took_part", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
@@ -192,6 +193,11 @@ def number(value: float) -> str:
 
 def signed(value: float) -> str:
     return "" if value != value else f"{value:+.1f}"
+
+
+def below(values, small):
+    """Texts for an HTML form: each value with its interval, or what else there is, in small letters below it."""
+    return values + ("\n" + small.str.replace(" (", "\n(")).where(small != "", "")
 
 
 def bounds(frame, text):

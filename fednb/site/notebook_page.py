@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from fednb import papers
-from fednb.site.pages import CHECKED, Entry, without_scripts
+from fednb.site.pages import Entry, repeated, without_scripts
 
 SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
 FILES = {"text/csv": "csv", "text/latex": "tex"}
@@ -25,22 +25,22 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
     folder = f"notebooks/{room}"
     content = json.loads(json.dumps(entry.content))
     original = f"files/{entry.name}.ipynb"
-    pages, cells, displayed, tables = {original: json.dumps(content)}, [], [], 0
-    for cell in content["cells"]:
+    pages, cells, tables = {original: json.dumps(content)}, [], 0
+    again = repeated(content)
+    for place, cell in enumerate(content["cells"]):
         cells.append(cell)
         if cell["cell_type"] != "code":
             cell["source"] = SOURCE.sub(_page_of, "".join(cell["source"]))
             continue
         tags = cell["metadata"].setdefault("tags", [])
         tags.append("hide-input")
-        if CHECKED in tags and _printed(cell) in displayed:
-            tags.append("remove-cell")  # what nbval compares, already shown as a table
+        if place in again:
+            tags.append("remove-cell")
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
         for output in cell["outputs"]:
             data = output.get("data", {})
             if "text/html" in data:
                 data["text/html"] = without_scripts("".join(data["text/html"]))
-            displayed.append("".join(data.get("text/plain", "")).strip())
             tables += "text/csv" in data
             offered = {f"{name}-{tables}.{suffix}": data.pop(mime) for mime, suffix in FILES.items() if mime in data}
             pages |= {f"{folder}/{file}": "".join(text) for file, text in offered.items()}
@@ -71,10 +71,6 @@ def _page_of(link: re.Match) -> str:
 
 def _text(source: str) -> dict:
     return {"cell_type": "markdown", "metadata": {}, "source": source}
-
-
-def _printed(cell: dict) -> str:
-    return "".join("".join(output.get("text", "")) for output in cell["outputs"]).strip()
 
 
 def _alternative(entry: Entry, source: str) -> str:

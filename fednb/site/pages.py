@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fednb.site import scoreboard
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 CHECKED = "nbval-check-output"
 NOTES = "results.notes"
-
-
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem;
   margin: 2rem auto; padding: 0 1rem; }
@@ -20,6 +24,11 @@ table { border-collapse: collapse; font-size: 14px; margin: 1rem 0; font-variant
 th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: right; }
 th:first-child, td:first-child, .contents th, .contents td { text-align: left; vertical-align: top; }
 .wide { overflow-x: auto; }
+.scoreboard td:last-child { text-align: left; }
+.scoreboard svg { display: block; }
+.scoreboard .printed { fill: #fff; stroke: #1a1a1a; stroke-width: 1.5; }
+.verdict { font-weight: 600; white-space: nowrap; }
+.reproduced { color: #1b7837; } .larger { color: #0b5cad; } .smaller { color: #9a6700; } .opposite { color: #b2182b; }
 pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; white-space: pre-wrap; }
 .failed { color: #a40000; font-weight: 600; }
 """
@@ -37,9 +46,28 @@ class Entry:
     error: str | None
 
 
+def repeated(content: dict) -> list[int]:
+    """The places of the cells that print once more, to be checked, a table that is displayed above them."""
+    displayed, places = set(), []
+    for place, cell in enumerate(content["cells"]):
+        outputs = cell.get("outputs", [])
+        printed = "".join("".join(output.get("text", "")) for output in outputs).strip()
+        if CHECKED in cell["metadata"].get("tags", []) and printed in displayed:
+            places.append(place)
+        tables = (output["data"] for output in outputs if "text/html" in output.get("data", {}))
+        displayed |= {"".join(data.get("text/plain", "")).strip() for data in tables}
+    return places
+
+
 def shown(content: dict) -> Iterator[tuple[str, str]]:
-    """("table", HTML), ("figure", PNG in base64) and ("text", of checked cells and notes) of an executed notebook."""
-    for cell in content["cells"]:
+    """("table", HTML), ("figure", PNG in base64) and ("text", of checked cells and notes) of an executed notebook.
+
+    Text that repeats a table is left out.
+    """
+    again = repeated(content)
+    for place, cell in enumerate(content["cells"]):
+        if place in again:
+            continue
         told = CHECKED in cell["metadata"].get("tags", []) or NOTES in "".join(cell["source"])
         for output in cell.get("outputs", []):
             data = output.get("data", {})
@@ -69,8 +97,11 @@ def failure(content: dict) -> str | None:
     return next((f"{o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"), None)
 
 
-def index(entries: list[Entry], summary: list[str]) -> str:
-    """The whole page: the summary, a list of the notebooks with their state, then each one's results."""
+def index(entries: list[Entry], summary: list[str], claims: "DataFrame", told: list[str]) -> str:
+    """The whole page: the scoreboard, a list of the notebooks, then each one's results.
+
+    summary, claims, told: see ``fednb.site.book.build``.
+    """
     rows = "\n".join(_row(entry) for entry in entries)
     lines = "\n".join(html.escape(line) for line in summary)
     sections = "\n".join(_section(entry) for entry in entries)
@@ -80,11 +111,15 @@ def index(entries: list[Entry], summary: list[str]) -> str:
 <title>fednb: report</title><style>{STYLE}</style></head>
 <body>
 <h1>fednb: report</h1>
-<pre>{lines}</pre>
+<p>{html.escape(" ".join(told))}</p>
+<p>{html.escape(scoreboard.LEGEND)} <a href="#notebooks">To the notebooks</a></p>
+{scoreboard.table(claims, {entry.name for entry in entries if entry.link})}
+<h2 id="notebooks">Notebooks</h2>
 <div class="wide"><table class="contents">
-<tr><th>notebook</th><th>result</th><th>the paper claims</th><th>state</th></tr>
+<tr><th>notebook</th><th>result</th><th>the paper claims</th></tr>
 {rows}
 </table></div>
+<details><summary>The last command</summary><pre>{lines}</pre></details>
 {sections}
 </body>
 </html>
@@ -103,10 +138,12 @@ def forward(link: str) -> str:
 
 def _row(entry: Entry) -> str:
     said = [html.escape(f"{entry.about.get('paper', '')} {entry.about.get('result', '')}".strip())]
-    said.append(html.escape(entry.about.get("claim", "")))
-    state = '<span class="failed">failed</span>' if entry.error else "executed" if entry.content else "not executed"
+    state = (
+        ' <span class="failed">Failed.</span>' if entry.error else "" if entry.content else " <em>Not executed.</em>"
+    )
+    said.append(html.escape(entry.about.get("claim", "")) + state)
     name = f'<a href="#{html.escape(entry.name)}">{html.escape(entry.name)}</a>'
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (name, *said, state)) + "</tr>"
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (name, *said)) + "</tr>"
 
 
 def _section(entry: Entry) -> str:

@@ -10,23 +10,31 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 130, 18  # of the picture of an effect, in pixels
 HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "notebook")
+LEGEND = (
+    "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
+    "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
+    "points beyond the axis."
+)
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 
 
 def board(claims: "DataFrame", shown: "Container[str]") -> str:
-    """The claims as an HTML table with a filter for paper, data and verdict; effects are dots on one axis.
+    """The claims as an HTML table with a filter for paper, data and verdict, see ``table``."""
+    filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
+    told = f'<span role="status">{len(claims)} claims</span>'
+    return f'<div class="filters">{filters}{told}</div>\n{table(claims, shown)}'
 
-    Those that were run come first.
+
+def table(claims: "DataFrame", shown: "Container[str]") -> str:
+    """The claims as an HTML table, those that were run first; effects are dots on one axis.
 
     claims: rows of ``fednb.report.board.COLUMNS``. shown: the notebooks that have a page.
     """
     reach = _reach(claims)
-    filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
     ordered = claims.loc[claims["ours"].isna().sort_values(kind="stable").index]
     rows = "\n".join(_row(one, reach, shown) for one in ordered.itertuples())
     heads = "".join(f"<th>{head}</th>" for head in HEADS).replace("points", f"−{reach:.0f} to +{reach:.0f} points")
     return (
-        f'<div class="filters">{filters}<span role="status">{len(claims)} claims</span></div>\n'
         f'<div class="wide"><table class="scoreboard table"><thead><tr>{heads}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )

@@ -33,8 +33,7 @@ table and figure of their papers, with the paper's numbers beside ours.
 
 {" ".join(told)}
 
-Effects are in points, one method less another; the diamond is the paper's, the dot ours with its 95 % interval, an
-arrow points beyond the axis. [What the words mean](reading.md).
+{scoreboard.LEGEND} [What the words mean](reading.md).
 
 {scoreboard.board(claims, shown)}
 
@@ -105,17 +104,18 @@ def method(method, books: list[str]) -> str:
 def data_set(name: str, books: list[str], picture: str = "") -> str:
     loader = catalogue.file("data", name)
     told = {"task": catalogue.task(name), "source": str(loader.NEEDS or "embedded in the package")}
-    return _described(name, told, books, f"fednb.data.{name}", picture)
+    image = f"![The first images of each site of {name}, a row for each site]({picture})"
+    image = image if picture else "No picture: the images were not at hand when this report was made."
+    return _described(name, told, books, f"fednb.data.{name}", image)
 
 
-def _described(title: str, told: dict, books: list[str], module: str, picture: str = "") -> str:
+def _described(title: str, told: dict, books: list[str], module: str, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
-    told = {name: html.escape(text) for name, text in told.items()} | {"notebooks": links}
+    told = {name: html.escape(text).replace("|", r"\|") for name, text in told.items()} | {"notebooks": links}
     rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
-    image = f"![The first images of each site of {title}, a row for each site]({picture})\n\n" if picture else ""
     code = inspect.getsource(importlib.import_module(module))
     file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
-    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}{_automodule(module)}\n\n{file}\n"
+    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}\n\n{_automodule(module)}\n\n{file}\n"
 
 
 def _automodule(module: str) -> str:
