@@ -57,6 +57,11 @@ def selected(frame, rule: str = "last", unseen: bool = False):
     return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
 
 
+def common_seeds(rows, by: str = "run"):
+    """The rows of the seeds that every value of ``by`` has: means over seeds that may be held against each other."""
+    return rows[rows.groupby("seed")[by].transform("nunique") == rows[by].nunique()]
+
+
 def image_scores(rows, records: dict) -> dict:
     """By client and seed the scores of each test image, float64 ``[n]`` in per cent.
 
