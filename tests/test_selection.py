@@ -105,3 +105,4 @@ def test_common_seeds_are_those_that_every_run_has():
     shared = common_seeds(pandas.concat(rows))
     assert set(shared["seed"]) == {1} and set(shared["run"]) == {"a", "b"}
     assert common_seeds(pandas.concat([rows[0], rows[2]])).empty
+    assert common_seeds(pandas.concat(rows), ["run", "client"]).equals(shared)

@@ -57,9 +57,10 @@ def selected(frame, rule: str = "last", unseen: bool = False):
     return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
 
 
-def common_seeds(rows, by: str = "run"):
+def common_seeds(rows, by: str | list[str] = "run"):
     """The rows of the seeds that every value of ``by`` has: means over seeds that may be held against each other."""
-    return rows[rows.groupby("seed")[by].transform("nunique") == rows[by].nunique()]
+    which = rows.groupby(by).ngroup()
+    return rows[which.groupby(rows["seed"]).transform("nunique") == which.nunique()]
 
 
 def image_scores(rows, records: dict) -> dict:
