@@ -2,7 +2,7 @@ import pytest
 from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
-from fednb.report.selection import best_test, best_validation, image_scores, last, mean_of_last, selected
+from fednb.report.selection import best_test, best_validation, common_seeds, image_scores, last, mean_of_last, selected
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.
@@ -96,3 +96,13 @@ def test_scores_that_are_not_recorded_are_none_at_all():
     frame = run("fedavg", [(5, 50)] * 3, images=TWO)
     (record,) = results(frame, scores=lambda rows: {2: [[1.0] * 10, [1.0] * 100]}).records
     assert image_scores(selected(frame), {record.key: record}) == {}
+
+
+def test_common_seeds_are_those_that_every_run_has():
+    import pandas
+
+    rows = [run(label, [(1, 20)], images=TWO, seed=seed) for label, seed in (("a", 0), ("a", 1), ("b", 1))]
+    shared = common_seeds(pandas.concat(rows))
+    assert set(shared["seed"]) == {1} and set(shared["run"]) == {"a", "b"}
+    assert common_seeds(pandas.concat([rows[0], rows[2]])).empty
+    assert common_seeds(pandas.concat(rows), ["run", "client"]).equals(shared)

@@ -46,6 +46,7 @@ def main(options) -> int:
     if wanted:
         total = duration(sum(seconds[recipe] for recipe in wanted) / min(at_a_time, len(wanted)))
         print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
+        print("Ctrl-C stops; the same command goes on from there", flush=True)
     if absent or options.part:
         due = []
     elif wanted or desk.record:  # a new run can change what any notebook shows

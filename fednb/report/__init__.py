@@ -10,7 +10,7 @@ from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings
-from fednb.report.selection import RULES, selected
+from fednb.report.selection import RULES, common_seeds, over_seeds, selected
 from fednb.report.sentences import TESTED, sentences, told
 from fednb.report.tables import Table
 from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
@@ -23,9 +23,11 @@ __all__ = [
     "Table",
     "board",
     "by_paper",
+    "common_seeds",
     "comparison",
     "cross_site",
     "effects",
+    "over_seeds",
     "participation",
     "readings",
     "rules_table",

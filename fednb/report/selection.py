@@ -57,6 +57,18 @@ def selected(frame, rule: str = "last", unseen: bool = False):
     return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
 
 
+def common_seeds(rows, by: str | list[str] = "run"):
+    """The rows of the seeds that every value of ``by`` has: means over seeds that may be held against each other."""
+    which = rows.groupby(by).ngroup()
+    return rows[which.groupby(rows["seed"]).transform("nunique") == which.nunique()]
+
+
+def over_seeds(rows) -> str:
+    """How many seeds a sentence on these rows speaks of: never more than one seed says."""
+    count = rows["seed"].nunique()
+    return f"over {count} seeds" if count > 1 else "in one seed alone"
+
+
 def image_scores(rows, records: dict) -> dict:
     """By client and seed the scores of each test image, float64 ``[n]`` in per cent.
 
