@@ -365,7 +365,7 @@ def embedding(
     shown |= {"hue_order": _names(numpy.unique(labels), class_names)}
     shown |= {"markers": [*islice(cycle(SITES), len(shown["style_order"]))]}
     shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
-    look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85}
+    look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85, "snap": True}  # whole pixels make small files
     flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
     absent = not flat and "UMAP" in ways and importlib.util.find_spec("umap") is None
     ways = ("",) if flat else tuple(way for way in ways if way != "UMAP" or not absent)
