@@ -23,7 +23,7 @@ BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE 
 )
 FIRST = (  # the first eleven have one colour each
     *("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans"),
-    *("fedbn", "fedprox", "scaffold", "fedsam", "advprop", "fedrdn_v"),
+    *("fedbn", "fedprox", "scaffold", "fedsam", "all", "single"),
 )
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
@@ -48,7 +48,7 @@ def style(run: str) -> dict:
     """
     numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
     mark = sum(numbers) + 2 * run.count("variant=released")
-    colour = PALETTE[numbers[-1] % len(PALETTE)]
+    colour = PALETTE[numbers[-1] and 1 + (numbers[-1] - 1) % (len(PALETTE) - 1)]  # black is FedAvg's alone
     return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
 
@@ -162,7 +162,8 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
-    groups = sorted(groups, key=lambda group: group == "average") if x == "client" else sorted(groups)
+    downwards = x == "classes_per_client"  # as DisTrans' heterogeneity goes upwards
+    groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=downwards)
     theirs = {label: _printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}
     theirs = {} if marked else theirs
     below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")
@@ -176,7 +177,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
                     value, low, high = found[group][:3]
                     panels[panel][label] = (runs[label], value, low, high, True, theirs.get(label, {}).get(group))
         return _rows_of_dots(panels, what + ("; diamonds: the paper" if theirs else ""), title, marked)
-    figure, (axes,) = _figure(1, width=max(6.4, 0.3 * len(groups) * (len(heights) + 1)))
+    figure, (axes,) = _figure(1, width=max(8.4, 0.3 * len(groups) * (len(heights) + 1)))
     width = min(0.25, 0.8 / len(heights))
     for number, (label, found) in enumerate(heights.items()):
         places = {group: groups.index(group) + (number - (len(heights) - 1) / 2) * width for group in found}
@@ -187,7 +188,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
         _diamonds(axes, places, theirs.get(label, {}))
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
-    axes.set_ylim(0, min(100, axes.get_ylim()[1]))
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=(0, min(100, axes.get_ylim()[1])))
     _decorate(axes, below, what, title, marked)
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
