@@ -16,7 +16,7 @@ from methods import CASES, TINY, federation, label, row_of
 
 from fednb import outside
 from fednb.engine.loop import FederatedRun
-from fednb.errors import RunError
+from fednb.errors import DataError, RunError, StoreError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
@@ -181,6 +181,73 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_pat
     assert (record.rounds, record.prepare, record.notes) == (expected.rounds, expected.prepare, expected.notes)
     assert (record.artefact("scores")["test"] == expected.artefact("scores")["test"]).all()
     assert not list((tmp_path / "checkpoints").rglob("*.pt"))
+
+
+@pytest.mark.parametrize("changed", ["site", "images", "code"])
+def test_a_node_that_keeps_its_number_is_held_to_what_it_was(changed, toy, tmp_path, before_round_2, monkeypatch):
+    """With node authentication a SuperNode that starts again has the number that it had."""
+    recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
+
+    def start_again():
+        if changed == "site":
+            nodes.configs[11] = {"site": "tower"}
+        elif changed == "images":
+            own = federation().only("harbour")
+            own.sites[0].train.images[0] += 1
+            monkeypatch.setattr(federate, "_own", lambda recipe, context: own)
+        else:
+            monkeypatch.setattr(federate, "work", elsewhere)
+
+    work = federate.work
+
+    def elsewhere(*arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(federate, "code_version", lambda: "another")
+            return work(*arguments)
+
+    before_round_2(start_again)
+    with pytest.raises(RunError, match="refuses: this node has .* was introduced with another site, other images"):
+        by_flower(recipe, nodes, tmp_path)
+    assert list((tmp_path / "checkpoints").rglob("*.pt"))  # round 1 is not lost
+
+
+def test_a_clients_own_trouble_is_noted_and_the_others_go_on(toy, tmp_path, before_round_2, monkeypatch):
+    def full(*_):
+        raise StoreError("No space left on device")
+
+    def goes_wrong():
+        write = federate.write_atomically
+        monkeypatch.setattr(
+            federate, "write_atomically", lambda file, save: full() if "harbour" in file.name else write(file, save)
+        )
+
+    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})
+    before_round_2(goes_wrong)
+    record = by_flower(recipe, grid(memory=str(tmp_path / "memory")), tmp_path)
+    assert record.rounds[1]["absent"] == ["harbour"] and any("No space left" in note for note in record.notes)
+
+
+def test_a_damaged_memory_is_as_none(toy, tmp_path, before_round_2):
+    def damage():
+        for file in (tmp_path / "memory").glob("*_harbour.pt"):
+            file.write_bytes(b"no tensors")
+
+    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})
+    before_round_2(damage)
+    record = by_flower(recipe, grid(memory=str(tmp_path / "memory")), tmp_path)
+    assert any("harbour came back in round 2 without its memory" in note for note in record.notes)
+    assert "absent" not in record.rounds[1]
+
+
+def test_a_node_without_the_others_images_needs_none_of_them(toy, tmp_path, monkeypatch):
+    def whole_is_damaged(recipe, root=None, site=None):
+        if site is None:
+            raise DataError("the images have the fingerprint x; the recipe asks for y")
+        return federation().only(site)
+
+    monkeypatch.setattr(federate, "federation_of", whole_is_damaged)
+    record = by_flower(Recipe(**TINY | {"rounds": 1}), grid(), tmp_path)
+    assert record.clients == sorted(site.name for site in federation().sites)
 
 
 def test_a_stranger_who_comes_later_is_no_client(toy, tmp_path, before_round_2, capsys):

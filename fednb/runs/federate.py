@@ -8,6 +8,7 @@ A SuperNode's configuration: ``site`` (which site it has), and where they differ
 of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -28,7 +29,7 @@ from flwr.serverapp import Grid, ServerApp
 from fednb.data import available
 from fednb.doors import Message
 from fednb.engine.remote import Introduction, RemoteRun, answer
-from fednb.errors import FednbError, RunError
+from fednb.errors import DataError, FednbError, RunError, StoreError
 from fednb.files import write_atomically
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import used
@@ -49,12 +50,17 @@ server_app = ServerApp()
 @client_app.evaluate()
 @client_app.query()
 def reply(letter: Letter, context: Context) -> Letter:
-    """Answers the server; what fednb refuses goes back in words, and everything else is Flower's to report."""
+    """Answers the server; what fednb refuses goes back in words, and everything else is Flower's to report.
+
+    A disk that is full or an image that cannot be read is this client's own trouble: the others go on.
+    """
     asked = letter.content["asked"]
+    introduced = asked["kind"] != "introduce"
     try:
-        records = introduce(asked, context) if asked["kind"] == "introduce" else work(asked, letter.content, context)
+        records = work(asked, letter.content, context) if introduced else introduce(asked, context)
     except FednbError as error:
-        records = {"refused": ConfigRecord({"why": str(error)})}
+        own = introduced and isinstance(error, DataError | StoreError)
+        records = {"failed" if own else "refused": ConfigRecord({"why": str(error)})}
     return Letter(RecordDict(records), reply_to=letter)
 
 
@@ -71,19 +77,37 @@ def introduce(asked: ConfigRecord, context: Context) -> dict:
             f"the server has another {', another '.join(differing)} than this client. Install the same package on "
             "both, or copy the same file to the folder that FEDNB_METHODS names."
         )
-    whole = available(root=root, **recipe.full["federation"]) is None
-    told = Introduction.of(_own(recipe, context), federation_of(recipe, root) if whole else None)
+    told = Introduction.of(_own(recipe, context), _whole(recipe, root))
     return {"introduction": ConfigRecord({"text": json.dumps(asdict(told))})}
+
+
+def _whole(recipe: Recipe, root: str | None):
+    """The federation with all sites, where this node happens to have the others' images as well."""
+    if available(root=root, **recipe.full["federation"]):
+        return None
+    try:
+        return federation_of(recipe, root)
+    except DataError:  # the others' images are not whole: they are not this node's
+        return None
 
 
 def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
     recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
     own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
+    if asked["own"] != _own_marks(recipe, own.sites[0].name, own.fingerprint):
+        raise RunError(
+            f"this node has {own.sites[0].name} with images of fingerprint {own.fingerprint} and fednb "
+            f"{code_version()}, and was introduced with another site, other images, another fednb or other files from "
+            "outside. Start it again with what it had."
+        )
     folder = context.node_config.get("memory") or os.environ.get("FEDNB_MEMORY")
     file = Path(str(folder), f"{recipe.key}_{own.sites[0].name}.pt") if folder else None
     before = file if file and file.exists() else BytesIO(state[MEMORY]["bytes"]) if MEMORY in state else None
-    memories = torch.load(before, map_location="cpu", weights_only=True) if before else {}
+    try:
+        memories = torch.load(before, map_location="cpu", weights_only=True) if before else {}
+    except Exception:  # torch raises many kinds for a damaged file; the client begins anew, and the record says so
+        memories = {}
     message = _message(content["message"])
     sent, kept = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
     if file and kept is not memories:
@@ -92,6 +116,11 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
         torch.save(kept, buffer := BytesIO())
         state[MEMORY] = ConfigRecord({"bytes": buffer.getvalue()})
     return {"message": _record(sent)}
+
+
+def _own_marks(recipe: Recipe, site: str, fingerprint: str) -> str:
+    """In short, what a node may not change during a run: its site, its images, fednb, and what comes from outside."""
+    return hashlib.sha256(json.dumps([site, fingerprint, code_version(), used(recipe)]).encode()).hexdigest()[:16]
 
 
 def _own(recipe: Recipe, context: Context):
@@ -177,13 +206,17 @@ class Nodes:
 
     def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict | str]:
         """What each node replied, or what went wrong; RunError, in its own words, where one refuses."""
-        given = {"kind": kind, "round": round, "code": code_version(), "recipe": json.dumps(self.recipe.short)}
-        given |= {"used": json.dumps(used(self.recipe))} if kind == "introduce" else {}
+        given = {"kind": kind, "round": round, "recipe": json.dumps(self.recipe.short)}
+        own = {
+            self.node.get(each.site): {"own": _own_marks(self.recipe, each.site, each.fingerprint)} for each in self.met
+        }
+        introducing = {"code": code_version(), "used": json.dumps(used(self.recipe))}
         letters = [
             Letter(
-                RecordDict({"asked": ConfigRecord(given), "message": _record(message)}),
+                RecordDict({"asked": ConfigRecord(given | own.get(node, introducing)), "message": _record(message)}),
                 dst_node_id=node,
                 message_type=TYPES.get(kind, "query"),
+                ttl=self.timeout,
             )
             for node, message in messages.items()
         ]
@@ -195,6 +228,9 @@ class Nodes:
                 if node in messages:  # else the SuperLink has written it
                     replies[node] = " ".join(letter.error.reason.split())[:LONGEST]
                 _say(f'no answer to "{kind}" in round {round}: {letter.error.reason}')
+            elif "failed" in letter.content:
+                replies[node] = str(letter.content["failed"]["why"])[:LONGEST]
+                _say(f'no answer to "{kind}" in round {round}: {letter.content["failed"]["why"]}')
             elif "refused" not in letter.content:
                 wire["up"] += _size(letter)
                 replies[node] = letter.content

@@ -154,7 +154,8 @@ class Store:
         with suppress(OSError):  # a full disk: those who wait are not told for whom
             holder.write_text(str(os.getpid()))
         try:
-            self.drop_parts(recipe)
+            if lock.is_locked:  # without a lock, they may be another's
+                self.drop_parts(recipe)
             yield
         finally:
             holder.unlink(missing_ok=True)
