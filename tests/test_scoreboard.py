@@ -118,7 +118,7 @@ def test_sentences_of_effects_take_no_side_without_a_verdict():
     assert told.startswith("FedAvg + FedRDN against FedAvg, one seed and no verdict: +2")
     made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in (0, 1)))
     assert "FedAvg + FedRDN is above FedAvg: +2" in report.sentences(report.effects(made, "fedavg"))
-    assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No run."
+    assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No pair was run."
 
 
 @pytest.mark.parametrize("paper", papers.names())

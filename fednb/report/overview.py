@@ -82,11 +82,12 @@ def rules_table(results, title: str = "") -> Table:
     for rule in rules:
         texts = numbers[numbers["rule"] == rule].set_index("row")["text"]
         shown[f"{rule} {marked}".strip()] = texts.reindex(differ)
+    alike = len(rows) - len(differ)
     caption = (
         *([stand_in_line(frame, "the paper's images")] if marked else []),
         *([f"{title.rstrip('.')}."] if title else []),
         f"Average test {measure(frame)} in per cent under each selection rule. {AVERAGE}",
-        f"The rules agree in {len(rows) - len(differ)} of {len(rows)} rows, which are left out.",
+        *([f"The rules agree in {alike} of {len(rows)} rows, which are left out."] if alike else []),
     )
     made = (
         *(f"{rule}: {rule_words(rule, frame)}." for rule in rules),

@@ -48,7 +48,8 @@ def sentences(table: Table) -> str:
     silent = table.frame["ours"].isna()
     for word, count in table.frame.loc[silent, "verdict"].value_counts().items() if claims else ():
         lines.append(f"{UNTESTED[word].capitalize()}: {count} of {len(silent)} claims.")
-    return "\n".join(([f"{table.mark}: nothing here speaks of the paper."] if table.mark else []) + lines) or "No run."
+    head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
+    return "\n".join(head + lines) or "No pair was run."
 
 
 def _of_claim(row) -> str:
