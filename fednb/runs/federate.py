@@ -8,6 +8,8 @@ A SuperNode's configuration: ``site`` (which site it has), and where they differ
 of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
