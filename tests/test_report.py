@@ -122,12 +122,14 @@ def test_settings_that_differ_are_both_told_and_are_rows_of_their_own():
     assert rows[:2] == ["FedAvg, rounds 1", "FedAvg, rounds 2"]
 
 
-def test_options_are_shown_only_where_they_tell_rows_apart():
+def test_options_are_shown_where_they_tell_rows_apart_and_a_released_run_never_looks_like_a_printed_one():
     made = results(run("fedavg+fedrdn", [FEDRDN]), run("fedavg+fedrdn(variant=released)", [FEDAVG]))
     rows = list(comparison(made, printed())["row"].unique())
     assert rows[-2:] == ["FedAvg + FedRDN", "FedAvg + FedRDN (variant=released)"]
     assert cell(comparison(made, printed()), rows[-1], "amazon")["paper"] == 60.93
     alone = comparison(results(run("fedavg+fedrdn(variant=released)", [FEDAVG])), printed())
+    assert "FedAvg + FedRDN (variant=released)" in set(alone["row"])
+    alone = comparison(results(run("fedavg+fedrdn(x=1)", [FEDAVG])), printed())
     assert "FedAvg + FedRDN" in set(alone["row"])
 
 
@@ -591,7 +593,9 @@ def test_a_claim_under_a_setting_takes_runs_on_it_alone():
     there = rows.loc["DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %."]
     assert there["ours"] == pytest.approx(60) and there["verdict"] == "one seed"
     others = rows["verdict"].drop("DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %.")
-    assert set(others[others.index.str.contains("above FedAvg on CIFAR-10")]) == {"other setting"}
+    others_on_it = others[others.index.str.contains("above FedAvg on CIFAR-10")]
+    told = {level: others_on_it[others_on_it.index.str.contains(f"DH {level} %")].item() for level in (0, 60, 80, 100)}
+    assert told == {0: "not run", 60: "not run", 80: "other setting", 100: "other setting"}  # one side, one side, none
     assert set(others[~others.index.str.contains("CIFAR-10")]) == {"not run"}
 
 

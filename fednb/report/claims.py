@@ -33,8 +33,9 @@ def verdict(printed: float, found: Effect | str) -> str:
 
     printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words.
 
-    - not run: one side has no recorded run of its own on the claim's federation. A stand-in does not count.
-    - other setting: both sides were run on it, but not under the printed setting, or their average is over other
+    - not run: one side has no recorded run of its own on the claim's federation, or none under the printed setting
+      while the other has. A stand-in does not count.
+    - other setting: both sides were run on it, but neither under the printed setting, or their average is over other
       sites than the paper's.
     - older code: a side's methods, network or data behave otherwise today.
     - one seed: a side has no second seed, so nothing is known of the chance of a run.
@@ -167,7 +168,10 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
         sides = [side(label, *where) for label in labels]
         if not any(rows.empty for rows in sides):
             return NOT_RUN if set(sides[0]["key"]) & set(sides[1]["key"]) else Pair(*sides, claim["site"])
-        return OTHER_SETTING if all(anywhere(label, unseen, claim["federation"]) for label in labels) else NOT_RUN
+        ran = [bool(len(_runs_of(on_federation(chosen[unseen], results, where[1]), label))) for label in labels]
+        if not any(ran):  # on none of the printed settings, or on another
+            ran = [anywhere(label, unseen, claim["federation"]) for label in labels]
+        return OTHER_SETTING if all(ran) else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
     for table in dict.fromkeys(claim["table"] for claim in claims):

@@ -97,7 +97,10 @@ def effects(
         pairs = [(run, pairs) for run in runs if run != pairs]
     texts = words.row_names(runs)
     about, compared = [], []
-    for value, part in chosen.groupby(by, sort=True) if by else [("", chosen)]:
+    groups = (
+        sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in words.DOWNWARDS) if by else [("", chosen)]
+    )
+    for value, part in groups:
         rows_of = {label: one_setting(part[part["run"] == label], label) for each in pairs for label in each}
         for labels in pairs:
             sides = [rows_of[label] for label in labels]

@@ -14,7 +14,7 @@ from fednb import catalogue
 from fednb.report import names
 from fednb.report.intervals import of_settings
 from fednb.report.sentences import TESTED
-from fednb.report.words import STAND_IN, counted, mark, measure, settings
+from fednb.report.words import DOWNWARDS, STAND_IN, counted, mark, measure, settings
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
 BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
@@ -162,8 +162,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
-    downwards = x == "classes_per_client"  # as DisTrans' heterogeneity goes upwards
-    groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=downwards)
+    groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=x in DOWNWARDS)
     theirs = {label: _printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}
     theirs = {} if marked else theirs
     below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")

@@ -157,9 +157,13 @@ def _origins(results, name: str) -> str:
 
 
 def row_names(runs: list[str]) -> dict[str, str]:
-    """Each run as it is shown; with its options where another run has the same methods."""
-    short = {run: names.pretty(run) for run in runs}
-    return {run: names.pretty(run, options=list(short.values()).count(short[run]) > 1) for run in runs}
+    """Each run as it is shown; with its options where another run has the same methods, and always as released."""
+    short = [names.pretty(run) for run in runs]
+    told = [short.count(name) > 1 or "variant=released" in run for run, name in zip(runs, short, strict=True)]
+    return {run: names.pretty(run, options=options) for run, options in zip(runs, told, strict=True)}
+
+
+DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
 
 
 def spaced(name: str) -> str:

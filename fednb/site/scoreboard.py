@@ -26,12 +26,14 @@ def board(claims: "DataFrame", shown: "Container[str]") -> str:
 
 
 def table(claims: "DataFrame", shown: "Container[str]") -> str:
-    """The claims as an HTML table, those that were run first; effects are dots on one axis.
+    """The claims as an HTML table, those that were run with two seeds first, then the others that were; effects are dots on one
+    axis.
 
     claims: rows of ``fednb.report.board.COLUMNS``. shown: the notebooks that have a page.
     """
     reach = _reach(claims)
-    ordered = claims.loc[claims["ours"].isna().sort_values(kind="stable").index]
+    order = claims["ours"].isna().astype(int) + (claims["seeds"] < 2)
+    ordered = claims.loc[order.sort_values(kind="stable").index]
     rows = "\n".join(_row(one, reach, shown) for one in ordered.itertuples())
     heads = "".join(f"<th>{head}</th>" for head in HEADS).replace("points", f"−{reach:.0f} to +{reach:.0f} points")
     return (
