@@ -26,7 +26,7 @@ def board(claims: "DataFrame", shown: "Container[str]") -> str:
 
 
 def table(claims: "DataFrame", shown: "Container[str]") -> str:
-    """The claims as an HTML table, those of two seeds first, then the others that were run; effects are dots on an axis.
+    """The claims as an HTML table, those of two seeds first, then those of one; effects are dots on one axis.
 
     claims: rows of ``fednb.report.board.COLUMNS``. shown: the notebooks that have a page.
     """
