@@ -166,6 +166,14 @@ def test_a_node_that_starts_again_goes_on_with_its_memory(remembers, toy, tmp_pa
     )
 
 
+def test_a_node_that_starts_again_before_the_run_begins_counts_once(toy, tmp_path, monkeypatch):
+    recipe, nodes = Recipe(**TINY | {"rounds": 1}), grid()
+    nodes.configs[21], nodes.states[21] = nodes.configs[11], RecordDict()
+    looks = iter([[10, 11]])
+    monkeypatch.setattr(nodes, "get_node_ids", lambda: next(looks, [10, 21, 12]))
+    assert by_flower(recipe, nodes, tmp_path, timeout=5).rounds == [FederatedRun(recipe, federation()).advance()]
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"algorithm": "scaffold"}, {"algorithm": "moon", "participation": 0.67}], ids=str
 )
@@ -381,6 +389,7 @@ def test_a_method_that_the_client_does_not_have_is_named(toy, tmp_path):
 def test_the_server_app_reads_its_configuration(toy, tmp_path):
     recipe = Recipe(**TINY | {"rounds": 1})
     config = {"recipe": json.dumps(recipe.short), "runs": str(tmp_path / "runs"), "clients": 3, "timeout": 1}
+    config["checkpoints"] = str(tmp_path / "unfinished")
     federate.main(grid(), SimpleNamespace(run_config=config))
     assert Store(tmp_path / "runs").find(recipe) is None
     assert Store(tmp_path / "runs").by("flower").find(recipe).clients == ["clinic", "harbour", "tower"]

@@ -37,6 +37,13 @@ def test_seeds_are_one_row_and_are_counted():
     assert "seeds per row: 3" in table.caption[0]
 
 
+def test_rows_of_other_seeds_say_how_many():
+    made = [results(algorithm=["fedavg"], seed=[0, 1]), results(algorithm=["fedbn"])]
+    found = Results(made[0].found | made[1].found, None)
+    assert list(overview.runs_table(found).cells.index) == ["FedAvg, 2 seeds", "FedBN, 1 seed"]
+    assert set(overview.rules_table(found).frame["row"]) == {"FedAvg, 2 seeds", "FedBN, 1 seed"}
+
+
 def test_an_option_of_the_data_that_varies_tells_rows_apart():
     sizes = [{"name": "shifted_digits", "size": size} for size in (32, 48)]
     table = overview.runs_table(results(federation=sizes))

@@ -9,7 +9,7 @@ from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
 
 from fednb import catalogue, load, papers, report
-from fednb.report import STAND_IN, pictures, plots
+from fednb.report import STAND_IN, names, pictures, plots
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -60,6 +60,15 @@ def test_no_two_methods_share_colour_and_marker():
     assert len(looks) == len(methods) >= 40
 
 
+def test_no_two_methods_of_a_printed_table_share_a_colour():
+    for paper in papers.names():
+        for table in papers.tables(paper):
+            printed = papers.printed(paper, table)
+            runs = printed["algorithm"].str.cat(printed["augmentation"].str.split("(").str[0], sep="+").unique()
+            last = {names.parts(run)[-1][0]: plots.style(run)["color"] for run in runs}
+            assert len(set(last.values())) == len(last), f"{paper}, {table}: {last}"
+
+
 def test_methods_are_told_apart_in_grey():
     methods = [*catalogue.names("algorithms"), *catalogue.names("augment")]
     looks = {(look["marker"], str(look["linestyle"])) for look in map(plots.style, methods)}
@@ -94,7 +103,7 @@ def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
     assert fedrdn.get_ydata() == pytest.approx(means)
     assert list(fedrdn.get_xdata()) == [1, 2, 3]
     assert len(shown.collections) == 1  # one band: the other method has one seed
-    assert texts(shown.get_legend()) == ["FedAvg", "FedAvg + FedRDN"]
+    assert texts(shown.get_legend()) == ["FedAvg, 2 seeds", "FedAvg + FedRDN, 1 seed"]
     assert fedrdn.get_color() == plots.BLUE and shown.get_title("left") == "Fig. 1"
 
 
@@ -286,6 +295,12 @@ def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
     assert len({colour for colour, _ in looks.values()}) == len({shape for _, shape in looks.values()}) == 2
     assert looks[0, 0][0] == looks[0, 1][0] and looks[0, 0][1] == looks[1, 0][1]
     assert texts(figure.legends[0]) == ["class", "mug", "bike", "site", "amazon", "dslr"]
+
+
+def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
+    figure = plots.embedding(numpy.arange(8.0).reshape(4, 2), [1, 0, 1, 0], [0, 1, 0, 1], ["a", "b"], ["mug", "bike"])
+    assert texts(figure.legends[0]) == ["mug", "bike"]
+    assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 2
 
 
 def test_ten_sites_have_ten_markers():

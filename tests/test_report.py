@@ -205,8 +205,9 @@ def test_several_federations_are_refused():
 def test_texts_are_rounded_stable_and_free_of_html():
     images = {"<i>": 192}
     made = results(*(run("fedavg", [[100]], images=images, made_by=name) for name in ("<b>", "<u>")))
-    shown = table(made, printed(), title="<s>")
-    assert shown.html() == table(made, printed(), title="<s>").html() == shown._repr_html_()
+    shown = table(made, printed(), title="<s>", caption="Accuracy")
+    assert shown.setting[0] == 'The paper\'s caption: "Accuracy"'
+    assert shown.html() == table(made, printed(), title="<s>", caption="Accuracy").html() == shown._repr_html_()
     assert shown._repr_mimebundle_() == {"text/csv": shown.csv()}
     ours = pandas.read_csv(io.StringIO(shown.csv()))["ours"]
     assert ours.to_list() == pytest.approx(shown.frame["ours"].to_list(), rel=1e-5, nan_ok=True)

@@ -67,6 +67,18 @@ MADE = {
             tags=[CHECKED],
         ),
         cell(
+            "for note in results.notes:\n    print(note)",
+            {"output_type": "stream", "name": "stdout", "text": ["Images of <a> are copies.\n"]},
+        ),
+        cell(
+            "print(table.text())",
+            {
+                "output_type": "stream",
+                "name": "stdout",
+                "text": ["Setting: federation bioid (size 64), model lenet5.\n"],
+            },
+        ),
+        cell(
             "HTML(page)",
             {
                 "output_type": "display_data",
@@ -170,6 +182,7 @@ def test_a_data_sets_page_has_its_picture_and_its_source(site):
     far = (site / "data/office_caltech10.html").read_text()
     assert "office_caltech_10/&lt;domain&gt;/" in far and "No picture: the images were not at hand" in far
     assert "No picture" not in page
+    assert "../notebooks/fedrdn/made.html" in (site / "data/bioid.html").read_text()
     assert "&lt;train|test&gt;" in (site / "data/cifar10.html").read_text().partition("No picture")[0]
 
 
@@ -212,6 +225,7 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
         and "far" not in page
     )
     assert page.count("Claims.") == page.count("reproduced") == 1  # what nbval checks is the same table again
+    assert "<li>Images of &lt;a&gt; are copies.</li>" in page
     offered = {path.name: path.read_text() for path in (site / "_downloads").rglob("made*")}
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
 

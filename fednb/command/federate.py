@@ -50,7 +50,8 @@ def main(options) -> int:
         _require_ray()
     recipe, runs = read(options.recipe), default_store()
     store = runs.by("flower")
-    config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0, "runs": ""}
+    config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0}
+    config |= {"runs": "", "checkpoints": ""}
     with tempfile.TemporaryDirectory() as folder:
         if options.superlink:
             if not options.nodes:
@@ -65,10 +66,11 @@ def main(options) -> int:
                     recorded |= line.strip().startswith("recorded: ")
             return int(not recorded)
         if record := store.find(recipe):
+            shutil.rmtree(store.checkpoints / recipe.key, ignore_errors=True)
             print(f"recorded before: {record.path}")
             return 0
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what this starts ends with it
-        config["runs"] = str(runs.folder.absolute())
+        config |= {"runs": str(runs.folder), "checkpoints": str(runs.checkpoints)}
         return _on_loopback(recipe, config, options, store, Path(folder))
 
 

@@ -103,6 +103,7 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _about(words: str, clauses: list[str]) -> str:
-    """The clauses with these words, as one text; "nothing" where they say so."""
+    """The clauses with these words, as one text without its first verb; "nothing" where they say so."""
     chosen = [clause.strip(" .:,") for clause in clauses if re.search(words, clause, re.IGNORECASE)]
-    return "; ".join("nothing" if re.fullmatch(NOTHING, clause, re.IGNORECASE) else clause for clause in chosen)
+    told = ["nothing" if re.fullmatch(NOTHING, clause, re.IGNORECASE) else clause for clause in chosen]
+    return re.sub(r"^(Sends|Keeps) (?!and )", "", "; ".join(told))

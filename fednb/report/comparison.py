@@ -44,13 +44,13 @@ UNSEEN_SITES = (
 HIGHER, LOWER = "background-color: #9ecae1; color: black", "background-color: #fdae6b; color: black"
 
 
-def table(results, printed, rule: str = "last", title: str = "") -> Table:
+def table(results, printed, rule: str = "last", title: str = "", caption: str = "") -> Table:
     """Paper and ours with its interval side by side, on average, with their difference, and for each site.
 
     printed: rows of ``fednb.papers.printed`` for one federation. What was not run is blank under ours, what
         is not printed is blank under paper. Rows are in printed order, other runs below.
     rule: see ``fednb.report.selection``.
-    title: stands first in the caption, for example the paper's own caption.
+    title: stands first in the caption. caption: the paper's own, quoted where the caption unfolds.
 
     Runs that differ in seed only are one row. A run stands beside the printed row of its methods, with its
     options where the paper prints such a row (``fednb.report.names.printed_for``). Where the printed rows stand under
@@ -90,12 +90,13 @@ def table(results, printed, rule: str = "last", title: str = "") -> Table:
             if (texts != "").any():
                 wide[head, name] = texts
                 colours[head, name] = "" if name == "paper" else coloured
-    caption, made = _caption(results, frame, printed, rule, title)
+    about, made = _caption(results, frame, printed, rule, title)
+    quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     return Table(
         frame.drop(columns=["star", "sites", "clients"]),
-        caption,
+        about,
         grid(short, rows),
-        made,
+        (*quoted, *made),
         grid(wide, rows),
         pandas.DataFrame(colours, index=rows),
         mark=mark(frame_of(results)),

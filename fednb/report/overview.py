@@ -17,6 +17,7 @@ from fednb.report.words import (
     setting_lines,
     settings,
     stand_in_line,
+    told_seeds,
 )
 
 
@@ -29,7 +30,7 @@ def runs_table(results, rule: str = "last") -> Table:
     import pandas
 
     chosen = selected(results.frame, rule)
-    parts = dict(settings(chosen))
+    parts = told_seeds(dict(settings(chosen)))
     scores = None if counted(chosen) else {record.key: record for record in results.records}
     numbers = [
         {"row": label, "client": client, "value": own.value, "low": own.low, "high": own.high, "seeds": own.seeds}
@@ -69,7 +70,7 @@ def rules_table(results, title: str = "") -> Table:
     rules = [rule for rule in RULES if validated or rule != "best_validation"]
     numbers = []
     for rule in rules:
-        for label, rows in settings(selected(frame, rule)):
+        for label, rows in told_seeds(dict(settings(selected(frame, rule)))).items():
             rounds = "/".join(dict.fromkeys(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first())))
             average = of_settings([rows])[0]["average"].value
             text = f"{number(average)} (round {rounds})"

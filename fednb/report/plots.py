@@ -14,22 +14,27 @@ from fednb import catalogue
 from fednb.report import names
 from fednb.report.intervals import of_settings
 from fednb.report.sentences import TESTED
-from fednb.report.words import DOWNWARDS, STAND_IN, counted, mark, measure, settings
+from fednb.report.words import DOWNWARDS, STAND_IN, counted, mark, measure, settings, told_seeds
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
 BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
     *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
     *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
 )
-FIRST = (  # the first eleven have one colour each
-    *("fedavg", "normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans"),
-    *("fedbn", "fedprox", "scaffold", "fedsam", "all", "single"),
+FIRST = (  # ten to a line, for the ten colours after black: no paper's table has two methods of one column
+    "fedavg",
+    *("normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans", "fedbn", "fedprox", "scaffold", "fedsam"),
+    *("single", "all", "fedbabu", "partialfed", "fedavgm", "fedproto", "fedrdn_v", "mixup", "harmofl", "fednova"),
+    *("fedfa_r", "advprop", "fedaws", "moon", "pfedhn", "fedrobust", "pfedhn_pc", "pfedme", "pfedavg", "faug"),
+    *("fedreg", "embedding_noise", "manifold_mixup", "image_noise", "mixstyle", "moex", "fedfa_c", "fedfa_direct"),
+    "additional_embeddings",
 )
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
 SITES = (*MARKERS, "*")
 HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 MOST = len(HATCHES)  # settings in one panel
+WIDEST = 10.0  # inches, a thousand pixels
 VERDICTS = {  # told apart in grey by their markers
     "reproduced": {"color": GREEN, "marker": "o"},
     "larger": {"color": BLUE, "marker": "^"},
@@ -48,8 +53,13 @@ def style(run: str) -> dict:
     """
     numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
     mark = sum(numbers) + 2 * run.count("variant=released")
-    colour = PALETTE[numbers[-1] and 1 + (numbers[-1] - 1) % (len(PALETTE) - 1)]  # black is FedAvg's alone
+    colour = _colour(numbers[-1] - 1) if numbers[-1] else BLACK
     return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
+
+
+def _colour(number: int) -> str:
+    """Black is FedAvg's alone."""
+    return PALETTE[1 + number % (len(PALETTE) - 1)]
 
 
 def _number(name: str) -> int:
@@ -71,7 +81,7 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
     shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
     curves = {
         label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
-        for label, rows in settings(shown)
+        for label, rows in told_seeds(dict(settings(shown))).items()
     }
     marked, what = mark(frame), f"{split} {measure(frame)} (%)"
     where = "mean over clients" if client == "average" else client
@@ -158,6 +168,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     runs = {}
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
         parts = dict(settings(part))
+        parts = told_seeds(parts) if x == "client" else parts
         for (label, rows), found in zip(parts.items(), of_settings(parts.values(), of_images), strict=True):
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
@@ -238,9 +249,11 @@ def claims(rows, title: str = "", most: int = 60):
 
 
 def _reach(values) -> float:
-    """Where an axis around zero ends: beyond nine tenths of the values, a multiple of 5."""
+    """Where an axis around zero ends, a multiple of 5: beyond all values, or beyond nine tenths of them where the
+    largest is more than twice as far."""
     sizes = numpy.abs(values[~numpy.isnan(values)])
-    return 5.0 * numpy.ceil(numpy.quantile(sizes, 0.9) / 5) if sizes.size else 5.0
+    most, usual = (sizes.max(), numpy.quantile(sizes, 0.9)) if sizes.size else (1, 1)
+    return float(5 * numpy.ceil((most if most <= 2 * usual else usual) / 5))
 
 
 def _dot(axes, value: float, place: float, reach: float, **look) -> None:
@@ -308,7 +321,7 @@ def effects(tables, title: str = ""):
         rows = zip(table.cells.index, table.frame.itertuples(), told, strict=True)
         panels[name] = {row: (own.better, own.ours, own.low, own.high, full, None) for row, own, full in rows}
     marked = next((table.mark for table in tables.values() if table.mark), "")
-    figure = _rows_of_dots(panels, "points (filled: told from none)", title, marked)
+    figure = _rows_of_dots(panels, "points (filled: told from zero)", title, marked)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
     return figure
@@ -317,7 +330,9 @@ def effects(tables, title: str = ""):
 def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
     """One panel for each ``{title: {row: (run, value, low, high, filled, printed or None)}}``, rows alike in all."""
     rows = list(dict.fromkeys(row for found in panels.values() for row in found))
-    figure, every = _figure(len(panels), width=2.6 + 2.3 * max(2, len(panels)), height=1.4 + 0.3 * len(rows))
+    figure, every = _figure(
+        len(panels), width=min(2.6 + 2.3 * max(2, len(panels)), WIDEST), height=1.4 + 0.3 * len(rows)
+    )
     for axes, (name, found) in zip(every, panels.items(), strict=True):
         for row, (run, value, low, high, filled, theirs) in found.items():
             look, place = style(run), rows.index(row)
@@ -348,6 +363,8 @@ def embedding(
 ):
     """Test features in the plane, t-SNE and UMAP side by side: a marker for each site, a colour for each class.
 
+    Where each class is at one site of its own, markers are of the classes as well.
+
     Where umap-learn is not installed the figure has t-SNE alone, and says so.
 
     features: ``[n, d]``, or ``{title of a row: [n, d]}`` for the same images under several models. Two
@@ -361,7 +378,10 @@ def embedding(
 
     panels = features if isinstance(features, dict) else {"": features}
     frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
-    shown = {"style_order": _names(numpy.unique(sites), site_names)}
+    marked, numbers, given = "site", sites, site_names
+    if len(frame.drop_duplicates()) == frame["site"].nunique() == frame["class"].nunique():
+        marked, numbers, given = "class", labels, class_names  # of one site each: one look tells both
+    shown = {"style": marked, "style_order": _names(numpy.unique(numbers), given)}
     shown |= {"hue_order": _names(numpy.unique(labels), class_names)}
     shown |= {"markers": [*islice(cycle(SITES), len(shown["style_order"]))]}
     shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
@@ -377,7 +397,7 @@ def embedding(
     for axes, (name, way, own) in zip(every, drawn, strict=True):
         points = PLANES[way](own, seed) if way else own
         frame["x"], frame["y"] = points.T
-        seaborn.scatterplot(frame, x="x", y="y", style="site", hue="class", ax=axes, **shown, **look)
+        seaborn.scatterplot(frame, x="x", y="y", hue="class", ax=axes, **shown, **look)
         key = axes.get_legend_handles_labels()
         axes.get_legend().remove()
         head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if told and name in told else "")
@@ -402,7 +422,7 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, join
     figure, (axes,) = _figure(1, width=6.4)
     for number, (label, (across, up)) in enumerate(curves.items()):
         line = LINES[number % len(LINES)] if joined else "none"
-        look = {"color": PALETTE[number % len(PALETTE)], "linestyle": line}
+        look = {"color": _colour(number), "linestyle": line}
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
     _decorate(axes, x, y, title)
@@ -417,12 +437,12 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
 
     log: the panels with a logarithmic axis.
     """
-    figure, every = _figure(len(panels), width=4 * len(panels))
+    figure, every = _figure(len(panels), width=min(4 * len(panels), WIDEST))
     labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
     for axes, (name, curves) in zip(every, panels.items(), strict=True):
         for label, values in curves.items():
             number = labels.index(label)
-            look = {"color": PALETTE[number % len(PALETTE)], "linestyle": LINES[number % len(LINES)]}
+            look = {"color": _colour(number), "linestyle": LINES[number % len(LINES)]}
             axes.plot(range(1, len(values) + 1), values, label=label, **look)
         _decorate(axes, "round", name, "")
         axes.set_yscale("log" if name in log else "linear")
@@ -437,7 +457,7 @@ def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
     import seaborn
 
-    figure, every = _figure(len(panels), width=2.4 * len(panels) + 0.8, height=3)
+    figure, every = _figure(len(panels), width=min(2.4 * len(panels) + 0.8, WIDEST), height=3)
     most = max(float(numpy.max(matrix)) for matrix in panels.values())
     for axes, (name, matrix) in zip(every, panels.items(), strict=True):
         seaborn.heatmap(matrix, cmap="Greys", vmin=0, vmax=most, square=True, cbar=False, ax=axes)

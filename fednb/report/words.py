@@ -69,6 +69,14 @@ def settings(chosen, beside=()):
         yield ", ".join((text, *varying, *(["older code"] if older(rows) else []))), rows
 
 
+def told_seeds(parts: dict) -> dict:
+    """``{label: rows}`` with the number of seeds in the labels, where it is not the same for all."""
+    counts = {label: rows["seed"].nunique() for label, rows in parts.items()}
+    if len(set(counts.values())) < 2:
+        return parts
+    return {f"{label}, {n} seed{'s' * (n > 1)}": parts[label] for label, n in counts.items()}
+
+
 def setting_of(rows) -> tuple:
     """What runs have in common whose spreads are pooled: all but methods and seeds; and whether they are older."""
     others = [name for name in rows.columns if name not in ALWAYS | METHODS_AND_SEEDS]

@@ -199,7 +199,8 @@ class Nodes:
             self.heard.add(node)
             told = Introduction.from_dict(json.loads(content["introduction"]["text"]))
             if self.open:
-                self.met.append(told)
+                back = told.site in self.node and self.node[told.site] not in there  # started again
+                self.met = [each for each in self.met if not back or each.site != told.site] + [told]
             elif told not in self.met:
                 _say(f"node {node} is no client of this run, or has other images now: {told.site}")
                 continue
@@ -262,7 +263,9 @@ def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: fl
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
     recipe = Recipe.from_dict(json.loads(str(config["recipe"])))
-    store = Store(Path(str(config["runs"] or os.environ.get("FEDNB_RUNS") or "report/runs"))).by("flower")
+    runs = Path(str(config["runs"] or os.environ.get("FEDNB_RUNS") or "report/runs"))
+    checkpoints = Path(str(config["checkpoints"])) if config["checkpoints"] else None
+    store = Store(runs, checkpoints=checkpoints).by("flower")
     try:
         record = federate(recipe, grid, store, int(config["clients"]), float(config["timeout"]))
     except FednbError as error:

@@ -7,16 +7,20 @@ import re
 from collections.abc import Sequence
 
 from fednb import papers
-from fednb.site.pages import Entry, repeated, without_scripts
+from fednb.site.pages import Entry, notes, repeated, without_scripts
 
 SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
 FILES = {"text/csv": "csv", "text/latex": "tex"}
 
 
 def names_in(content: dict) -> set[str]:
-    """The quoted words in the notebook's code: it names methods and data sets by such."""
-    code = "\n".join("".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code")
-    return set(re.findall(r"""["'](\w+)["']""", code))
+    """The quoted words in the notebook's code, which names methods and data sets by such, and the federations that its
+    tables say they are of."""
+    cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    code = "\n".join("".join(cell["source"]) for cell in cells)
+    printed = "\n".join("".join(output.get("text", "")) for cell in cells for output in cell["outputs"])
+    federations = " ".join(re.findall(r"Setting: federation (.+?), model ", printed))
+    return {*re.findall(r"""["'](\w+)["']""", code), *re.findall(r"\w+", federations)}
 
 
 def page(entry: Entry, methods: Sequence) -> dict[str, str]:
@@ -36,6 +40,9 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
         tags.append("hide-input")
         if place in again:
             tags.append("remove-cell")
+        if printed := notes({"cells": [cell]}):
+            cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stdout"]
+            cells.append(_text("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in printed) + "</ul>"))
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
         for output in cell["outputs"]:
             data = output.get("data", {})
