@@ -106,4 +106,4 @@ def _about(words: str, clauses: list[str]) -> str:
     """The clauses with these words, as one text without its first verb; "nothing" where they say so."""
     chosen = [clause.strip(" .:,") for clause in clauses if re.search(words, clause, re.IGNORECASE)]
     told = ["nothing" if re.fullmatch(NOTHING, clause, re.IGNORECASE) else clause for clause in chosen]
-    return re.sub(r"^(Sends|Keeps) (?!and )", "", "; ".join(told))
+    return re.sub(r"^(sends|keeps) (?!and )", "", "; ".join(told), flags=re.IGNORECASE)
