@@ -111,17 +111,6 @@ def test_what_a_cell_prints_is_one_piece():
     assert settled["outputs"] == [piece(["a\n", "bc\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
 
 
-def test_a_checked_cell_that_prints_a_table_again_is_hidden(made, tmp_path):
-    sources = ["import pandas\ntable = pandas.DataFrame({'a': [1]})\ntable", "print(table)", "print(table + 1)"]
-    book = made("a/b", sources, tags={1: [CHECKED], 2: [CHECKED]})
-    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) is None
-    settled = notebooks.settle(json.loads((tmp_path / "out.ipynb").read_text()))
-    _, again, other = (cell["metadata"] for cell in settled["cells"])
-    assert again == {"tags": [CHECKED], "jupyter": {"outputs_hidden": True}} and other == {"tags": [CHECKED]}
-    assert settled["cells"][1]["outputs"]  # nbval compares them
-    assert [kind for kind, _ in pages.shown(settled)] == ["table", "text"]
-
-
 def test_failing_cell_is_told_not_raised_and_what_a_kernel_logs_is_not_printed(made, tmp_path, capfd):
     book = made("a/b", ["get_ipython().kernel.log.error('KeyboardInterrupt caught in kernel')\n1 / 0"])
     assert notebooks.execute(book, tmp_path / "out.ipynb", {}) == "cell 1: ZeroDivisionError: division by zero"

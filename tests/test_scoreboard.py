@@ -16,7 +16,7 @@ RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 
 
 def claims(verdicts, **columns):
-    ran = [word not in ("not run", "other setting") for word in verdicts]
+    ran = [word not in ("not run", "other sites") for word in verdicts]
     numbers = {"ours": numpy.where(ran, 2.0, numpy.nan), "low": numpy.where(ran, 1.0, numpy.nan)}
     about = {
         "of": "fedrdn",
@@ -76,7 +76,7 @@ def test_the_printed_setting_decides_where_it_is_tested(two_profiles, paper, qui
 
 def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
     here = results(*(run(label, [right[:3]], images=dict(list(IMAGES.items())[:3])) for label, right in RIGHT.items()))
-    assert two_profiles(seeds(0), here)["verdict"] == "other setting"
+    assert two_profiles(seeds(0), here)["verdict"] == "other sites"
 
 
 def test_four_sentences_add_up():
@@ -90,8 +90,10 @@ def test_four_sentences_add_up():
     assert found == "Of those tested: 1 reproduced, 0 larger, 2 smaller, 0 no effect, 0 opposite."
     assert others == "Not tested: 2 not run, 1 run with one seed only, 1 run by older code only."
     assert why == (
-        "Of those not run, 1 wait for runs (office_caltech10 1) and 1 wait for a notebook (FedRDN's Table 1 1)."
+        "Of those not run, 1 wait for more runs (office_caltech10 1) and 1 wait for a notebook (FedRDN's Table 1 1)."
     )
+    nothing = report.told(claims(["not run"], notebook=["fedrdn/table1_main"], ours=[float("nan")]))[3]
+    assert nothing == "Of those not run, 1 are on data of which no claim is run yet (office_caltech10 1)."
     assert report.told(claims(["reproduced"]))[3] == "Every claim was run."
 
 
@@ -102,14 +104,21 @@ def test_counts_by_paper_have_a_row_of_all():
 
 
 def test_a_sentence_says_what_the_verdict_says():
-    verdicts = ["opposite", "no effect", "not run", "other setting", "not run"]
+    verdicts = ["opposite", "no effect", "not run", "other sites", "not run"]
     told = report.sentences(report.board(claims(verdicts))).splitlines()
     assert told[0] == "A is above B. The opposite here: A - B +2.0 points (+1.0 to +3.0)."
     assert told[1].startswith("A is above B. No effect is told from chance here")
     assert told[2:] == [
         "Not run: 2 of 5 claims.",
-        "Run over other sites or settings than the paper's: 1 of 5 claims.",
+        "Run over other sites than the paper's: 1 of 5 claims.",
     ]
+    assert "alone" not in told[0] and told[1].endswith("A - B +2.0 points (+1.0 to +3.0, alone).")
+
+
+def test_an_interval_that_leaves_zero_out_alone_is_marked():
+    both = report.board(claims(["no effect", "no effect"], low=[1.0, -1.0]))
+    assert both.cells["interval"].str.endswith(" (alone)").tolist() == [True, False]
+    assert any(line.startswith("(alone): ") for line in both.setting)
 
 
 def test_sentences_of_effects_take_no_side_without_a_verdict():

@@ -18,7 +18,6 @@ from pathlib import Path
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_text
 from fednb.runs.progress import MARK
-from fednb.site import pages
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -209,8 +208,7 @@ def settle(content: dict) -> dict:
     """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
     editor knows of the language and the kernel.
 
-    What a cell prints is one piece, wherever the kernel happened to cut it; a checked cell that prints a table again
-    has its output hidden.
+    What a cell prints is one piece, wherever the kernel happened to cut it.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
     metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
@@ -226,8 +224,6 @@ def settle(content: dict) -> dict:
             outputs = [{**o, **numbered} if "execution_count" in o else o for o in _joined(cell["outputs"])]
             cell |= {**numbered, "outputs": outputs}
         cells.append(cell)
-    for place in pages.repeated({"cells": cells}):
-        cells[place]["metadata"]["jupyter"] = {"outputs_hidden": True}
     return {**content, "metadata": metadata, "cells": cells}
 
 

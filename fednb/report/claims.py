@@ -22,7 +22,7 @@ from fednb.report.words import (
     signed,
 )
 
-NOT_RUN, OTHER_SETTING = "not run", "other setting"
+NOT_RUN, OTHER_SITES = "not run", "other sites"
 AGAINST = (
     "Reproduced, smaller, larger: the printed effect against ours, with the spread of our runs and of the printed one."
 )
@@ -33,10 +33,9 @@ def verdict(printed: float, found: Effect | str) -> str:
 
     printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words.
 
-    - not run: one side has no recorded run of its own on the claim's federation, or none under the printed setting
-      while the other has. A stand-in does not count.
-    - other setting: both sides were run on it, but neither under the printed setting, or their average is over other
-      sites than the paper's.
+    - not run: one side has no recorded run of its own on the claim's federation under the printed setting, such as
+      DisTrans' heterogeneity, or at its site. A stand-in does not count.
+    - other sites: both sides were run so, and their averages are over other sites than the paper's.
     - older code: a side's methods, network or data behave otherwise today.
     - one seed: a side has no second seed, so nothing is known of the chance of a run.
     - not paired: a record has no scores of its images, or the two have other images or no seed in common.
@@ -114,7 +113,8 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     wide["by other rules"] = "\n" + wide["by other rules"].str.replace("; ", "\n")
     left_out = [f"Results on {mark(everything)} are left out: they say nothing about the paper."]
     caption = (
-        f"Claims of {paper} that compare two runs; effects in points, of the average unless a claim names a site. "
+        f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
+        "unless a claim names a site. "
         f"{AVERAGE} Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),
     )
@@ -156,11 +156,6 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
     def here(unseen: bool, run_on: str, site: str, sites: str):
         return _on_site(on_federation(chosen[unseen], results, run_on), site, sites)
 
-    @cache
-    def anywhere(label: str, unseen: bool, federation: str) -> bool:
-        rows = chosen[unseen]
-        return len(_runs_of(rows[rows["federation"] == federation], label)) > 0
-
     def pair(there, claim: dict) -> Pair | str:
         """The two sides of a claim, or why they cannot be compared."""
         labels, unseen = (claim["better"], claim["worse"]), of_unseen(there)
@@ -168,10 +163,8 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
         sides = [side(label, *where) for label in labels]
         if not any(rows.empty for rows in sides):
             return NOT_RUN if set(sides[0]["key"]) & set(sides[1]["key"]) else Pair(*sides, claim["site"])
-        ran = [bool(len(_runs_of(on_federation(chosen[unseen], results, where[1]), label))) for label in labels]
-        if not any(ran):  # on none of the printed settings, or on another
-            ran = [anywhere(label, unseen, claim["federation"]) for label in labels]
-        return OTHER_SETTING if all(ran) else NOT_RUN
+        ran = [len(_runs_of(on_federation(chosen[unseen], results, where[1]), label)) for label in labels]
+        return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
     for table in dict.fromkeys(claim["table"] for claim in claims):

@@ -123,7 +123,8 @@ def effects(
     where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
     caption = (
         *([words.stand_in_line(chosen, "the paper's images")] if words.mark(chosen) else []),
-        f"Differences in test {words.measure(chosen)}, points, {where}; {words.rule_words(rule, chosen)}.",
+        f"Differences in test {words.measure(chosen)}, points, {where}, in the seeds that both have; "
+        f"{words.rule_words(rule, chosen)}.",
     )
     numbers, marked = frame.drop(columns="row"), words.mark(chosen)
     return Table(numbers, caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
@@ -141,10 +142,11 @@ def columns(effect: Effect | None) -> dict:
 
 
 def told_bounds(frame):
-    """The interval of each row of effects, marked where it does not know all."""
+    """The interval of each row of effects, marked where it does not know all or is not the whole table's word."""
     untested, single = frame["ours"].notna() & frame["p"].isna(), frame["seeds"] == 1
     told = {(True, True): " (images only)", (True, False): " (counts only)"}
-    return words.bounds(frame, words.signed) + [told.get(each, "") for each in zip(untested, single, strict=True)]
+    marks = [told.get(each, "") for each in zip(untested, single, strict=True)]
+    return words.bounds(frame, words.signed) + marks + words.alone(frame).map({True: " (alone)", False: ""})
 
 
 def one_setting(rows, label: str):

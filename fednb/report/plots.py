@@ -165,11 +165,12 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     marked = mark(chosen)
     of_images = None if counted(chosen) else {record.key: record for record in records}
     heights = {}  # label -> {value of x: Interval}
-    runs = {}
+    runs, seeds = {}, set()
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
         parts = dict(settings(part))
         parts = told_seeds(parts) if x == "client" else parts
         for (label, rows), found in zip(parts.items(), of_settings(parts.values(), of_images), strict=True):
+            seeds.add(rows["seed"].nunique())
             heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
             runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
@@ -178,6 +179,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     theirs = {} if marked else theirs
     below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")
     where = "" if x == "client" else ", mean over clients"
+    where += f", {min(seeds)} to {max(seeds)} seeds" if x != "client" and len(seeds) > 1 else ""
     what = f"test {measure(chosen)} (%){where}"
     if len(heights) > MOST:
         panels = {group if x == "client" else f"{below} {group}": {} for group in groups}

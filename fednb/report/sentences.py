@@ -14,7 +14,7 @@ UNTESTED = {
     "one seed": "run with one seed only",
     "older code": "run by older code only",
     "not paired": "run without the scores of each image",
-    "other setting": "run over other sites or settings than the paper's",
+    "other sites": "run over other sites than the paper's",
 }
 PRINTED, SMALL = "as printed", "small"  # settings
 HERE = {
@@ -40,10 +40,11 @@ BETWEEN = {
 def sentences(table: Table) -> str:
     """A line for each row of ``fednb.report.scoreboard`` or ``fednb.report.effects``; what was not run is counted.
 
-    A sentence says no more than the row's verdict: what is not told from chance is neither above nor below.
+    A sentence says no more than the row's verdict: what is not told from chance is neither above nor below, also where
+    its interval, taken alone, leaves zero out.
     """
     claims = "verdict" in table.frame
-    rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
+    rows = zip(table.cells.index, table.frame.assign(alone=words.alone(table.frame)).itertuples(), strict=True)
     lines = [_of_claim(row) if claims else _of_effect(label, row) for label, row in rows if row.ours == row.ours]
     silent = table.frame["ours"].isna()
     for word, count in table.frame.loc[silent, "verdict"].value_counts().items() if claims else ():
@@ -64,7 +65,9 @@ def _of_effect(label: str, row) -> str:
 
 
 def _points(row) -> str:
-    return f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)})"
+    return (
+        f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)}{', alone' * row.alone})"
+    )
 
 
 def told(claims: "DataFrame") -> list[str]:
@@ -80,8 +83,10 @@ def told(claims: "DataFrame") -> list[str]:
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
     unwritten, table = waiting["notebook"] == "", waiting["table"].str.replace("table", "Table ")
+    begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
-        "wait for runs": waiting.loc[~unwritten, "federation"],
+        "are on data of which no claim is run yet": waiting.loc[~unwritten & ~begun, "federation"],
+        "wait for more runs": waiting.loc[~unwritten & begun, "federation"],
         "wait for a notebook": (waiting["of"].map(names.pretty) + "'s " + table)[unwritten],
     }
     waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))

@@ -133,6 +133,11 @@ def effect_lines(frame) -> list[str]:
             "Intervals: each image's difference and each seed's, the spread of seeds pooled over a setting; verdicts: "
             "all of a table tested together (Holm)."
         )
+    if alone(frame).any():
+        lines.append(
+            "(alone): its interval leaves zero out, and not when all of the table are tested together: no effect. "
+            "In another table the same pair is in other company and can have another verdict."
+        )
     untested = frame["ours"].notna() & frame["p"].isna()
     if (untested & (frame["seeds"] == 1)).any():
         lines.append("Images only: one seed gives a number and no verdict.")
@@ -141,6 +146,12 @@ def effect_lines(frame) -> list[str]:
             "Counts only: as if the two had seen images of their own, without the spread of seeds; no verdict."
         )
     return lines
+
+
+def alone(frame):
+    """Which effects leave zero out by themselves, and not when all of the table are tested together."""
+    verdicts = frame["verdict" if "verdict" in frame else "direction"]
+    return (verdicts == "no effect") & (frame["low"] * frame["high"] > 0)
 
 
 def mark(frame) -> str:

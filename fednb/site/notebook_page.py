@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from fednb import papers
-from fednb.site.pages import Entry, notes, repeated, without_scripts
+from fednb.site.pages import Entry, notes, without_scripts
 
 SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
 FILES = {"text/csv": "csv", "text/latex": "tex"}
@@ -18,7 +18,8 @@ def names_in(content: dict) -> set[str]:
     tables say they are of."""
     cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     code = "\n".join("".join(cell["source"]) for cell in cells)
-    printed = "\n".join("".join(output.get("text", "")) for cell in cells for output in cell["outputs"])
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    printed = "\n".join("".join(each.get("text", each.get("data", {}).get("text/plain", ""))) for each in outputs)
     federations = " ".join(re.findall(r"Setting: federation (.+?), model ", printed))
     return {*re.findall(r"""["'](\w+)["']""", code), *re.findall(r"\w+", federations)}
 
@@ -30,19 +31,18 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
     content = json.loads(json.dumps(entry.content))
     original = f"files/{entry.name}.ipynb"
     pages, cells, tables = {original: json.dumps(content)}, [], 0
-    again = repeated(content)
-    for place, cell in enumerate(content["cells"]):
+    for cell in content["cells"]:
         cells.append(cell)
         if cell["cell_type"] != "code":
             cell["source"] = SOURCE.sub(_page_of, "".join(cell["source"]))
             continue
         tags = cell["metadata"].setdefault("tags", [])
         tags.append("hide-input")
-        if place in again:
-            tags.append("remove-cell")
         if printed := notes({"cells": [cell]}):
             cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stdout"]
             cells.append(_text("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in printed) + "</ul>"))
+        if _is_prose(cell):
+            tags.append("prose")
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
         for output in cell["outputs"]:
             data = output.get("data", {})
@@ -67,6 +67,12 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
     content["cells"] = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
     pages[f"{folder}/{name}.ipynb"] = json.dumps(content)
     return pages
+
+
+def _is_prose(cell: dict) -> bool:
+    """Whether what a cell prints is sentences, which wrap, and no columns."""
+    lines = [line.strip() for output in cell["outputs"] for line in "".join(output.get("text", "")).splitlines()]
+    return any(lines) and not any("  " in line for line in lines)
 
 
 def _page_of(link: re.Match) -> str:

@@ -46,28 +46,9 @@ class Entry:
     error: str | None
 
 
-def repeated(content: dict) -> list[int]:
-    """The places of the cells that print once more, to be checked, a table that is displayed above them."""
-    displayed, places = set(), []
-    for place, cell in enumerate(content["cells"]):
-        outputs = cell.get("outputs", [])
-        printed = "".join("".join(output.get("text", "")) for output in outputs).strip()
-        if CHECKED in cell["metadata"].get("tags", []) and printed in displayed:
-            places.append(place)
-        tables = (output["data"] for output in outputs if "text/html" in output.get("data", {}))
-        displayed |= {"".join(data.get("text/plain", "")).strip() for data in tables}
-    return places
-
-
 def shown(content: dict) -> Iterator[tuple[str, str]]:
-    """("table", HTML), ("figure", PNG in base64) and ("text", of checked cells and notes) of an executed notebook.
-
-    Text that repeats a table is left out.
-    """
-    again = repeated(content)
-    for place, cell in enumerate(content["cells"]):
-        if place in again:
-            continue
+    """("table", HTML), ("figure", PNG in base64) and ("text", of checked cells and notes) of an executed notebook."""
+    for cell in content["cells"]:
         told = CHECKED in cell["metadata"].get("tags", []) or NOTES in "".join(cell["source"])
         for output in cell.get("outputs", []):
             data = output.get("data", {})

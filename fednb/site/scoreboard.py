@@ -13,7 +13,7 @@ HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "n
 LEGEND = (
     "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
-    "points beyond the axis."
+    "points beyond the axis. Larger and smaller also count the chance of the paper's own run."
 )
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 

@@ -4,6 +4,7 @@ import html
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -111,11 +112,16 @@ def data_set(name: str, books: list[str], picture: str = "") -> str:
 
 def _described(title: str, told: dict, books: list[str], module: str, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
-    told = {name: html.escape(text).replace("|", r"\|") for name, text in told.items()} | {"notebooks": links}
+    told = {name: _literal(text) for name, text in told.items()} | {"notebooks": links}
     rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
     code = inspect.getsource(importlib.import_module(module))
     file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
     return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}\n\n{_automodule(module)}\n\n{file}\n"
+
+
+def _literal(text: str) -> str:
+    """The text as it is, in a cell of a Markdown table."""
+    return re.sub(r"([\\`*_|\[\]])", r"\\\1", html.escape(text))
 
 
 def _automodule(module: str) -> str:
