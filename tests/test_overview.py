@@ -55,7 +55,7 @@ def test_scores_of_masks_are_called_dice():
     assert table.caption[0].startswith("Test Dice in per cent with its 95 % interval of the test images (one seed)")
     rules = overview.rules_table(results(federation=["retinal_vessels"], model=["unet"]))
     assert rules.caption[0].startswith("Average test Dice in per cent under each selection rule. The average is")
-    assert "best_test: round of the best average test Dice (it looks at the test images)." in rules.setting
+    assert "best test: round of the best average test Dice (it looks at the test images)." in rules.setting
     assert "accuracy" not in rules.text()
 
 

@@ -282,7 +282,7 @@ def test_rules_table_shows_only_rows_where_the_rules_differ():
 
 def test_rules_table_without_validation_images_has_three_rules_and_says_so():
     made = rules_table(results(run("fedavg", [FEDRDN, FEDAVG])))
-    assert list(made.cells.columns) == ["last", "best_test", "mean_of_last"]
+    assert list(made.cells.columns) == ["last", "best test", "mean of last"]
     assert any("no validation images" in line for line in made.setting)
 
 
@@ -364,10 +364,10 @@ def test_a_verdict_that_changes_with_the_rule_says_so():
 
     made = results(*curve("fedavg", BELOW, BELOW), *curve("fedavg+fedrdn", BELOW, ABOVE))
     row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
-    assert row["verdict"] == "larger" and row["other_rules"] == "best_validation: no effect"
+    assert row["verdict"] == "larger" and row["other_rules"] == "best validation: no effect"
     row = scoreboard(made, "fedrdn", rule="best_validation", table="table1").frame.iloc[0]
     assert row["verdict"] == "no effect"
-    assert row["other_rules"] == "last: larger; best_test: larger; mean_of_last: larger"
+    assert row["other_rules"] == "last: larger; best test: larger; mean of last: larger"
 
 
 def four(first, shifts=(-2, 0, 2)):

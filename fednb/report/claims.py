@@ -20,6 +20,7 @@ from fednb.report.words import (
     rule_words,
     setting_lines,
     signed,
+    spaced,
 )
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
@@ -86,6 +87,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     for number, claim in enumerate(claims):
         own = by_rule[rule][number]
         words = {name: own[number] for name, own in verdicts.items()}
+        others_say = {spaced(name): word for name, word in words.items() if word != words[rule]}
         rows.append(
             {
                 "claim": claim["statement"].format(effect=said[number]),
@@ -94,7 +96,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
                 "paper": said[number],
                 **columns(None if isinstance(own, str) else own),
                 "verdict": words[rule],
-                "other_rules": "; ".join(f"{name}: {word}" for name, word in words.items() if word != words[rule]),
+                "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
             }
         )
     frame = pandas.DataFrame(rows)
@@ -122,7 +124,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         *effect_lines(frame),
         *([AGAINST] if frame["verdict"].isin(["reproduced", "smaller", "larger"]).any() else []),
         *(
-            f"{name} is not looked at: some runs have no such images."
+            f"{spaced(name)} is not looked at: some runs have no such images."
             for name in RULES
             if others and name not in by_rule
         ),

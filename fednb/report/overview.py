@@ -16,6 +16,7 @@ from fednb.report.words import (
     setting,
     setting_lines,
     settings,
+    spaced,
     stand_in_line,
     told_seeds,
 )
@@ -82,7 +83,7 @@ def rules_table(results, title: str = "") -> Table:
     shown = {}
     for rule in rules:
         texts = numbers[numbers["rule"] == rule].set_index("row")["text"]
-        shown[f"{rule} {marked}".strip()] = texts.reindex(differ)
+        shown[f"{spaced(rule)} {marked}".strip()] = texts.reindex(differ)
     alike = len(rows) - len(differ)
     caption = (
         *([stand_in_line(frame, "the paper's images")] if marked else []),
@@ -91,8 +92,8 @@ def rules_table(results, title: str = "") -> Table:
         *([f"The rules agree in {alike} of {len(rows)} rows, which are left out."] if alike else []),
     )
     made = (
-        *(f"{rule}: {rule_words(rule, frame)}." for rule in rules),
-        *([] if validated else ["best_validation is not shown: some runs have no validation images."]),
+        *(f"{spaced(rule)}: {rule_words(rule, frame)}." for rule in rules),
+        *([] if validated else ["best validation is not shown: some runs have no validation images."]),
         *setting_lines(results),
     )
     return Table(numbers.drop(columns="text"), caption, grid(shown, differ), made, mark=marked)
