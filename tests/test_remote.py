@@ -270,6 +270,21 @@ def test_clients_that_do_not_fit_together_are_named():
         RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, {})
 
 
+def test_many_clients_that_know_all_sites_are_not_compared_one_with_the_other():
+    class Name(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    one, data = Introduction.of(federation().only("clinic")), [f"hospital {number}" for number in range(50)]
+    come = [replace(one, site=Name(name), sites=tuple(map(Name, data)), whole="all") for name in data]
+    assert list(RemoteRun(Recipe(**TINY), come, None, {}).clients) == data
+    assert Name.compared < 4 * len(data) ** 2
+
+
 def test_sites_that_know_no_other_are_in_the_order_of_their_names():
     data = federation()
     introductions = [Introduction.of(data.only(name)) for name in ("tower", "clinic")]

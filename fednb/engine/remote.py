@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -221,9 +222,9 @@ def _agreeing(introductions: list[Introduction]) -> list[Introduction]:
                     f"{each.site} has {what} {_listed(found)}; {first.site} has {_listed(expected)}. All sites of a "
                     "federation need the same: name the classes in the recipe, and look at the sites' folders."
                 )
-    names = [each.site for each in introductions]
-    for name in names:
-        if names.count(name) > 1:
+    names = Counter(each.site for each in introductions)
+    for name, count in names.items():
+        if count > 1:
             raise RunError(f"two clients say that they are {name}; expected one for each site. Stop one of them.")
     for each in introductions:
         if missing := [name for name in each.sites if name not in names]:
