@@ -191,7 +191,7 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_pat
     assert not list((tmp_path / "checkpoints").rglob("*.pt"))
 
 
-@pytest.mark.parametrize("changed", ["site", "images", "code"])
+@pytest.mark.parametrize("changed", ["site", "images", "code", "torch"])
 def test_a_node_that_keeps_its_number_is_held_to_what_it_was(changed, toy, tmp_path, before_round_2, monkeypatch):
     """With node authentication a SuperNode that starts again has the number that it had."""
     recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
@@ -210,7 +210,7 @@ def test_a_node_that_keeps_its_number_is_held_to_what_it_was(changed, toy, tmp_p
 
     def elsewhere(*arguments):
         with monkeypatch.context() as patch:
-            patch.setattr(federate, "code_version", lambda: "another")
+            patch.setattr(federate, *{"code": ("source_hash", lambda: "another"), "torch": ("TORCH", "2.0")}[changed])
             return work(*arguments)
 
     before_round_2(start_again)
@@ -353,9 +353,12 @@ def test_too_few_nodes_are_counted(toy, tmp_path):
 
 
 def test_versions_that_differ_are_refused_by_name(toy, tmp_path, monkeypatch):
-    codes = iter(["one"] + ["other"] * 9)
-    monkeypatch.setattr(federate, "code_version", lambda: next(codes))
-    with pytest.raises(RunError, match="the server runs fednb one and this client other. Install one version"):
+    """Two copies without git say one version, whatever is in them."""
+    sources = iter(["one"] + ["other"] * 9)
+    monkeypatch.setattr(federate, "code_version", lambda: "0.1")
+    monkeypatch.setattr(federate, "source_hash", lambda: next(sources))
+    told = r"the server runs fednb 0.1 \(source one\) and this client 0.1 \(source other\). Install one version"
+    with pytest.raises(RunError, match=told):
         by_flower(Recipe(**TINY), grid(), tmp_path)
 
 

@@ -34,7 +34,7 @@ def version() -> str:
 @pytest.fixture(autouse=True)
 def afterwards():
     yield
-    provenance.code_version.cache_clear()
+    provenance.code_version.cache_clear(), provenance.source_hash.cache_clear()
 
 
 def test_it_is_the_commit(checkout):
@@ -52,6 +52,24 @@ def test_a_copy_without_git_is_told_its_commit(checkout, monkeypatch):
     (checkout / ".git").rename(checkout / "not git")
     monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
     assert version() == "0123456789ab"
+
+
+def test_two_changed_copies_of_one_version_have_two_sources(checkout, monkeypatch):
+    def source() -> str:
+        provenance.source_hash.cache_clear()
+        return provenance.source_hash()
+
+    monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
+    first = source()
+    (checkout / "fednb" / "one.py").write_text("1")
+    changed, told = source(), version()
+    (checkout / "fednb" / "one.py").write_text("2")
+    assert version() == told and len({first, changed, source()}) == 3
+    (checkout / "fednb" / "one.py").write_text("1")
+    (checkout / "fednb" / "notes.txt").write_text("no code")
+    assert source() == changed
+    (checkout / "fednb" / "one.py").rename(checkout / "fednb" / "two.py")
+    assert source() != changed
 
 
 def test_every_artefact_lies_beside_its_record():

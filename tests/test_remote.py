@@ -270,6 +270,15 @@ def test_clients_that_do_not_fit_together_are_named():
         RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, {})
 
 
+def test_clients_with_another_torch_are_noted():
+    data = federation()
+    clinic, harbour, tower = (Introduction.of(data.only(site.name)) for site in data.sites)
+    come = [clinic, replace(harbour, torch="2.11.0"), replace(tower, torch="2.11.0")]
+    assert RemoteRun(Recipe(**TINY), [clinic, harbour, tower], None, {}).notes == list(data.notes)
+    (note,) = RemoteRun(Recipe(**TINY), come, None, {}).notes
+    assert note == f"harbour, tower computed with torch 2.11.0, the server with {torch.__version__}."
+
+
 def test_many_clients_that_know_all_sites_are_not_compared_one_with_the_other():
     class Name(str):
         compared = 0

@@ -25,6 +25,8 @@ TEACHING = (*BEGINNING, "learn", "work")  # those of a client that change what i
 ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
 OF_CLIENTS = ("_tested", "away", "after", "lost", "shared")  # what the server knows of them, beside their replies
 
+TORCH = str(torch.__version__)
+
 Ask = Callable[..., dict[str, Message | str]]
 Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number of the round after which it did
 
@@ -35,6 +37,7 @@ class Introduction:
 
     images: of training, validation and test. fingerprint: of the federation with this site alone. sites, whole: names
     of all sites, in order, and the fingerprint of all, where the client happens to have the others' images as well.
+    torch: its version there.
     """
 
     site: str
@@ -44,6 +47,7 @@ class Introduction:
     notes: tuple[str, ...]
     sites: tuple[str, ...] = ()
     whole: str = ""
+    torch: str = TORCH
 
     @classmethod
     def of(cls, own: Federation, everything: Federation | None = None) -> Introduction:
@@ -141,6 +145,9 @@ class RemoteRun(Rounds):
     @property
     def notes(self) -> list[str]:
         notes = dict.fromkeys(note for each in self.clients.values() for note in each.notes)
+        for version in dict.fromkeys(each.torch for each in self.clients.values() if each.torch != TORCH):
+            names = ", ".join(name for name, each in self.clients.items() if each.torch == version)
+            notes[f"{names} computed with torch {version}, the server with {TORCH}."] = 0
         for name, reasons in self.away.items():
             numbers, why = ", ".join(map(str, reasons)), "; ".join(dict.fromkeys(filter(None, reasons.values())))
             told = f"{name} did not answer in round {numbers}: it took no part, or has the scores of its last test."

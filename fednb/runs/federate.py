@@ -30,12 +30,12 @@ from flwr.serverapp import Grid, ServerApp
 
 from fednb.data import available
 from fednb.doors import Message
-from fednb.engine.remote import Introduction, RemoteRun, answer
+from fednb.engine.remote import TORCH, Introduction, RemoteRun, answer
 from fednb.errors import DataError, FednbError, RunError, StoreError
 from fednb.files import write_atomically
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import used
-from fednb.runs.provenance import code_version
+from fednb.runs.provenance import code_version, source_hash
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of, finish
 
@@ -67,10 +67,12 @@ def reply(letter: Letter, context: Context) -> Letter:
 
 
 def introduce(asked: ConfigRecord, context: Context) -> dict:
-    """Says which site this is, once both sides are known to have the same version of fednb and files from outside."""
-    if asked["code"] != code_version():
+    """Says which site this is, once both sides are known to have the same source of fednb and files from outside."""
+    source = asked.get("source", "unknown")  # an older server does not tell
+    if source != source_hash():
         raise RunError(
-            f"the server runs fednb {asked['code']} and this client {code_version()}. Install one version on both."
+            f"the server runs fednb {asked['code']} (source {source}) and this client {code_version()} (source "
+            f"{source_hash()}). Install one version on both."
         )
     recipe, root = Recipe.from_dict(json.loads(asked["recipe"])), context.node_config.get("data")
     here, there = used(recipe), json.loads(asked["used"])
@@ -97,11 +99,11 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
     recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
     own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
-    if asked["own"] != _own_marks(recipe, own.sites[0].name, own.fingerprint):
+    if asked["own"] != _own_marks(recipe, own.sites[0].name, own.fingerprint, TORCH):
         raise RunError(
             f"this node has {own.sites[0].name} with images of fingerprint {own.fingerprint} and fednb "
-            f"{code_version()}, and was introduced with another site, other images, another fednb or other files from "
-            "outside. Start it again with what it had."
+            f"{code_version()}, and was introduced with another site, other images, another fednb, another torch or "
+            "other files from outside. Start it again with what it had."
         )
     folder = context.node_config.get("memory") or os.environ.get("FEDNB_MEMORY")
     file = Path(str(folder), f"{recipe.key}_{own.sites[0].name}.pt") if folder else None
@@ -120,9 +122,10 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     return {"message": _record(sent)}
 
 
-def _own_marks(recipe: Recipe, site: str, fingerprint: str) -> str:
-    """In short, what a node may not change during a run: its site, its images, fednb, and what comes from outside."""
-    return hashlib.sha256(json.dumps([site, fingerprint, code_version(), used(recipe)]).encode()).hexdigest()[:16]
+def _own_marks(recipe: Recipe, site: str, fingerprint: str, version: str) -> str:
+    """In short, what a node may not change in a run: site, images, version of torch, fednb, what comes from outside."""
+    marks = [site, fingerprint, version, source_hash(), used(recipe)]
+    return hashlib.sha256(json.dumps(marks).encode()).hexdigest()[:16]
 
 
 def _own(recipe: Recipe, context: Context):
@@ -202,7 +205,7 @@ class Nodes:
                 back = told.site in self.node and self.node[told.site] not in there  # started again
                 self.met = [each for each in self.met if not back or each.site != told.site] + [told]
             elif told not in self.met:
-                _say(f"node {node} is no client of this run, or has other images now: {told.site}")
+                _say(f"node {node} is no client of this run, or has other images or another torch now: {told.site}")
                 continue
             self.node[told.site] = node
         return there
@@ -211,9 +214,10 @@ class Nodes:
         """What each node replied, or what went wrong; RunError, in its own words, where one refuses."""
         given = {"kind": kind, "round": round, "recipe": json.dumps(self.recipe.short)}
         own = {
-            self.node.get(each.site): {"own": _own_marks(self.recipe, each.site, each.fingerprint)} for each in self.met
+            self.node.get(each.site): {"own": _own_marks(self.recipe, each.site, each.fingerprint, each.torch)}
+            for each in self.met
         }
-        introducing = {"code": code_version(), "used": json.dumps(used(self.recipe))}
+        introducing = {"code": code_version(), "source": source_hash(), "used": json.dumps(used(self.recipe))}
         letters = [
             Letter(
                 RecordDict({"asked": ConfigRecord(given | own.get(node, introducing)), "message": _record(message)}),

@@ -1,5 +1,6 @@
-"""Where a run's numbers come from: the version of the code, of torch, the device."""
+"""Where a run's numbers come from: the version of the code and its source, of torch, the device."""
 
+import hashlib
 import os
 import subprocess
 from functools import lru_cache
@@ -47,6 +48,16 @@ def code_version() -> str:
         return metadata.version("fednb")
     except metadata.PackageNotFoundError:
         return "unknown"
+
+
+@lru_cache
+def source_hash() -> str:
+    """12 hex digits of the package's own source: it differs where two copies without git, or two changed ones, do."""
+    package, digest = Path(__file__).parents[1], hashlib.sha256()
+    for name in sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py")):
+        content = (package / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:12]
 
 
 def _git(checkout: Path, *words: str) -> str:
