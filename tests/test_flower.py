@@ -25,8 +25,8 @@ pytest.importorskip("flwr", reason='Flower is not installed: pip install -c cons
 
 from flwr.app import Context, Error, RecordDict
 from flwr.app import Message as Letter
-from flwr.app.message import make_message
 from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
+from flwr.server.superlink.linkstate.utils import create_message_error_unavailable_res_message
 from flwr.supercore.task_identity import TaskIdentity
 
 from fednb.runs import federate
@@ -36,7 +36,7 @@ class Grid:
     """Flower's grid in this process: letters and what nodes remember go through their bytes.
 
     dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests; silent:
-    where the SuperLink alone says so. letters: after so many answers the server is interrupted.
+    where they go without a word, and the SuperLink says so. letters: after so many answers the server is interrupted.
     """
 
     def __init__(self, configs: dict[int, dict]):
@@ -52,6 +52,8 @@ class Grid:
 
     def send_and_receive(self, letters, *, timeout):
         replies = []
+        for number, letter in enumerate(letters):
+            letter.metadata.__dict__["_message_id"] = f"letter {number}"  # as HttpGrid does
         for letter in reversed(letters):
             if self.letters == 0:
                 raise KeyboardInterrupt
@@ -61,9 +63,8 @@ class Grid:
             context = Context(1, node, self.configs[node], state, {})
             letter = message_from_proto(message_to_proto(letter))
             if node in self.crashing and letter.metadata.message_type != "query":
-                error = Error(8, "it crashed")
-                by_superlink = make_message(letter.metadata, error=error)  # from its own number, as the letter is
-                replies.append(by_superlink if self.silent else Letter(error, reply_to=letter))
+                by_superlink = create_message_error_unavailable_res_message(letter.metadata, "node_unavail")
+                replies.append(by_superlink if self.silent else Letter(Error(8, "it crashed"), reply_to=letter))
                 continue
             reply = federate.client_app(letter, context)
             self.states[node] = context.state
@@ -131,7 +132,7 @@ def before_round_2(monkeypatch):
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_path, before_round_2):
+def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_path, before_round_2, capsys):
     recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
     nodes.silent = silent
     before_round_2(lambda: nodes.crashing.add(11))
@@ -139,8 +140,10 @@ def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_p
     assert "absent" not in record.rounds[0] and record.rounds[1]["absent"] == ["harbour"]
     assert record.rounds[1]["loss"].keys() == {"clinic", "tower"}
     assert record.rounds[1]["test"][1] == record.rounds[0]["test"][1]
-    told = "harbour did not answer in round 2: .* of its last test." + " What went wrong: it crashed" * (not silent)
+    why = "Error: Node Unavailable .*" if silent else "it crashed"
+    told = f"harbour did not answer in round 2: .* of its last test. What went wrong: {why}"
     assert any(re.fullmatch(told, note) for note in record.notes)
+    assert re.search(f'harbour did not answer "work" in round 2: {why}', capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("remembers", ["by its configuration", "by the environment", ""])

@@ -229,20 +229,19 @@ class Nodes:
         ]
         replies, wire = {}, self.wire.setdefault(kind, {"down": 0, "up": 0})
         wire["down"] += sum(map(_size, letters))
-        for letter in self.grid.send_and_receive(letters, timeout=self.timeout) if letters else ():
-            node = letter.metadata.src_node_id
-            if letter.has_error():
-                if node in messages:  # else the SuperLink has written it
-                    replies[node] = " ".join(letter.error.reason.split())[:LONGEST]
-                _say(f'no answer to "{kind}" in round {round}: {letter.error.reason}')
-            elif "failed" in letter.content:
-                replies[node] = str(letter.content["failed"]["why"])[:LONGEST]
-                _say(f'no answer to "{kind}" in round {round}: {letter.content["failed"]["why"]}')
+        answers = self.grid.send_and_receive(letters, timeout=self.timeout) if letters else ()
+        asked = {letter.metadata.message_id: letter.metadata.dst_node_id for letter in letters}
+        for letter in answers:
+            node = asked[letter.metadata.reply_to_message_id]  # what the SuperLink writes has its own number
+            who = next((name for name, number in self.node.items() if number == node), f"node {node}")
+            if letter.has_error() or "failed" in letter.content:
+                why = letter.error.reason if letter.has_error() else str(letter.content["failed"]["why"])
+                replies[node] = " ".join(why.split())[:LONGEST]
+                _say(f'{who} did not answer "{kind}" in round {round}: {why}')
             elif "refused" not in letter.content:
                 wire["up"] += _size(letter)
                 replies[node] = letter.content
             else:
-                who = next((name for name, number in self.node.items() if number == node), f"node {node}")
                 refusal = f"{who} refuses: {letter.content['refused']['why']}"
                 if kind != "introduce" or self.open:
                     raise RunError(refusal)
