@@ -2,16 +2,18 @@
 
 import errno
 import os
+import platform
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from fednb.errors import StoreError
+from fednb.errors import HeldError, StoreError
 
 PART = ".part"
-DEAD = 3600.0  # seconds after which nobody writes a part any more
+MACHINE = platform.node()
+DEAD = 3600.0  # seconds after which nobody elsewhere writes a part any more
 
 
 def write_atomically(path: Path, write: Callable) -> None:
@@ -26,20 +28,23 @@ def write_atomically(path: Path, write: Callable) -> None:
 def write_together(files: dict[Path, Callable]) -> None:
     """The same for files that belong together: all are whole under other names before the first takes its place.
 
-    They take their places in the order given. Parts that a killed process left of them are removed.
+    They take their places in the order given. Parts that a killed process left of them are removed. HeldError where
+    another process has removed what is being written.
     """
     written = {}
     try:
         for path, write in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            remove_parts(path, DEAD)
-            beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": PART}
+            remove_parts(path)
+            beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": f"~{MACHINE}~{os.getpid()}{PART}"}
             with tempfile.NamedTemporaryFile(**beside, delete=False) as file:
                 written[path] = Path(file.name)
                 write(file)
             written[path].chmod(0o644)
         for path, temporary in written.items():
             os.replace(temporary, path)
+    except FileNotFoundError as error:
+        raise HeldError(f"{path} could not be written: another process removed {error.filename}.") from error
     except (OSError, RuntimeError) as error:
         raise StoreError(
             f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
@@ -56,12 +61,33 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def remove_parts(path: Path, seconds: float = 0.0) -> None:
-    """Removes the parts of a file, and of those beside it that only add to its stem, not written to for so long."""
+def remove_parts(path: Path) -> None:
+    """Removes the parts of a file, and of those beside it that only add to its stem, whose writer is gone."""
     for part in path.parent.glob(f".{path.stem}.*{PART}"):
         with suppress(OSError):
-            if time.time() - part.stat().st_mtime >= seconds:
+            if _abandoned(part):
                 part.unlink()
+
+
+def _abandoned(part: Path) -> bool:
+    """Whether its writer was a process of this machine that has ended, or has not written to it for long."""
+    *_, machine, process = "", *part.stem.split("~")
+    if machine == MACHINE and not _runs(int(process)):
+        return True
+    return time.time() - part.stat().st_mtime >= DEAD
+
+
+def _runs(process: int) -> bool:
+    """Windows, where such a signal would end it, cannot say."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        pass
+    return True
 
 
 def is_full(error: StoreError) -> bool:

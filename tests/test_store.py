@@ -17,8 +17,8 @@ import torch
 from small_runs import SMALL, record
 
 from fednb import recipe as recipe_module
-from fednb.errors import DamagedError, StoreError
-from fednb.files import write_atomically
+from fednb.errors import DamagedError, HeldError, StoreError
+from fednb.files import MACHINE, write_atomically
 from fednb.runs.record import parsed, read, to_text
 from fednb.runs.store import Record, Store
 from fednb.study import default_store
@@ -460,12 +460,22 @@ def test_parts_of_the_dead_are_removed_and_those_of_the_living_are_not(tmp_path)
     assert files(tmp_path) == [living.name, other.name, "a.npz"]
 
 
-def test_a_lock_clears_the_parts_of_its_run(store):
-    store.write(SMALL, record(SMALL))
-    part = store.folder / f"{Path(SMALL.filename).parent}/.{Path(SMALL.filename).stem}.features.npz.x.part"
-    part.write_bytes(b"half")
+def test_a_lock_clears_the_parts_of_its_run_and_none_that_another_worker_writes(store):
+    """A lock may do nothing, where the file system says that it does."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    path = store.write(SMALL, record(SMALL))
+    writers = f"{MACHINE}~{ended.pid}", f"{MACHINE}~{os.getpid()}", f"{MACHINE}~1", f"elsewhere~{ended.pid}"
+    gone, *there = (path.with_name(f".{path.stem}.features.npz.x~{writer}.part") for writer in writers)
+    for part in (gone, *there):
+        part.write_bytes(b"half")
     with store.lock(SMALL):
-        assert not part.exists() and store.find(SMALL)
+        assert not gone.exists() and all(part.exists() for part in there) and store.find(SMALL)
+
+
+def test_a_part_that_another_process_has_removed_is_no_full_disk(tmp_path):
+    with pytest.raises(HeldError, match=r"file could not be written: another process removed .*part"):
+        write_atomically(tmp_path / "file", lambda file: os.unlink(file.name))
 
 
 @pytest.mark.parametrize("hurt", ["cut", "empty", "code"])

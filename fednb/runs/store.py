@@ -154,8 +154,7 @@ class Store:
         with suppress(OSError):  # a full disk: those who wait are not told for whom
             holder.write_text(str(os.getpid()))
         try:
-            if lock.is_locked:  # without a lock, they may be another's
-                self.drop_parts(recipe)
+            self.drop_parts(recipe)
             yield
         finally:
             holder.unlink(missing_ok=True)
@@ -198,7 +197,7 @@ class Store:
         self.drop_parts(recipe)
 
     def drop_parts(self, recipe: Recipe) -> None:
-        """Removes half files of processes that were killed while writing; needs the recipe's lock."""
+        """Removes half files of processes that were killed while writing."""
         for path in (self._checkpoint(recipe), self.folder / recipe.filename):
             remove_parts(path)
 
