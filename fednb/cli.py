@@ -177,6 +177,7 @@ def _federate(verbs) -> None:
     verb.add_argument(
         "--timeout", type=_count, default=3600, metavar="SECONDS", help="that a client has to answer (default: 3600)"
     )
+    verb.add_argument("--device", default="cpu", help="of nodes on this machine: cpu, cuda or cuda:1 (default: cpu)")
     _data_root(verb)
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from methods import TINY
+from methods import PIXELS, TINY, pixel_federation
 from small_runs import use_toy
 
 from fednb import cli
@@ -63,7 +63,42 @@ def test_a_simulation_without_flowers_ray_is_refused_before_anything_starts(scri
     assert said in capsys.readouterr().err
 
 
-def test_nodes_on_loopback_find_methods_from_outside_and_have_a_folder_to_remember(script, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("settings", "words", "said"),
+    [
+        ({"algorithm": "all"}, [], "all is no federation: one client has the images of all sites"),
+        ({"algorithm": "fedproto", "unseen": ["clinic"]}, [], "fedproto keeps entries of the network at its clients"),
+        ({"unseen": ["clinc"]}, [], 'no site "clinc"; did you mean "clinic"'),
+        (PIXELS | {"algorithm": "fedproto"}, [], "fedproto has no meaning for squares"),
+        ({}, ["--device", "gpu9"], 'device "gpu9" cannot be used'),
+        ({}, ["--simulation", "--device", "gpu9"], 'device "gpu9" cannot be used'),
+    ],
+)
+def test_what_no_run_can_be_made_from_is_refused_before_anything_starts(
+    settings, words, said, script, tmp_path, monkeypatch, capsys
+):
+    use_toy(monkeypatch, pixel_federation() if "model" in settings else None)
+    monkeypatch.setattr(federate.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(federate, "_require_ray", lambda: None)
+    monkeypatch.setattr(federate, "READY_SECONDS", 3)
+    script(f"touch {tmp_path / 'started'}", "flower-superlink")
+    assert cli.main(["federate", json.dumps(Recipe(**TINY | settings).short), *words]) == 1
+    assert said in capsys.readouterr().err and not (tmp_path / "started").exists()
+
+
+def test_the_device_of_nodes_elsewhere_is_their_own(script, capsys):
+    script("exit 1")
+    assert cli.main(["federate", RECIPE, "--superlink", "hospitals", "--nodes", "3", "--device", "cuda"]) == 1
+    assert "each other names its own in its --node-config" in capsys.readouterr().err
+
+
+def test_who_stops_watching_is_told_that_the_run_goes_on(script, capsys):
+    script("kill -INT $PPID; exec sleep 1")
+    assert cli.main(["federate", RECIPE, "--superlink", "hospitals", "--nodes", "3"]) == 130
+    assert "the run goes on at the SuperLink; `flwr stop` ends it" in capsys.readouterr().err
+
+
+def test_nodes_on_loopback_find_methods_from_outside_a_device_and_a_folder_to_remember(script, tmp_path, monkeypatch):
     use_toy(monkeypatch)
     monkeypatch.setattr(federate.signal, "signal", lambda *_: None)
     (tmp_path / "mine" / "augment").mkdir(parents=True)
@@ -73,11 +108,12 @@ def test_nodes_on_loopback_find_methods_from_outside_and_have_a_folder_to_rememb
     monkeypatch.setenv(FOLDERS, "mine")
     monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
     script(f'exec "{PYTHON}" -m http.server --directory www --bind 127.0.0.1 "$5"', "flower-superlink")
-    script('env > "node $7"; exec sleep 60', "flower-supernode")
-    script("until [ $(cat node* | grep -c FEDNB_METHODS) = 3 ]; do sleep 0.3; done")
-    assert cli.main(["federate", RECIPE]) == 1
+    script('env > "node $7"; echo "$*" >> "node $7"; exec sleep 60', "flower-supernode")
+    script("until [ $(cat node* | grep -c node-config) = 3 ]; do sleep 0.3; done; grep device $2/pyproject.toml > app")
+    assert cli.main(["federate", RECIPE, "--device", "cpu:0"]) == 1
+    assert (tmp_path / "app").read_text() == 'device = "cpu:0"\n'
     nodes = [path.read_text().splitlines() for path in tmp_path.glob("node *")]
     assert len(nodes) == 3
     for told in nodes:
-        assert f"{FOLDERS}={tmp_path / 'mine'}" in told
+        assert f"{FOLDERS}={tmp_path / 'mine'}" in told and told[-1].endswith(' device="cpu:0"')
         assert f"FEDNB_MEMORY={tmp_path / 'checkpoints' / 'flower' / Recipe(**TINY).key}" in told

@@ -46,6 +46,7 @@ class Grid:
         self.crashing: set[int] = set()
         self.silent = False
         self.letters = -1
+        self.run_config: dict = {}
 
     def get_node_ids(self) -> list[int]:
         return [node for node in self.configs if node not in self.dead]
@@ -60,7 +61,7 @@ class Grid:
             self.letters -= 1
             node = letter.metadata.dst_node_id
             state = recorddict_from_proto(recorddict_to_proto(self.states[node]))
-            context = Context(1, node, self.configs[node], state, {})
+            context = Context(1, node, self.configs[node], state, self.run_config)
             letter = message_from_proto(message_to_proto(letter))
             if node in self.crashing and letter.metadata.message_type != "query":
                 by_superlink = create_message_error_unavailable_res_message(letter.metadata, "node_unavail")
@@ -113,6 +114,16 @@ def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path, 
     recipe = Recipe(**TINY | {"rounds": 1})
     nodes = Grid({7: {"partition-id": 1}, 8: {"partition-id": 0}, 9: {"partition-id": 2}})
     assert by_flower(recipe, nodes, tmp_path).rounds == [FederatedRun(recipe, federation()).advance()]
+
+
+def test_a_node_without_a_device_takes_the_runs(toy, tmp_path, monkeypatch):
+    used, nodes = [], grid()
+    nodes.configs[11]["device"] = "cpu"
+    nodes.run_config = {"device": "cpu:0"}
+    answer = federate.answer
+    monkeypatch.setattr(federate, "answer", lambda *given: used.append(given[-1]) or answer(*given))
+    by_flower(Recipe(**TINY | {"rounds": 1}), nodes, tmp_path)
+    assert used.count("cpu") * 2 == used.count("cpu:0") > 0
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 import fednb
+from fednb.command.desk import check_device
 from fednb.errors import RecipeError, RunError
 from fednb.outside import FOLDERS, absolute
 from fednb.recipe import Recipe
@@ -51,19 +52,25 @@ def main(options) -> int:
     recipe, runs = read(options.recipe), default_store()
     store = runs.by("flower")
     config = {"recipe": json.dumps(recipe.short), "timeout": options.timeout, "clients": options.nodes or 0}
-    config |= {"runs": "", "checkpoints": ""}
+    config |= {"runs": "", "checkpoints": "", "device": options.device}
     with tempfile.TemporaryDirectory() as folder:
         if options.superlink:
             if not options.nodes:
                 raise RunError("--superlink needs --nodes: how many clients the run waits for.")
+            if options.device != "cpu":
+                raise RunError("--device is for nodes on this machine; each other names its own in its --node-config.")
             words = [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
             words += ["--federation-config", f"num-supernodes={options.nodes}"]
             recorded = False  # Flower's program ends well where a run has failed
             told_at_once = os.environ | {"PYTHONUNBUFFERED": "1"}
             with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=told_at_once) as stream:
-                for line in stream.stdout:
-                    print(line, end="", flush=True)
-                    recorded |= line.strip().startswith("recorded: ")
+                try:
+                    for line in stream.stdout:
+                        print(line, end="", flush=True)
+                        recorded |= line.strip().startswith("recorded: ")
+                except KeyboardInterrupt:
+                    print("fednb: the run goes on at the SuperLink; `flwr stop` ends it.", file=sys.stderr)
+                    return 130
             return int(not recorded)
         if record := store.find(recipe):
             shutil.rmtree(store.checkpoints / recipe.key, ignore_errors=True)
@@ -107,13 +114,17 @@ def _require_ray() -> None:
 def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Path) -> int:
     """A SuperLink, without TLS, on this machine alone, and a SuperNode for each site or Flower's simulation of them.
 
-    All of them end with this.
+    All of them end with this. What no run can be made from is refused before any of them starts.
     """
     from fednb.data import data_root
+    from fednb.engine.remote import Introduction, RemoteRun
     from fednb.runs.training import federation_of
 
+    check_device(options.device)
     data = str(data_root(options.data).absolute())
-    sites = [site.name for site in federation_of(recipe, data).sites]
+    federation = federation_of(recipe, data)
+    sites = [site.name for site in federation.sites]
+    RemoteRun(recipe, [Introduction.of(federation.only(name)) for name in sites], ask=None, carried={})  # or refuses
     config["clients"] = len(sites)
     if options.nodes not in (None, len(sites)):
         listed = ", ".join(sites)
@@ -124,7 +135,8 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     memory = store.checkpoints / recipe.key
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
     own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory), FOLDERS: absolute(os.environ.get(FOLDERS, ""))}
-    own |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
+    own |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}  # else Ray hides the GPUs
+    own |= {"RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = os.environ | own | {"PATH": path, "PYTHONUNBUFFERED": "1"}
     log = folder / "log"
@@ -138,7 +150,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
         start("flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(port), NO_INSTALLING, *simulated)
         _wait_for(f"http://{link}/health", log)
         for site in [] if simulated else sites:
-            node, own_port = f'site="{site}"', str(_free_port())
+            node, own_port = f'site="{site}" device="{options.device}"', str(_free_port())
             start("flower-supernode", "--insecure", "--superlink", link, "--port", own_port, "--node-config", node)
         nodes = "Flower's simulation" if simulated else "SuperNodes"
         print(f"{recipe}: a SuperLink at {link}, {nodes} for {', '.join(sites)}", flush=True)

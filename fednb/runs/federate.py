@@ -5,7 +5,8 @@ configuration or ``FEDNB_MEMORY`` names a folder for it, on its disk: there it o
 interrupted. Who has lost it begins anew, and the record says so.
 
 A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
-of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
+of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on, and
+``device`` is the run's.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _whole(recipe: Recipe, root: str | None):
 def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
     recipe, state = Recipe.from_dict(json.loads(asked["recipe"])), context.state
-    own, device = _own(recipe, context), str(context.node_config.get("device", "cpu"))
+    own, config = _own(recipe, context), {"device": "cpu"} | context.run_config | context.node_config
     if asked["own"] != _own_marks(recipe, own.sites[0].name, own.fingerprint, TORCH):
         raise RunError(
             f"this node has {own.sites[0].name} with images of fingerprint {own.fingerprint} and fednb "
@@ -113,7 +114,7 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     except Exception:  # torch raises many kinds for a damaged file; the client begins anew, and the record says so
         memories = {}
     message = _message(content["message"])
-    sent, kept = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
+    sent, kept = answer(recipe, own, memories, asked["kind"], message, asked["round"], str(config["device"]))
     if file and kept is not memories:
         write_atomically(file, partial(torch.save, kept))
     elif kept is not memories:
