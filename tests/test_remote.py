@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 from loaders import picture
-from methods import CASES, PIXELS, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
+from methods import CASES, PIXELS, ROWS, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
 
 import fednb
 from fednb.engine.loop import FederatedRun
@@ -73,8 +73,12 @@ def test_an_optimiser_goes_on_from_a_momentum_that_came_in_another_memory_layout
     equal_runs({"optimiser_state": "kept", "optimiser": optimiser, "learning_rate": 0.02}, federation())
 
 
-def test_a_run_goes_on_from_a_state_in_another_memory_layout():
-    recipe = Recipe(**TINY | {"optimiser_state": "kept", "algorithm": "fedbn"})
+KEPT = {"optimiser_state": "kept", "algorithm": "fedbn"}
+
+
+@pytest.mark.parametrize("case", [*(row.cases()[0] for row in ROWS), KEPT], ids=label)
+def test_a_run_goes_on_from_a_state_in_another_memory_layout(case):
+    recipe = Recipe(**TINY | case)
     one, other = FederatedRun(recipe, federation()), FederatedRun(recipe, federation())
     one.advance(), other.advance()
     state = other.state()
