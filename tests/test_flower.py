@@ -111,6 +111,7 @@ def test_every_method_gives_the_same_run(case, toy, tmp_path):
 
 def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(federate, "federation_of", lambda recipe, root: federation())  # no site is loaded once more
+    monkeypatch.setattr(federate, "available", None)  # nor are its files looked through
     recipe = Recipe(**TINY | {"rounds": 1})
     nodes = Grid({7: {"partition-id": 1}, 8: {"partition-id": 0}, 9: {"partition-id": 2}})
     assert by_flower(recipe, nodes, tmp_path).rounds == [FederatedRun(recipe, federation()).advance()]

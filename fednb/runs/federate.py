@@ -75,20 +75,21 @@ def introduce(asked: ConfigRecord, context: Context) -> dict:
             f"the server runs fednb {asked['code']} (source {source}) and this client {code_version()} (source "
             f"{source_hash()}). Install one version on both."
         )
-    recipe, root = Recipe.from_dict(json.loads(asked["recipe"])), context.node_config.get("data")
+    recipe = Recipe.from_dict(json.loads(asked["recipe"]))
     here, there = used(recipe), json.loads(asked["used"])
     if differing := [name for name in here if here[name] != there.get(name)]:
         raise RunError(
             f"the server has another {', another '.join(differing)} than this client. Install the same package on "
             "both, or copy the same file to the folder that FEDNB_METHODS names."
         )
-    told = Introduction.of(_own(recipe, context), _whole(recipe, root))
+    told = Introduction.of(_own(recipe, context), _whole(recipe, context.node_config))
     return {"introduction": ConfigRecord({"text": json.dumps(asdict(told))})}
 
 
-def _whole(recipe: Recipe, root: str | None):
+def _whole(recipe: Recipe, config: dict):
     """The federation with all sites, where this node happens to have the others' images as well."""
-    if available(root=root, **recipe.full["federation"]):
+    root, simulated = config.get("data"), "partition-id" in config  # whose files are not looked through for each node
+    if not simulated and available(root=root, **recipe.full["federation"]):
         return None
     try:
         return federation_of(recipe, root)
