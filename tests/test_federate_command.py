@@ -93,7 +93,7 @@ def test_the_device_of_nodes_elsewhere_is_their_own(script, capsys):
 
 
 def test_who_stops_watching_is_told_that_the_run_goes_on(script, capsys):
-    script("kill -INT $PPID; exec sleep 1")
+    script("sleep 0.5; kill -INT $PPID")
     assert cli.main(["federate", RECIPE, "--superlink", "hospitals", "--nodes", "3"]) == 130
     assert "the run goes on at the SuperLink; `flwr stop` ends it" in capsys.readouterr().err
 

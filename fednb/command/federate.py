@@ -61,17 +61,11 @@ def main(options) -> int:
                 raise RunError("--device is for nodes on this machine; each other names its own in its --node-config.")
             words = [_program("flwr"), "run", _app(folder, config), options.superlink, "--stream"]
             words += ["--federation-config", f"num-supernodes={options.nodes}"]
-            recorded = False  # Flower's program ends well where a run has failed
-            told_at_once = os.environ | {"PYTHONUNBUFFERED": "1"}
-            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=told_at_once) as stream:
-                try:
-                    for line in stream.stdout:
-                        print(line, end="", flush=True)
-                        recorded |= line.strip().startswith("recorded: ")
-                except KeyboardInterrupt:
-                    print("fednb: the run goes on at the SuperLink; `flwr stop` ends it.", file=sys.stderr)
-                    return 130
-            return int(not recorded)
+            try:
+                return int(not _streamed(words))
+            except KeyboardInterrupt:
+                print("fednb: the run goes on at the SuperLink; `flwr stop` ends it.", file=sys.stderr)
+                return 130
         if record := store.find(recipe):
             shutil.rmtree(store.checkpoints / recipe.key, ignore_errors=True)
             print(f"recorded before: {record.path}")
@@ -79,6 +73,16 @@ def main(options) -> int:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what this starts ends with it
         config |= {"runs": str(runs.folder), "checkpoints": str(runs.checkpoints)}
         return _on_loopback(recipe, config, options, store, Path(folder))
+
+
+def _streamed(words: list[str]) -> bool:
+    """Whether Flower's program, whose output is shown, says that the run is recorded: it ends well where one failed."""
+    recorded, told_at_once = False, os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=told_at_once) as stream:
+        for line in stream.stdout:
+            print(line, end="", flush=True)
+            recorded |= line.strip().startswith("recorded: ")
+    return recorded
 
 
 def read(given: str) -> Recipe:
