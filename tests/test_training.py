@@ -16,6 +16,7 @@ from small_runs import FULL, SMALL, other_images, use_toy
 
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError, StoreError
+from fednb.files import MACHINE
 from fednb.recipe import Recipe
 from fednb.runs import provenance, scores, training
 from fednb.runs import store as store_module
@@ -246,7 +247,9 @@ def test_a_damaged_record_is_set_aside_by_who_trains_it_again(store):
 def test_what_a_run_left_that_was_killed_after_its_record_is_removed(store):
     train_one(SMALL, store)
     damage_checkpoint(store, SMALL)
-    (store.checkpoints / f".{SMALL.key}.pt.a.part").touch()
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    (store.checkpoints / f".{SMALL.key}.pt.a~{MACHINE}~{killed.pid}.part").touch()
     train_one(SMALL, store)
     assert not list(store.checkpoints.iterdir())
     assert [path.name for path in store.locks.iterdir()] == [f"{SMALL.key}.lock"]
