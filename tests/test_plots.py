@@ -55,7 +55,7 @@ def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
 
 
 def test_no_two_methods_share_colour_and_marker():
-    methods = [*catalogue.names("algorithms"), *catalogue.names("augment")]
+    methods = [*catalogue.own("algorithms"), *catalogue.own("augment")]
     looks = {(look["color"], look["marker"]) for look in map(plots.style, methods)}
     assert len(looks) == len(methods) >= 40
 
@@ -70,7 +70,7 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
 
 
 def test_methods_are_told_apart_in_grey():
-    methods = [*catalogue.names("algorithms"), *catalogue.names("augment")]
+    methods = [*catalogue.own("algorithms"), *catalogue.own("augment")]
     looks = {(look["marker"], str(look["linestyle"])) for look in map(plots.style, methods)}
     assert len(looks) == len(methods)
     assert len({look["marker"] for look in plots.VERDICTS.values()}) == len(plots.VERDICTS)
