@@ -12,7 +12,7 @@ from pathlib import Path
 from fednb.errors import HeldError, StoreError
 
 PART = ".part"
-MACHINE = platform.node()
+MACHINE = platform.node() or "unknown"
 DEAD = 3600.0  # seconds after which nobody elsewhere writes a part any more
 
 

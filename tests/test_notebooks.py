@@ -143,6 +143,15 @@ def test_notebook_has_a_checked_cell_with_a_stored_output(book):
     assert any(cell["outputs"] for cell in checked), f"tag a cell {CHECKED} and commit its output"
 
 
+@each_notebook
+def test_notebook_shows_no_table_twice(book):
+    outputs = [output for cell in book.content["cells"] for output in cell.get("outputs", [])]
+    tables = [output["data"] for output in outputs if "text/csv" in output.get("data", {})]
+    shown = ["".join(data["text/plain"]).strip() for data in tables]
+    printed = "\n".join("".join(output.get("text", "")) for output in outputs)
+    assert len(set(shown)) == len(shown) and not any(text in printed for text in shown)
+
+
 def kind(value) -> str:
     """The annotation of a parameter: "list[int]" of [0, 1]."""
     if isinstance(value, list):

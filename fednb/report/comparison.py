@@ -35,6 +35,7 @@ from fednb.report.words import (
     signed,
     spaced,
     stand_in_line,
+    with_seeds,
 )
 
 UNSEEN_SITES = (
@@ -151,7 +152,7 @@ def comparison(results, printed, rule: str = "last"):
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "")
     seeds = frame.groupby("row")["seeds"].transform("max")
     if seeds.nunique() > 1:
-        told = [f"{row}, {n:.0f} seed{'s' * (n > 1)}" for row, n in zip(frame["row"], seeds, strict=True)]
+        told = list(map(with_seeds, frame["row"], seeds))
         frame["row"] = frame["row"].where(seeds.isna(), told)
     frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
     frame["stand_in"] = frame["stand_in"].eq(True)

@@ -74,7 +74,11 @@ def told_seeds(parts: dict) -> dict:
     counts = {label: rows["seed"].nunique() for label, rows in parts.items()}
     if len(set(counts.values())) < 2:
         return parts
-    return {f"{label}, {n} seed{'s' * (n > 1)}": parts[label] for label, n in counts.items()}
+    return {with_seeds(label, count): parts[label] for label, count in counts.items()}
+
+
+def with_seeds(label: str, count: int) -> str:
+    return f"{label}, {count:.0f} seed{'s' * (count > 1)}"
 
 
 def setting_of(rows) -> tuple:
