@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 
 from fednb import catalogue, load, papers, report
 from fednb.report import STAND_IN, names, pictures, plots
+from fednb.report.looks import BLACK, BLUE, ORANGE, PALETTE, VERDICTS, style
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -47,7 +48,7 @@ def no_screen(monkeypatch):
 
 
 def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
-    looks = {run: plots.style(run) for run in TABLE1}
+    looks = {run: style(run) for run in TABLE1}
     assert len({str(look) for look in looks.values()}) == len(TABLE1)
     for algorithm in ("fedavg", "fedavg+fedfa"):  # the four lines of one panel of Fig. 1
         panel = [looks["+".join(filter(None, (algorithm, added)))] for added in ("", "normalise", "fedmix", "fedrdn")]
@@ -56,7 +57,7 @@ def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
 
 def test_no_two_methods_share_colour_and_marker():
     methods = [*catalogue.own("algorithms"), *catalogue.own("augment")]
-    looks = {(look["color"], look["marker"]) for look in map(plots.style, methods)}
+    looks = {(look["color"], look["marker"]) for look in map(style, methods)}
     assert len(looks) == len(methods) >= 40
 
 
@@ -65,33 +66,33 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
         for table in papers.tables(paper):
             printed = papers.printed(paper, table)
             runs = printed["algorithm"].str.cat(printed["augmentation"].str.split("(").str[0], sep="+").unique()
-            last = {names.parts(run)[-1][0]: plots.style(run)["color"] for run in runs}
+            last = {names.parts(run)[-1][0]: style(run)["color"] for run in runs}
             assert len(set(last.values())) == len(last), f"{paper}, {table}: {last}"
 
 
 def test_methods_are_told_apart_in_grey():
     methods = [*catalogue.own("algorithms"), *catalogue.own("augment")]
-    looks = {(look["marker"], str(look["linestyle"])) for look in map(plots.style, methods)}
+    looks = {(look["marker"], str(look["linestyle"])) for look in map(style, methods)}
     assert len(looks) == len(methods)
-    assert len({look["marker"] for look in plots.VERDICTS.values()}) == len(plots.VERDICTS)
+    assert len({look["marker"] for look in VERDICTS.values()}) == len(VERDICTS)
 
 
 def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
-    printed, released = plots.style("fedavg+fedfa"), plots.style("fedavg+fedfa(variant=released)")
+    printed, released = style("fedavg+fedfa"), style("fedavg+fedfa(variant=released)")
     assert printed["color"] == released["color"] and printed["marker"] != released["marker"]
     assert printed["linestyle"] != released["linestyle"]
-    assert plots.style("fedavg")["color"] == plots.BLACK
-    assert plots.style("fedprox(mu=0.1)+fedrdn") == plots.style("fedprox+fedrdn")
-    assert plots.style("fedprox+fedrdn")["color"] == plots.style("fedavg+fedrdn")["color"] == plots.BLUE
-    assert plots.style("brand_new") == plots.style("brand_new") and plots.style("brand_new")["color"] in plots.PALETTE
+    assert style("fedavg")["color"] == BLACK
+    assert style("fedprox(mu=0.1)+fedrdn") == style("fedprox+fedrdn")
+    assert style("fedprox+fedrdn")["color"] == style("fedavg+fedrdn")["color"] == BLUE
+    assert style("brand_new") == style("brand_new") and style("brand_new")["color"] in PALETTE
 
 
 def test_a_method_from_outside_leaves_our_colours_as_they_are(monkeypatch):
     ours = [name for room in catalogue.METHODS for name in catalogue.own(room)]
-    before = [plots.style(name) for name in ours]
+    before = [style(name) for name in ours]
     monkeypatch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
     assert {name for room in catalogue.METHODS for name in catalogue.names(room)} > set(ours)
-    assert [plots.style(name) for name in ours] == before
+    assert [style(name) for name in ours] == before
 
 
 def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
@@ -104,7 +105,7 @@ def test_convergence_draws_the_mean_over_clients_and_seeds_with_a_band():
     assert list(fedrdn.get_xdata()) == [1, 2, 3]
     assert len(shown.collections) == 1  # one band: the other method has one seed
     assert texts(shown.get_legend()) == ["FedAvg, 2 seeds", "FedAvg + FedRDN, 1 seed"]
-    assert fedrdn.get_color() == plots.BLUE and shown.get_title("left") == "Fig. 1"
+    assert fedrdn.get_color() == BLUE and shown.get_title("left") == "Fig. 1"
 
 
 def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
@@ -146,7 +147,7 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones_on_one_axis():
     assert fedfa.get_xlim() == fedrdn.get_xlim()
     reach, ours, theirs = fedfa.lines[:3]
     assert (list(reach.get_xdata()), ours.get_xdata()[0], theirs.get_xdata()[0]) == ([1.0, 3.0], 1.5, 2.0)
-    assert ours.get_color() == plots.VERDICTS["smaller"]["color"] and ours.get_marker() == "v"
+    assert ours.get_color() == VERDICTS["smaller"]["color"] and ours.get_marker() == "v"
     assert [line.get_marker() for line in fedrdn.lines if line.get_xdata()[0] < 0] == ["<"]  # beyond the axis
     far = claimed(verdict=["larger"] * 5, ours=[2.5] * 5, high=[3.0] * 4 + [70.0])
     (panel,) = plots.claims(far, title="Claims").axes
@@ -167,7 +168,7 @@ def test_more_than_six_curves_have_a_panel_each_with_fedavg_behind():
     assert [panel.get_title("left") for panel in figure.axes][:2] == ["FedAvg + FedRDN", "FedAvg + FedFA"]
     assert len(figure.axes) == len(MANY) and "grey: FedAvg" in figure.get_suptitle()
     behind, own = figure.axes[0].lines
-    assert (behind.get_color(), own.get_color()) == ("0.7", plots.BLUE)
+    assert (behind.get_color(), own.get_color()) == ("0.7", BLUE)
     assert list(own.get_ydata()) == pytest.approx([mean_accuracy(right) for right in ROUNDS])
 
 
@@ -194,7 +195,7 @@ def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
     fedrdn, fedprox = rows["FedAvg + FedRDN - FedAvg"], rows["FedProx - FedAvg"]
     difference = mean_accuracy(rights["fedavg+fedrdn"]) - mean_accuracy(rights["fedavg"])
     assert fedrdn.get_xdata()[0] == pytest.approx(difference)
-    assert (fedrdn.get_markerfacecolor(), fedprox.get_markerfacecolor()) == (plots.BLUE, "white")
+    assert (fedrdn.get_markerfacecolor(), fedprox.get_markerfacecolor()) == (BLUE, "white")
     assert list(panel.lines[-1].get_xdata()) == [0, 0] and again.get_title("left") == "again"
 
 
@@ -378,7 +379,7 @@ def test_masks_are_coloured_by_what_was_found():
     targets, found = numpy.array([[[1, 1, 0, 255]]], numpy.uint8), numpy.array([[[1, 0, 1, 1]]], numpy.uint8)
     figure = pictures.masks(images, targets, found, ["clinic"])
     _, mask, prediction = (axes.get_images()[0].get_array() for axes in figure.axes)
-    black, blue, orange, white, grey = (to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.85"))
+    black, blue, orange, white, grey = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.85"))
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
     numpy.testing.assert_allclose(prediction[0], [black, blue, orange, grey])
     assert figure.axes[0].get_ylabel() == "clinic"
@@ -392,9 +393,7 @@ def test_two_predictions_are_coloured_by_which_of_them_is_right():
     first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
     figure = pictures.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
     _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
-    black, blue, orange, white, grey, light = (
-        to_rgb(c) for c in (plots.BLACK, plots.BLUE, plots.ORANGE, "white", "0.55", "0.85")
-    )
+    black, blue, orange, white, grey, light = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.55", "0.85"))
     numpy.testing.assert_allclose(mask[0], [black, black, white, black, white, light])
     numpy.testing.assert_allclose(difference[0], [grey, blue, orange, black, white, light])
     assert texts(figure.legends[0]) == ["both find it", "FedBN is right", "FedAvg is right", "both wrong", "not asked"]

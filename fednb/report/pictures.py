@@ -2,7 +2,7 @@
 
 import numpy
 
-from fednb.report.plots import BLACK, BLUE, ORANGE
+from fednb.report.looks import BLACK, BLUE, ORANGE
 
 
 def samples(federation, count: int = 8, split: str = "train"):

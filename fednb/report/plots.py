@@ -1,4 +1,4 @@
-"""Figures in one style: a method has the same colour, line and marker everywhere, readable in grey.
+"""Figures in one style, in which a method looks the same everywhere (``fednb.report.looks``).
 
 All functions take data frames or arrays, never a trainer, and return a closed matplotlib Figure: a notebook
 shows it once, as the value of a cell.
@@ -6,66 +6,17 @@ shows it once, as the value of a cell.
 
 import importlib.util
 from itertools import cycle, islice
-from zlib import crc32
 
 import numpy
 
-from fednb import catalogue
 from fednb.report import names
 from fednb.report.intervals import of_settings
+from fednb.report.looks import HATCHES, LINES, MARKERS, SITES, VERDICTS, colour, style
 from fednb.report.sentences import TESTED
 from fednb.report.words import DOWNWARDS, STAND_IN, counted, mark, measure, settings, told_seeds
 
-# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
-BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
-    *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
-    *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
-)
-FIRST = (  # ten to a line, for the ten colours after black: no paper's table has two methods of one column
-    "fedavg",
-    *("normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans", "fedbn", "fedprox", "scaffold", "fedsam"),
-    *("single", "all", "fedbabu", "partialfed", "fedavgm", "fedproto", "fedrdn_v", "mixup", "harmofl", "fednova"),
-    *("fedfa_r", "advprop", "fedaws", "moon", "pfedhn", "fedrobust", "pfedhn_pc", "pfedme", "pfedavg", "faug"),
-    *("fedreg", "embedding_noise", "manifold_mixup", "image_noise", "mixstyle", "moex", "fedfa_c", "fedfa_direct"),
-    "additional_embeddings",
-)
-LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
-SITES = (*MARKERS, "*")
-HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 MOST = len(HATCHES)  # settings in one panel
 WIDEST = 10.0  # inches, a thousand pixels
-VERDICTS = {  # told apart in grey by their markers
-    "reproduced": {"color": GREEN, "marker": "o"},
-    "larger": {"color": BLUE, "marker": "^"},
-    "smaller": {"color": ORANGE, "marker": "v"},
-    "no effect": {"color": "0.45", "marker": "s"},
-    "opposite": {"color": RED, "marker": "X"},
-}
-
-
-def style(run: str) -> dict:
-    """Colour, line style and marker of a run label such as ``"fedprox+fedrdn"``, the same in every figure.
-
-    No two methods share colour and marker. The colour is that of the last method in the label, line and marker are
-    those of all its methods together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in
-    line and marker, and so do a method as printed and as released. Other options change nothing.
-    """
-    numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
-    mark = sum(numbers) + 2 * run.count("variant=released")
-    colour = _colour(numbers[-1] - 1) if numbers[-1] else BLACK
-    return {"color": colour, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
-
-
-def _colour(number: int) -> str:
-    """Black is FedAvg's alone."""
-    return PALETTE[1 + number % (len(PALETTE) - 1)]
-
-
-def _number(name: str) -> int:
-    """The method's place among all of ours; that of another name is made from its letters."""
-    listed = (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augment")} - {*FIRST}))
-    return listed.index(name) if name in listed else crc32(name.encode())
 
 
 def convergence(frame, client: str = "average", split: str = "test", title: str = "", printed=None):
@@ -136,7 +87,7 @@ def _ends(axes, curves: dict, printed: dict) -> None:
         places.append(max(value, places[-1] + (high - low) / 11 if places else low))
     down = max(0, places[-1] - high)
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
-        colour, theirs = style(curves[label][0])["color"], printed[label]
+        own, theirs = style(curves[label][0])["color"], printed[label]
         told = f"{label}\n{value:.1f} %" + ("" if theirs is None else f", the paper {theirs:.1f} ◇")
         look = {
             "xytext": (1.05 * last, place - down),
@@ -144,9 +95,9 @@ def _ends(axes, curves: dict, printed: dict) -> None:
             "annotation_clip": False,
             "verticalalignment": "center",
         }
-        axes.annotate(told, (last, value), color=colour, arrowprops={"arrowstyle": "-", "color": "0.8"}, **look)
+        axes.annotate(told, (last, value), color=own, arrowprops={"arrowstyle": "-", "color": "0.8"}, **look)
         if theirs is not None:
-            axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=colour, zorder=4, clip_on=False)
+            axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=own, zorder=4, clip_on=False)
     axes.set_xlim(right=last)
 
 
@@ -424,7 +375,7 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, join
     figure, (axes,) = _figure(1, width=6.4)
     for number, (label, (across, up)) in enumerate(curves.items()):
         line = LINES[number % len(LINES)] if joined else "none"
-        look = {"color": _colour(number), "linestyle": line}
+        look = {"color": colour(number), "linestyle": line}
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
     _decorate(axes, x, y, title)
@@ -444,7 +395,7 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
     for axes, (name, curves) in zip(every, panels.items(), strict=True):
         for label, values in curves.items():
             number = labels.index(label)
-            look = {"color": _colour(number), "linestyle": LINES[number % len(LINES)]}
+            look = {"color": colour(number), "linestyle": LINES[number % len(LINES)]}
             axes.plot(range(1, len(values) + 1), values, label=label, **look)
         _decorate(axes, "round", name, "")
         axes.set_yscale("log" if name in log else "linear")

@@ -1,0 +1,55 @@
+"""How a method looks in every figure: its colour, line and marker, readable in grey."""
+
+from zlib import crc32
+
+from fednb import catalogue
+from fednb.report import names
+
+# Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
+BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
+    *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
+    *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
+)
+FIRST = (  # ten to a line, for the ten colours after black: no paper's table has two methods of one column
+    "fedavg",
+    *("normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans", "fedbn", "fedprox", "scaffold", "fedsam"),
+    *("single", "all", "fedbabu", "partialfed", "fedavgm", "fedproto", "fedrdn_v", "mixup", "harmofl", "fednova"),
+    *("fedfa_r", "advprop", "fedaws", "moon", "pfedhn", "fedrobust", "pfedhn_pc", "pfedme", "pfedavg", "faug"),
+    *("fedreg", "embedding_noise", "manifold_mixup", "image_noise", "mixstyle", "moex", "fedfa_c", "fedfa_direct"),
+    "additional_embeddings",
+)
+LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
+SITES = (*MARKERS, "*")
+HATCHES = ("", "//", "..", "\\\\", "xx", "--")
+VERDICTS = {  # told apart in grey by their markers
+    "reproduced": {"color": GREEN, "marker": "o"},
+    "larger": {"color": BLUE, "marker": "^"},
+    "smaller": {"color": ORANGE, "marker": "v"},
+    "no effect": {"color": "0.45", "marker": "s"},
+    "opposite": {"color": RED, "marker": "X"},
+}
+
+
+def style(run: str) -> dict:
+    """Colour, line style and marker of a run label such as ``"fedprox+fedrdn"``, the same in every figure.
+
+    No two methods share colour and marker. The colour is that of the last method in the label, line and marker are
+    those of all its methods together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in
+    line and marker, and so do a method as printed and as released. Other options change nothing.
+    """
+    numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
+    mark = sum(numbers) + 2 * run.count("variant=released")
+    own = colour(numbers[-1] - 1) if numbers[-1] else BLACK
+    return {"color": own, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
+
+
+def colour(number: int) -> str:
+    """Black is FedAvg's alone."""
+    return PALETTE[1 + number % (len(PALETTE) - 1)]
+
+
+def _number(name: str) -> int:
+    """The method's place among all of ours; that of another name is made from its letters."""
+    listed = (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augment")} - {*FIRST}))
+    return listed.index(name) if name in listed else crc32(name.encode())
