@@ -1,6 +1,8 @@
 """Reading, planning and executing notebooks; and the traps that every committed one must avoid."""
 
+import base64
 import contextlib
+import io
 import json
 import os
 import re
@@ -9,8 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import papermill
 import pytest
+from PIL import Image
 
 from fednb.command import folder, notebooks
 from fednb.errors import NotebookError
@@ -109,6 +113,31 @@ def test_what_a_cell_prints_is_one_piece():
     cell = {"cell_type": "code", "metadata": {}, "outputs": shown, "source": [], "execution_count": 5}
     (settled,) = notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]
     assert settled["outputs"] == [piece(["a\n", "bc\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
+
+
+def test_a_drawing_has_a_palette_and_a_photograph_every_colour():
+    def settled(array: np.ndarray) -> tuple[bytes, np.ndarray]:
+        file = io.BytesIO()
+        Image.fromarray(array).save(file, "PNG")
+        return file.getvalue(), *again(base64.b64encode(file.getvalue()).decode())
+
+    def again(picture: str) -> tuple[bytes, np.ndarray]:
+        output = {"output_type": "display_data", "metadata": {}, "data": {"image/png": picture, "text/plain": ["x"]}}
+        cell = {"cell_type": "code", "metadata": {}, "outputs": [output], "source": [], "execution_count": 1}
+        ((made,),) = [each["outputs"] for each in notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]]
+        assert made["data"]["text/plain"] == ["x"]
+        file = base64.b64decode(made["data"]["image/png"])
+        return file, np.asarray(Image.open(io.BytesIO(file)).convert("RGBA"))
+
+    drawing = np.full((200, 300, 4), 255, np.uint8)
+    drawing[50:60, :, :3] = (0, 114, 178)
+    drawing[:, 100:200, :3] = np.random.default_rng(0).integers(0, 256, (200, 100, 1))
+    before, after, pixels = settled(drawing)
+    assert len(after) < len(before) and np.abs(pixels.astype(int) - drawing).max() <= 2
+    assert again(base64.b64encode(after).decode())[0] == after
+    photograph = np.random.default_rng(0).integers(0, 256, (200, 300, 3), np.uint8)
+    before, after, _ = settled(photograph)
+    assert after == before
 
 
 def test_failing_cell_is_told_not_raised_and_what_a_kernel_logs_is_not_printed(made, tmp_path, capfd):

@@ -31,6 +31,12 @@ def test_a_row_for_each_setting_with_wilsons_interval():
     assert table.frame.query("client == 'average'")["value"].tolist() == pytest.approx([75.0, 75.0])
 
 
+def test_of_many_clients_the_average_alone_is_shown(monkeypatch):
+    monkeypatch.setattr(overview, "MOST_CLIENTS", 1)
+    table = overview.runs_table(results(algorithm=["fedavg", "fedbn"]))
+    assert list(table.cells.columns) == ["average"] and set(table.frame["client"]) == {"average"}
+
+
 def test_seeds_are_one_row_and_are_counted():
     table = overview.runs_table(results(seed=[0, 1, 2]))
     assert len(table.cells) == 1

@@ -187,6 +187,6 @@ def write_figures(folder: Path, book: Notebook, content: dict) -> None:
 
 def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
     """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
-    content = notebooks.Notebook(book.name, executed(report, book)).content
-    notebooks.write(notebooks.settle(content), book.path)
+    content = notebooks.settle(notebooks.Notebook(book.name, executed(report, book)).content)
+    notebooks.write(content, book.path)
     write_figures(root / "figures", book, content)

@@ -5,6 +5,7 @@ machine can train what the notebooks ask for; papermill and nbconvert are import
 """
 
 import ast
+import base64
 import contextlib
 import fnmatch
 import io
@@ -20,6 +21,7 @@ from fednb.files import PART, write_text
 from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+DRAWN = 10_000  # colours that a drawing has at most; in a photograph there are more
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,8 @@ def settle(content: dict) -> dict:
     """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
     editor knows of the language and the kernel.
 
-    What a cell prints is one piece, wherever the kernel happened to cut it.
+    What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 256 colours: a
+    third of its bytes.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
     metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
@@ -222,7 +225,7 @@ def settle(content: dict) -> dict:
             count += 1
             numbered = {"execution_count": count}
             outputs = [{**o, **numbered} if "execution_count" in o else o for o in _joined(cell["outputs"])]
-            cell |= {**numbered, "outputs": outputs}
+            cell |= {**numbered, "outputs": [_light(output) for output in outputs]}
         cells.append(cell)
     return {**content, "metadata": metadata, "cells": cells}
 
@@ -239,6 +242,23 @@ def _joined(outputs: list[dict]) -> list[dict]:
         else:
             joined.append(output)
     return joined
+
+
+def _light(output: dict) -> dict:
+    if "image/png" not in (data := output.get("data", {})):
+        return output
+    from PIL import Image
+
+    file = base64.b64decode("".join(data["image/png"]))
+    picture = Image.open(io.BytesIO(file))
+    if picture.mode == "P" or picture.convert("RGB").getcolors(DRAWN) is None:
+        return output
+    small = io.BytesIO()
+    picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    picture.save(small, "PNG", optimize=True)
+    if len(small.getvalue()) >= len(file):
+        return output
+    return {**output, "data": {**data, "image/png": base64.b64encode(small.getvalue()).decode()}}
 
 
 def write(content: dict, path: Path) -> None:

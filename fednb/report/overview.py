@@ -21,9 +21,13 @@ from fednb.report.words import (
     told_seeds,
 )
 
+MOST_CLIENTS = 20  # with a column each
+
 
 def runs_table(results, rule: str = "last") -> Table:
     """One row per setting, one column for the unweighted mean and one per client: ``92.3 [88.1, 95.0]``.
+
+    Of more than 20 clients it holds and shows the mean alone.
 
     results: of a study. rule: see ``fednb.report.selection``. Runs that differ in seed only are one row. Its frame
     holds row, client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
@@ -39,6 +43,8 @@ def runs_table(results, rule: str = "last") -> Table:
         for client, own in found.items()
     ]
     numbers = pandas.DataFrame(numbers)
+    if numbers["client"].nunique() > 1 + MOST_CLIENTS:
+        numbers = numbers[numbers["client"] == "average"]
     texts = numbers.assign(text=[f"{n.value:.1f} [{n.low:.1f}, {n.high:.1f}]" for n in numbers.itertuples()])
     cells = texts.pivot(index="row", columns="client", values="text")
     clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fednb.report import names, words
+from fednb.report import words
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
@@ -82,12 +82,10 @@ def told(claims: "DataFrame") -> list[str]:
     found = ", ".join(f"{verdicts.get(word, 0)} {word}" for word in TESTED)
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
-    unwritten, table = waiting["notebook"] == "", waiting["table"].str.replace("table", "Table ")
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
-        "are on data of which no claim is run yet": waiting.loc[~unwritten & ~begun, "federation"],
-        "wait for more runs": waiting.loc[~unwritten & begun, "federation"],
-        "wait for a notebook": (waiting["of"].map(names.pretty) + "'s " + table)[unwritten],
+        "are on data of which no claim is run yet": waiting.loc[~begun, "federation"],
+        "wait for more runs": waiting.loc[begun, "federation"],
     }
     waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
     return [

@@ -27,7 +27,7 @@ def start(entries: list[Entry], summary: list[str], claims: "DataFrame", told: l
     said = html.escape("\n".join(summary))
     return f"""# fednb
 
-Federated learning on images that look different at each site: four methods, their rivals, and notebooks for most
+Federated learning on images that look different at each site: four methods, their rivals, and notebooks for the
 tables and figures of their papers, with the paper's numbers beside ours.
 
 ## Scoreboard
