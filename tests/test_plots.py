@@ -273,6 +273,11 @@ def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
         assert STAND_IN in axes(figure).get_title("left")
     assert "paper" not in texts(axes(bars).get_legend())
     assert STAND_IN not in axes(plots.convergence(run("fedavg", ROUNDS))).get_title("left")
+    mus = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+    many = [run(f"fedprox(mu={mu})", ROUNDS, federation="shifted_digits", stand_in=True) for mu in mus]
+    panels = plots.bars(selected(pandas.concat(many)))
+    assert STAND_IN in panels.get_suptitle()
+    assert not any(STAND_IN in panel.get_title("left") for panel in panels.axes)
     vessels = run("fedavg", ROUNDS, federation="retinal_vessels", stand_in=True)
     assert "OTHER DATA: not the paper's images" in axes(plots.convergence(vessels)).get_title("left")
 

@@ -283,6 +283,7 @@ def effects(tables, title: str = ""):
 def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
     """One panel for each ``{title: {row: (run, value, low, high, filled, printed or None)}}``, rows alike in all."""
     rows = list(dict.fromkeys(row for found in panels.values() for row in found))
+    alone = "" in panels
     figure, every = _figure(
         len(panels), width=min(2.6 + 2.3 * max(2, len(panels)), WIDEST), height=1.4 + 0.3 * len(rows)
     )
@@ -293,12 +294,13 @@ def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
             axes.plot([low, high], [place, place], color=look["color"], linewidth=1.5)
             axes.plot(value, place, marker=look["marker"], markersize=6, linestyle="none", label=row, **fill)
             _diamonds(axes, {row: theirs}, {row: place} if theirs is not None else {})
-        _decorate(axes, x if axes is every[len(every) // 2] else "", "", name or title, marked)
+        _decorate(axes, x if axes is every[len(every) // 2] else "", "", name or title, marked if alone else "")
         axes.grid(axis="x", color="0.9", linewidth=0.8)
         axes.set_yticks(range(len(rows)), rows if axes is every[0] else [""] * len(rows))
         axes.set_ylim(len(rows) - 0.5, -0.5)
-    if "" not in panels:
-        figure.suptitle(title, fontsize=11)
+    if not alone:
+        text, colour = _told(title, marked)
+        figure.suptitle(text, fontsize=11, color=colour)
     return figure
 
 
@@ -437,14 +439,18 @@ def _figure(panels: int, width: float, height: float = 4.2, columns: int | None 
 
 
 def _decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
-    """The one look of all axes; other data than the paper's are written across the top in red."""
+    """The one look of all axes."""
     axes.set(xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
-    if marked:
-        title = f"{title}\n{marked}: not the paper's images".strip()
-    axes.set_title(title, fontsize=10, color="#a40000" if marked else "black", loc="left")
+    text, colour = _told(title, marked)
+    axes.set_title(text, fontsize=10, color=colour, loc="left")
+
+
+def _told(title: str, marked: str) -> tuple[str, str]:
+    """A title and its colour; other data than the paper's are told in red."""
+    return (f"{title}\n{marked}: not the paper's images".strip(), "#a40000") if marked else (title, "black")
 
 
 def _printed_values(printed, run: str) -> dict:
