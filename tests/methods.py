@@ -143,10 +143,10 @@ class Row:
     tells_what_it_keeps: the variants in which the server learns it, for the unseen.
     tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
     its loss has all terms. adapts: it changes what is tested and not what is trained. pools: it is no federation and
-    is refused beside what exchanges anything. learns_slowly: the variants that need nine rounds for what others learn
-    in six. mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method that
-    does. untouched_images: it is refused beside an algorithm that changes images. takes_brightness: it leaves no class
-    to learn where the class is how bright a channel is.
+    is refused beside what exchanges anything. learns_slowly: the variants that need fourteen rounds for what others
+    learn in nine. mixes_labels: it trains on mixtures of images and labels. hard_labels: it is refused beside a method
+    that does. untouched_images: it is refused beside an algorithm that changes images. takes_brightness: it leaves no
+    class to learn where the class is how bright a channel is.
     """
 
     room: str
@@ -238,6 +238,7 @@ ROWS = [
         neutral={"algorithm": {"name": "moon", "mu": 0}},
         tasks=("classification",),
         begins_in_round=2,
+        learns_slowly=({},),
         hard_labels=True,
     ),
     Row(
@@ -250,7 +251,7 @@ ROWS = [
     Row(
         "algorithms",
         "pfedhn",
-        variants=({"rate": 0.2, "momentum": 0.5},),
+        variants=({"rate": 0.05, "momentum": 0.5},),
     ),
     Row(
         "algorithms",
@@ -262,7 +263,10 @@ ROWS = [
         "algorithms",
         "pfedme",
         neutral={"algorithm": {"name": "pfedme", "penalty": 10, "steps": 1, "local_rate": 0.1, "personalised": False}},
-        variants=({"penalty": 2.0, "local_rate": 0.3}, {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5}),
+        variants=(
+            {"penalty": 0.5, "steps": 3, "local_rate": 1.0},
+            {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5},
+        ),
     ),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
     Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
@@ -323,6 +327,7 @@ ROWS = [
         "fedmix",
         neutral={"augmentations": ({"name": "fedmix", "ratio": 0},)},
         variants=({"ratio": 0.2, "mean_batch": 4},),
+        learns_slowly=({"ratio": 0.2, "mean_batch": 4},),
         untouched_images=True,
     ),
     Row(
@@ -370,13 +375,26 @@ ROWS = [
         variants=({"alpha": 0.2}, {"alpha": 0.2, "stages": [1, 3]}),
         mixes_labels=True,
     ),
-    Row("augment", "mixstyle", neutral={"augmentations": ({"name": "mixstyle", "probability": 0},)}),
-    Row("augment", "mixup", neutral={"augmentations": ({"name": "mixup", "alpha": 0},)}, mixes_labels=True),
+    Row(
+        "augment",
+        "mixstyle",
+        neutral={"augmentations": ({"name": "mixstyle", "probability": 0},)},
+        variants=({"probability": 0.1},),
+        learns_slowly=({"probability": 0.1},),
+    ),
+    Row(
+        "augment",
+        "mixup",
+        neutral={"augmentations": ({"name": "mixup", "alpha": 0},)},
+        learns_slowly=({},),
+        mixes_labels=True,
+    ),
     Row(
         "augment",
         "moex",
         neutral={"augmentations": ({"name": "moex", "probability": 0},)},
         variants=({"probability": 0.25}, {"probability": 0.5, "share": 0.5}),
+        learns_slowly=({"probability": 0.5, "share": 0.5},),
         mixes_labels=True,
     ),
     Row(

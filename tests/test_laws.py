@@ -205,15 +205,18 @@ def test_the_loss_falls_in_bf16_too(case):
 
 def learning(case: dict, precision: str = "fp32") -> list[dict]:
     row = row_of(case)
-    rounds = 9 if case in row.cases(row.learns_slowly) else 6
-    settings = {"flow": (), "rounds": rounds, "local_epochs": 4}
-    return train(case | settings | {"precision": precision}, federation(stripes=row.takes_brightness)).rounds
+    rounds = 14 if case in row.cases(row.learns_slowly) else 9
+    settings = {"flow": (), "rounds": rounds, "local_epochs": 4, "learning_rate": 0.03, "precision": precision}
+    return train(case | settings, federation(stripes=row.takes_brightness)).rounds
 
 
 def falls(case: dict, rounds: list[dict]) -> bool:
-    """From the first round with all terms of the loss to the last."""
+    """From the first round with all terms of the loss to the mean of the last three.
+
+    Of so few images a single round's loss swings, by another machine's last digit too.
+    """
     losses = [sum(values["loss"].values()) for values in rounds]
-    return losses[-1] < 0.8 * losses[row_of(case).begins_in_round - 1]
+    return sum(losses[-3:]) / 3 < 0.8 * losses[row_of(case).begins_in_round - 1]
 
 
 @each_case

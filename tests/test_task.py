@@ -242,8 +242,8 @@ class TestWhoDoesWhat:
                 FederatedRun(Recipe(**PIXELS | case), pixel_federation())
 
     def test_there_is_something_to_learn(self):
-        settings = PIXELS | {"flow": (), "rounds": 5, "local_epochs": 4, "precision": "bf16"}
-        settings |= {"optimiser": "adam", "learning_rate": 0.02, "momentum": 0.0, "weight_decay": 0.0}
+        settings = PIXELS | {"flow": (), "rounds": 12, "local_epochs": 4, "precision": "bf16"}
+        settings |= {"optimiser": "adam", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0}
         rounds = train(settings | {"evaluation": ("cross_site",)}, pixel_federation()).rounds
         assert sum(rounds[-1]["loss"].values()) < 0.5 * sum(rounds[0]["loss"].values())
         assert sum(rounds[-1]["test"]) > 3  # Dice 0.5 on average of 6 images

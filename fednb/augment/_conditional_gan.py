@@ -56,15 +56,17 @@ class Discriminator(nn.Module):
         return self.layers(images.flatten(1) * self.embedding(labels)).flatten()
 
 
-def trained(images: Tensor, labels: Tensor, classes: int, steps: int, draws: torch.Generator) -> Generator:
-    """A generator trained on few images; the classes that have some appear equally often.
+def trained(
+    images: Tensor, labels: Tensor, classes: int, steps: int, draws: torch.Generator, dtype: torch.dtype = torch.float32
+) -> Generator:
+    """A generator of this type trained on few images; the classes that have some appear equally often.
 
     images: uint8 ``[n, channels, height, width]``; labels: int64 ``[n]``; draws: on the CPU. Weights at the start and
     dropout are drawn from torch's global generator.
     """
-    generator = Generator(classes, tuple(images.shape[1:])).to(images.device)
-    discriminator = Discriminator(classes, prod(generator.made)).to(images.device)
-    real = F.interpolate(images.float() / 127.5 - 1, generator.made[1:], mode="bilinear", antialias=True)
+    generator = Generator(classes, tuple(images.shape[1:])).to(images.device, dtype)
+    discriminator = Discriminator(classes, prod(generator.made)).to(images.device, dtype)
+    real = F.interpolate(images.to(dtype) / 127.5 - 1, generator.made[1:], mode="bilinear", antialias=True)
     optimisers = [
         torch.optim.Adam(net.parameters(), RATE, betas=(0.5, 0.999), fused=True) for net in (generator, discriminator)
     ]

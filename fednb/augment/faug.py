@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment._conditional_gan import LATENT, Generator, trained
-from fednb.doors import Batch, Client, Message, Method, Server, classification_only, overrides
+from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, overrides
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
 
@@ -27,7 +27,7 @@ class FAug(Method):
     its classes equally often.
 
     **Training images leave the clients**, as the method has it: uint8 pixels and one-hot labels. The generator comes
-    down as float32 and is kept.
+    down in the precision of the weights and is kept.
 
     Args:
         share: of the lacking images that is generated, in [0, 1]. 0 is plain training, and nothing is sent. 1 is the
@@ -92,7 +92,8 @@ class FAug(Method):
             return {}
         images, labels = (torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels"))
         with seeded(server.recipe.seed, "faug", device=images.device):
-            generator = trained(images, labels.argmax(1), labels.shape[1], self.steps, server.generator("faug"))
+            settings = labels.shape[1], self.steps, server.generator("faug"), DTYPES[server.recipe.precision]
+            generator = trained(images, labels.argmax(1), *settings)
         return generator.state_dict() | {"seeds": labels.sum(0)}
 
     def prepare_receive(self, client: Client, shared: Message) -> None:
