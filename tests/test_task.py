@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from methods import CASES, PIXELS, ROWS, federation, label, pixel_federation, train
+from methods import CASES, PIXELS, ROWS, TINY, federation, label, pixel_federation, train
 from torch.nn import functional as F
 
 import fednb
@@ -248,6 +248,12 @@ class TestWhoDoesWhat:
         assert sum(rounds[-1]["loss"].values()) < 0.5 * sum(rounds[0]["loss"].values())
         assert sum(rounds[-1]["test"]) > 3  # Dice 0.5 on average of 6 images
         assert [len(totals) for totals in rounds[-1]["cross_site"].values()] == [2, 2]
+
+    @pytest.mark.parametrize("algorithm", ["fedavg", "fedbabu", "fedaws"])
+    def test_a_network_without_a_head_is_refused_by_name(self, algorithm, monkeypatch):
+        monkeypatch.setattr("fednb.models.build", lambda *given: torch.nn.Sequential(torch.nn.Flatten()))
+        with pytest.raises(RecipeError, match="digits_cnn has no module named head"):
+            FederatedRun(Recipe(**TINY | {"algorithm": algorithm}), federation())
 
     def test_a_method_that_says_nothing_is_for_classification(self):
         @dataclass(frozen=True)

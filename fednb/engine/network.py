@@ -76,9 +76,13 @@ def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) ->
 
 def _refuse_other_task(model: nn.Module, recipe: Recipe, outline: Outline) -> None:
     """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
-    task = TASKS[outline.task]
+    task, name = TASKS[outline.task], recipe.full["model"]["name"]
+    if not hasattr(model, "head"):
+        raise RecipeError(
+            f"{name} has no module named head. Give its last layer that name: methods take it apart there."
+        )
     if not isinstance(model.head, task.head):
-        name, head = recipe.full["model"]["name"], type(model.head)
+        head = type(model.head)
         predicts = next((f"predicts {other.asks}" for other in TASKS.values() if other.head is head), "is for no task")
         raise RecipeError(
             f"{name} {predicts} (its head is {head.__name__}), and {outline.name} has {task.asks}. "
