@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fednb.catalogue import choice, complete, find, task
+from fednb.catalogue import choice, complete, make, task
 from fednb.errors import RecipeError, nearest
 
 ROOMS = {"federation": "data", "model": "models", "algorithm": "algorithms"}
@@ -68,9 +68,9 @@ class Recipe:
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full
     form, and a record whose full form disagrees with today's defaults is refused.
 
-    Raises RecipeError for unknown names, options or values, naming the nearest valid one, for a method that has no
-    meaning for the federation's task, for one that needs a single label an image beside one that mixes them, and for
-    what a method refuses itself.
+    Raises RecipeError for unknown names, options or values, naming the nearest valid one, for an option's value that
+    its method refuses, for a method that has no meaning for the federation's task, for one that needs a single label an
+    image beside one that mixes them, and for what a method refuses itself.
     """
 
     federation: str | dict = "shifted_digits"
@@ -132,13 +132,12 @@ class Recipe:
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
         federation = self.full["federation"]["name"]
-        methods = {self.algorithm_name: find("algorithms", self.algorithm_name)}
-        methods |= {name: find("augment", name) for name in augmentations}
-        for name, method in methods.items():
-            method.tasks.require(name, task(self.full["federation"]), federation)
+        methods = [make("algorithms", self.algorithm), *(make("augment", given) for given in self.augmentations)]
+        for method in methods:
+            method.tasks.require(method.name, task(self.full["federation"]), federation)
         _refuse_mixed_labels(methods)
-        for method in methods.values():
-            method.refuse(self, list(methods.values()))
+        for method in methods:
+            method.refuse(self, methods)
 
     @classmethod
     def from_dict(cls, settings: dict) -> Recipe:
@@ -237,13 +236,13 @@ def _phrase(given: str | dict) -> str:
     return f"{name}({', '.join(f'{option}={value}' for option, value in chosen.items())})"
 
 
-def _refuse_mixed_labels(methods: dict[str, type]) -> None:
-    mixing = [name for name, method in methods.items() if method.mixes_labels]
-    for name, method in methods.items():
+def _refuse_mixed_labels(methods: list) -> None:
+    mixing = [method.name for method in methods if method.mixes_labels]
+    for method in methods:
         if mixing and method.hard_labels:
             raise RecipeError(
-                f"{name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
-                f"labels; {name} needs single ones: {method.hard_labels}. Leave one of them out."
+                f"{method.name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
+                f"labels; {method.name} needs single ones: {method.hard_labels}. Leave one of them out."
             )
 
 

@@ -358,11 +358,29 @@ def _plain(value):
 
 
 def _listed(failed: dict[Recipe, str]) -> str:
-    """Each reason once: of how many runs, and one of them by name."""
+    """Each reason once, with the runs that it is of."""
     alike: dict[str, list[Recipe]] = {}
     for recipe, error in failed.items():
         alike.setdefault(error, []).append(recipe)
-    return " ".join(
-        f"{recipes[0]}: {error}" if len(recipes) == 1 else f"{len(recipes)} runs, among them {recipes[0]}: {error}"
-        for error, recipes in alike.items()
-    )
+    return " ".join(f"{_named(recipes)}: {error}" for error, recipes in alike.items())
+
+
+def _named(recipes: list[Recipe]) -> str:
+    """Which runs these are: by federation, those that differ in their seeds or unseen sites alone together."""
+    if len(recipes) == 1:
+        return str(recipes[0])
+    told, alike = [], {}
+    for recipe in recipes:
+        alike.setdefault(recipe.full["federation"]["name"], []).append(recipe)
+    for federation, of in alike.items():
+        columns = {name: value for name, value in _varied_columns(of).items() if name not in ("evaluation", "unseen")}
+        seeds, unseen = {}, {}
+        for recipe in of:
+            what = ", ".join((recipe.label, *(f"{name} {_plain(value(recipe))}" for name, value in columns.items())))
+            what += ", unseen " if recipe.unseen else ""
+            seeds.setdefault((what, " + ".join(recipe.unseen)), set()).add(recipe.seed)
+        for (what, sites), found in seeds.items():
+            unseen.setdefault((what, ", ".join(map(str, sorted(found)))), []).append(sites)
+        runs = (f"{what}{' or '.join(sites)}, seed {found}" for (what, found), sites in unseen.items())
+        told.append(f"on {federation}: {'; '.join(runs)}")
+    return f"{len(recipes)} runs ({'. '.join(told)})"

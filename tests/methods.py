@@ -428,7 +428,7 @@ def from_outside(name: str) -> list[Row]:
     return rows
 
 
-DOORS = [name for name, value in vars(Method).items() if callable(value) and not name.startswith("_")]
+DOORS = [name for name, value in vars(Method).items() if callable(value) and name != "refuse" and name[0] != "_"]
 ROWS += from_outside(os.environ.get("FEDNB_LAWS", ""))  # set by `fednb laws`
 ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]

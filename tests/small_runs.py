@@ -6,6 +6,7 @@ import torch
 from methods import TINY, federation
 
 from fednb import data
+from fednb.data import shifted_digits
 from fednb.federation import Federation
 from fednb.recipe import Recipe
 from fednb.runs import training
@@ -33,6 +34,7 @@ def use_toy(monkeypatch, found: Federation | None = None) -> None:
     """Every recipe gets the toy federation, or the given one, whatever it names."""
     toy = found or federation()
     monkeypatch.setattr(data, "load", lambda **asked: toy)
+    monkeypatch.setattr(shifted_digits, "TASK", toy.task, raising=False)
     monkeypatch.setattr(training, "_load", cache(lambda choice, root: data.load()))
 
 

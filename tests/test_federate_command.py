@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from methods import PIXELS, TINY, pixel_federation
+from methods import TINY
 from small_runs import use_toy
 
 from fednb import cli
@@ -69,7 +69,7 @@ def test_a_simulation_without_flowers_ray_is_refused_before_anything_starts(scri
         ({"algorithm": "all"}, [], "all is no federation: one client has the images of all sites"),
         ({"algorithm": "fedproto", "unseen": ["clinic"]}, [], "fedproto keeps entries of the network at its clients"),
         ({"unseen": ["clinc"]}, [], 'no site "clinc"; did you mean "clinic"'),
-        (PIXELS | {"algorithm": "fedproto"}, [], "fedproto has no meaning for squares"),
+        ({"algorithm": {"name": "partialfed", "layers": ["haed"]}}, [], 'not to load "haed"; did you mean "head"'),
         ({}, ["--device", "gpu9"], 'device "gpu9" cannot be used'),
         ({}, ["--simulation", "--device", "gpu9"], 'device "gpu9" cannot be used'),
     ],
@@ -77,7 +77,7 @@ def test_a_simulation_without_flowers_ray_is_refused_before_anything_starts(scri
 def test_what_no_run_can_be_made_from_is_refused_before_anything_starts(
     settings, words, said, script, tmp_path, monkeypatch, capsys
 ):
-    use_toy(monkeypatch, pixel_federation() if "model" in settings else None)
+    use_toy(monkeypatch)
     monkeypatch.setattr(federate.signal, "signal", lambda *_: None)
     monkeypatch.setattr(federate, "_require_ray", lambda: None)
     monkeypatch.setattr(federate, "READY_SECONDS", 3)

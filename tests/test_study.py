@@ -47,12 +47,27 @@ def test_only_what_is_missing_is_trained(store):
 def test_where_training_is_forbidden_what_is_recorded_is_shown(store, monkeypatch):
     monkeypatch.setenv("FEDNB_TRAIN", "0")
     recipes = SMALL.vary(seed=[0, 1, 2])
-    with pytest.raises(RunError, match="3 runs, among them .*: not recorded yet, and FEDNB_TRAIN=0 forbids"):
+    with pytest.raises(RunError, match="3 runs .*: not recorded yet, and FEDNB_TRAIN=0 forbids"):
         Study(recipes, store=store).run()
     store.write(recipes[0], record(recipes[0]))
     results = Study(recipes, store=store).run()
-    assert results.missing == recipes[1:] and results.notes[-1].startswith(f"2 runs, among them {recipes[1]}: not rec")
+    assert results.missing == recipes[1:] and results.notes[-1].startswith(
+        "2 runs (on shifted_digits: fedavg, seed 1, 2): not recorded yet"
+    )
     assert "not recorded" not in str(Study(recipes[:1], store=store).run().notes)
+
+
+def test_missing_runs_are_named_by_what_they_vary(store, monkeypatch):
+    monkeypatch.setenv("FEDNB_TRAIN", "0")
+    recipes = SMALL.vary(algorithm=["fedavg", "fedprox"], local_epochs=[1, 2], seed=[0, 1])
+    recipes += SMALL.vary(unseen=[["low"], ["middle"]], seed=[0])
+    for recipe in recipes[1:5]:
+        store.write(recipe, record(recipe))
+    told = (
+        "6 runs (on shifted_digits: fedavg, local_epochs 1, seed 0; fedprox, local_epochs 1, seed 1; fedprox, "
+        "local_epochs 2, seed 0, 1; fedavg, local_epochs 1, unseen low or middle, seed 0): not recorded"
+    )
+    assert told in Study(recipes, store=store).run().notes[-1]
 
 
 def test_what_records_say_of_their_images_is_told_once(store, monkeypatch):
@@ -233,7 +248,7 @@ def test_a_damaged_record_is_named_in_the_results(store):
 
 
 def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
-    recipes = SMALL.vary(seed=[0, 1], augmentations=[[], ["fedrdn", {"name": "fedmix", "ratio": 0.2}]])
+    recipes = SMALL.vary(seed=[0, 1], augmentations=[[], ["mixstyle", {"name": "fedmix", "ratio": 0.2}]])
     for number, recipe in enumerate(recipes):
         store.write(recipe, record(recipe, right=number))
     frame = Study(recipes, store=store).recorded().frame
@@ -245,9 +260,9 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
     row = frame[(frame["seed"] == 1) & (frame["augmentation"] != "") & (frame["round"] == 2)]
     row = row[(row["client"] == "b") & (row["split"] == "test")].iloc[0].to_dict()
     assert row == {
-        "run": "fedavg+fedrdn+fedmix(ratio=0.2)",
+        "run": "fedavg+mixstyle+fedmix(ratio=0.2)",
         "algorithm": "fedavg",
-        "augmentation": "fedrdn+fedmix",
+        "augmentation": "mixstyle+fedmix",
         "federation": "shifted_digits",
         "task": "classification",
         "seed": 1,

@@ -315,9 +315,9 @@ def test_out_of_memory_is_reported_and_the_others_go_on(store, monkeypatch, erro
 def test_a_combination_that_makes_no_sense_is_refused_before_anything_trains(store):
     recipe = SMALL.with_(algorithm={"name": "fedsam"}, augmentations=["fedmix"])
     assert train([recipe], store)[recipe] is None  # these two can be combined
-    wrong = SMALL.with_(algorithm="scaffold", optimiser="adam")
+    wrong = SMALL.with_(algorithm={"name": "partialfed", "layers": ["haed"]})
     told = []
-    assert "optimiser" in train([wrong], store, progress=lambda *event: told.append(event))[wrong]
+    assert 'did you mean "head"' in train([wrong], store, progress=lambda *event: told.append(event))[wrong]
     assert told in ([], [(wrong, 0)])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fednb.doors import EVERY_TASK, Method
+from fednb.doors import EVERY_TASK, Method, overrides
 from fednb.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class All(Method):
     tasks = EVERY_TASK
     pools = True
 
-    @classmethod
-    def refuse(cls, recipe: Recipe, methods: list[type[Method]]) -> None:
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if recipe.unseen:
             raise RecipeError(
                 f"all trains on every site's images, and this recipe has unseen ones ({', '.join(recipe.unseen)}). "
@@ -64,8 +63,8 @@ class All(Method):
                 "another method."
             )
         for method in methods:
-            if any(getattr(method, door) is not getattr(Method, door) for door in EXCHANGING):
+            if any(overrides(method, door) for door in EXCHANGING):
                 raise RecipeError(
-                    f"all cannot be combined with {method.__module__.rpartition('.')[2]}, by which clients keep, offer "
-                    "or exchange something: all has one client with the images of every site. Leave one of them out."
+                    f"all cannot be combined with {method.name}, by which clients keep, offer or exchange something: "
+                    "all has one client with the images of every site. Leave one of them out."
                 )

@@ -40,8 +40,9 @@ class FedAwS(Method):
         W \leftarrow \tilde W - \lambda \eta \nabla R(\tilde W)  \tag{5}
 
     with rows of length 1 before and after Eq. 5, and eta the recipe's learning rate. A client with several classes has
-    the same loss for each image; a class that no client of a round has keeps its embedding, but for Eq. 5. Sends and
-    keeps nothing of its own: a row of the head is sent as its part of Eq. 3.
+    the same loss for each image; the embedding of a class that no client of a round has stays, but for Eq. 5. A client
+    sends how many training images of each class it has, once. Keeps nothing. A row of the head travels as its part of
+    Eq. 3. No setting is FedAvg, whose loss is another one.
 
     A vector shorter than 1e-9 counts as of that length: the cosine of zero features is 0 with every class, and their
     image, as after a ReLU that is closed everywhere, is given the first.

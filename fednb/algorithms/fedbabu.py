@@ -25,9 +25,10 @@ class FedBABU(Method):
 
     The head h_0 is as drawn at every client, in all rounds: it is not sent, gets no gradient, no weight decay and no
     momentum. A client tunes for each test with a fresh optimiser, and forgets what it learned after the test. Sends the
-    body alone, keeps the head.
+    body alone. Keeps the head.
 
-    An unseen client has the same head and the common body, and tunes them as the others do.
+    An unseen client has the same head and the common body, and tunes them as the others do. No setting is FedAvg, as
+    the head never learns in rounds; with ``tune_epochs=0`` it is FedAvg whose head has gradient 0.
 
     Args:
         tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 is the value of the authors' code

@@ -1,9 +1,16 @@
 """FedNova: averages the clients' changes per local step, so that more steps do not weigh more."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 
 from fednb.doors import EVERY_TASK, Client, Message, Method, Server
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 class FedNova(Method):
@@ -42,9 +49,8 @@ class FedNova(Method):
 
     tasks = EVERY_TASK
 
-    def prepare_offer(self, client: Client) -> Message:
-        require_fresh_sgd(self, client.recipe)
-        return {}
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        require_fresh_sgd(self, recipe)
 
     def begin(self, client: Client) -> None:
         client.scratch(self).update({n: p.detach().clone() for n, p in client.parameters().items()})
@@ -68,7 +74,7 @@ def gradient_weight(steps: int, momentum: float) -> float:
     return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)
 
 
-def require_fresh_sgd(method: Method, recipe) -> None:
+def require_fresh_sgd(method: Method, recipe: Recipe) -> None:
     """RecipeError unless a client's change is a known sum of this round's gradients."""
     if recipe.optimiser != "sgd":
         raise RecipeError(

@@ -58,6 +58,8 @@ class FedProto(Method):
     1. Eq. 6 with equal weights for the clients that have the class. Ours: by images, as printed.
     2. Eq. 7 as written here, the mean over images and features (``nn.MSELoss``).
     3. Eq. 3 over the features of the last local epoch, while the network still changes. Ours: as printed.
+
+    PFLlib takes Eq. 3 over all features that a client saw in the round's training, and counts clients alike in Eq. 6.
     """
 
     tasks = classification_only("a prototype is the mean feature vector of the images of one class")

@@ -52,7 +52,7 @@ class HarmoFL(Method):
     2. The average before the first batch is 0, by which the first images would be all but black; the first batch sets
        it here, as released.
 
-    As released (``variant="released"``):
+    As released (github.com/med-air/HarmoFL; ``variant="released"``):
 
     1. The part of the spectrum that is replaced has size 0 around the centre (``L=0``), and that is the zero frequency
        alone: each channel gets the same mean brightness, and nothing else changes.

@@ -42,7 +42,7 @@ class Moon(Method):
        Our networks have none, so that rivals train the same ones; z is what the classifier sees, as there.
     2. What a client without a previous network does is open; ours adds no term.
 
-    As released:
+    As released (github.com/QinbinLi/MOON):
 
     1. Round 1 has no previous network: the term is the cross entropy of one class, 0. A client that first trains later
        has one of random weights, other than the server's. Ours: no term.

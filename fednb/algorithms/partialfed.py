@@ -20,14 +20,14 @@ class PartialFed(Method):
     .. math:: w_{k,\ell} = \begin{cases} w_\ell & \text{if client } k \text{ loads layer } \ell \\
         w_{k,\ell}' & \text{if it keeps it} \end{cases}  \tag{1}
 
-    with w the global weights and w_k' those that the client ended its last round with. It trains from there, sends
-    **all** layers, and all are averaged (FedBN sends no layer that it keeps). It is tested with the same mixture, of
-    the new global weights and what it has just learned. A client that has been in no round loads everything, so that
-    an unseen one has the global network.
+    with w the global weights and w_k' those that the client ended its last round with. It trains from there, and
+    **all** layers go to the server and are averaged (of FedBN, those that every client loads). It is tested with the
+    same mixture, of the new global weights and what it has just learned. A client that has been in no round loads
+    everything, so that an unseen one has the global network.
 
-    ``fixed``: the layers to keep are named. ``adaptive``: each client learns them. For layer l it has two logits
-    a_l, of loading and of keeping, 0 at first, and in every round, before it trains, one step a batch through its
-    images, with Gumbel noise g and the network's weights held:
+    ``fixed``: the layers that are not loaded are named. ``adaptive``: each client learns which. For layer l it has two
+    logits a_l, of loading and of keeping, 0 at first, and in every round, before it trains, one step a batch through
+    its images, with Gumbel noise g and the network's weights held:
 
     .. math::
         s_\ell = \mathrm{softmax}((a_\ell + g_\ell) / \tau), \quad
@@ -36,8 +36,8 @@ class PartialFed(Method):
         w_\ell^v = v_{\ell 0} w_\ell + v_{\ell 1} w_{k,\ell}', \quad
         a \leftarrow a - \eta_a \nabla_a F_k(w^v) \text{, } \partial v / \partial a := \partial s / \partial a  \tag{3}
 
-    and then keeps the layers whose second logit is the larger. A layer is one module with its weight, bias and running
-    statistics; layers that never leave the client for another reason have no choice.
+    and then does not load the layers whose second logit is the larger. A layer is one module with its weight, bias and
+    running statistics; layers that never leave the client for another reason have no choice.
 
     Sends nothing of its own. A client keeps the last values of its layers and, adaptive, the logits; adaptive costs
     about one more epoch a round.
@@ -105,13 +105,13 @@ class PartialFed(Method):
                     f"this is {self.variant}. Leave it out, or take the other variant."
                 )
 
-    def prepare_offer(self, client: Client) -> Message:
+    def build(self, model: nn.Module) -> nn.Module:
         """Raises RecipeError for a layer that the network has not."""
-        known = [place for place, _ in client.model.named_modules() if place]
+        known = [place for place, _ in model.named_modules() if place]
         for layer in self.layers:
             if layer != NORMALISATION and not any(_lies_in(place, layer) for place in known):
                 raise RecipeError(f'partialfed was asked not to load "{layer}"; {nearest(layer, known)}')
-        return {}
+        return model
 
     def load(self, client: Client, received: Message) -> Message:
         own = part(client.memory(self), "own")

@@ -14,8 +14,8 @@ class PFedAvg(Method):
 
     from the global weights w of the round, for the test of client k alone: rounds are those of FedAvg, bit for bit, and
     w_k is forgotten after the test. Sends and keeps nothing of its own. Fine-tuning is by the recipe's optimiser, flow
-    and augmentations (and from its kept momenta, where the recipe keeps them), in draws of its own, on the client's
-    training images; an unseen client does the same.
+    and augmentations, from the momenta of its rounds where these go on, in draws of its own, on the client's training
+    images; an unseen client does the same.
 
     Args:
         epochs: E_f, at least 0. 0 is FedAvg. 1 is ours: FRAug prints none.

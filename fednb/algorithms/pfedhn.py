@@ -1,7 +1,10 @@
 """pFedHN: the server's hypernetwork makes each client's weights from an embedding of the client."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +12,9 @@ from torch import Tensor, nn
 
 from fednb.doors import EVERY_TASK, Client, Message, Method, Server, entries, measured, part
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 LIMIT = 2e9  # bytes of a hypernetwork
 
@@ -28,15 +34,15 @@ class PFedHN(Method):
         \varphi \leftarrow \varphi - \alpha \, (\nabla_\varphi \theta_i)^\top (\theta_i - \tilde\theta_i), \quad
         v_i \leftarrow v_i - \alpha \, (\nabla_{v_i} \theta_i)^\top (\theta_i - \tilde\theta_i)  \tag{2}
 
-    by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i,
-    and keeps phi, all embeddings and their momentum; the client sends its change. Each is as large as the parameters,
-    and phi ``hidden`` + 1 times that (with momentum and slope three times, while it learns). The clients of a round
-    train weights made from the same phi; at its end Eq. 2 is one step for each in turn, by name, whatever its number of
-    images.
+    by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i;
+    the client sends its change; the server keeps phi, all embeddings and their momentum. Each is as large as the
+    parameters, and phi ``hidden`` + 1 times that (with momentum and slope three times, while it learns). The clients of
+    a round train weights made from the same phi; at its end Eq. 2 is one step for each in turn, by name, whatever its
+    number of images.
 
     Running statistics never leave a client: it is tested with those of its training images, measured with the weights
-    that came. Parameters that another method keeps are its own. A client that is in no round takes the mean of the
-    others' embeddings; with a personal head, which nobody can tell it, that is refused.
+    that came. Parameters that stay at a client for another method are its own. A client that is in no round takes the
+    mean of the others' embeddings; with a personal head, which nobody can tell it, that is refused.
 
     Args:
         personal_head: True is pFedHN-pc: the head is the client's own and is neither made nor sent.
@@ -90,16 +96,18 @@ class PFedHN(Method):
         if not 0 <= self.momentum < 1:
             raise RecipeError(f"pfedhn has momentum {self.momentum}; expected a value in [0, 1).")
 
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        if self.personal_head and recipe.unseen:
+            raise RecipeError(
+                f"{self.name} with a personal head keeps entries of the network at its clients and has no value for "
+                f"them at an unseen one ({', '.join(recipe.unseen)}). Leave unseen empty, or take pfedhn without one."
+            )
+
     def keeps(self, model: nn.Module) -> set[str]:
         return set(model.state_dict())
 
     def prepare_offer(self, client: Client) -> Message:
         """The names of the parameters that are made for it."""
-        if self.personal_head and client.recipe.unseen:
-            raise RecipeError(
-                "pfedhn with a personal head keeps entries of the network at its clients and has no value for them at "
-                f"an unseen one ({', '.join(client.recipe.unseen)}). Leave unseen empty, or personal_head out."
-            )
         return {name: torch.tensor(parameter.numel()) for name, parameter in self._made(client).items()}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:

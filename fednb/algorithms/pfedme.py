@@ -25,13 +25,13 @@ class PFedMe(Method):
 
     .. math:: w \leftarrow (1 - \beta) w + \beta \sum_k p_k w_k  \tag{3}
 
-    w_k is sent, theta_k stays at the client and is what it is tested with. It keeps theta_k, as large as the model,
-    from its last round on; before its first, or in no round, it is tested with the global model. Sends nothing of its
-    own. A round costs K passes over each batch.
+    A client sends w_k, in the place of the model. It keeps theta_k, as large as the model, from its last round on, and
+    is tested with it; before its first, or in no round, it is tested with the global model. A round costs K passes over
+    each batch.
 
-    The K steps are the recipe's optimiser's, at its learning rate; Eq. 1 and 2 are of the parameters that are sent
-    (what another method keeps at the client is trained by the K steps alone). Running statistics are those of theta:
-    they see all K passes, are sent and get the plain mean, and theta_k is tested with its own.
+    The K steps are the recipe's optimiser's, at its learning rate; Eq. 1 and 2 are of the parameters that are shared
+    (others, which stay at the client for another method, are trained by the K steps alone). Running statistics are
+    those of theta: they see all K passes and get the plain mean, and theta_k is tested with its own.
 
     Args:
         penalty: lambda, at least 0. 15 in the released commands for MNIST (15 to 30 in its others).

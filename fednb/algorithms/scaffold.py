@@ -1,12 +1,18 @@
 """SCAFFOLD: control variates correct every local gradient for the drift of its client."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from fednb.algorithms.fednova import gradient_weight, require_fresh_sgd
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -53,14 +59,13 @@ class Scaffold(Method):
 
     server_learning_rate: float = 1.0
 
-    def prepare_offer(self, client: Client) -> Message:
-        require_fresh_sgd(self, client.recipe)
-        if client.recipe.learning_rate == 0:
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        require_fresh_sgd(self, recipe)
+        if recipe.learning_rate == 0:
             raise RecipeError(
                 "scaffold has learning_rate 0; expected more: Eq. 4 divides what a client has changed by it. Raise it, "
                 "or take fedavg."
             )
-        return {}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         server.memory(self).update({n: torch.zeros_like(server.model[n]) for n in server.parameters})

@@ -1,11 +1,17 @@
 """Additional embeddings: before it is tested, a client tunes its head on the features of more of its real images."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from fednb.doors import Client, Message, Method, classification_only
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -46,16 +52,18 @@ class AdditionalEmbeddings(Method):
         if self.epochs < 0:
             raise RecipeError(f"additional_embeddings has epochs {self.epochs}; expected at least 0.")
 
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        if recipe.optimiser != "sgd":
+            raise RecipeError(
+                f'additional_embeddings tunes heads by SGD, and the recipe has optimiser "{recipe.optimiser}". '
+                "Take sgd, or leave it out."
+            )
+
     def prepare_offer(self, client: Client) -> Message:
         if client.site.spare is None:
             raise RecipeError(
                 f"additional_embeddings needs images of {client.name} that no round trains on, and the federation "
                 'hands none over. Ask its loader for them, as in federation={"name": "pacs", "spare": True}.'
-            )
-        if client.recipe.optimiser != "sgd":
-            raise RecipeError(
-                f'additional_embeddings tunes heads by SGD, and the recipe has optimiser "{client.recipe.optimiser}". '
-                "Take sgd, or leave it out."
             )
         return {}
 

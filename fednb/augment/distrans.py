@@ -1,7 +1,10 @@
 """DisTrans: each client learns an offset for its images, and the network sees them with it and against it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +16,9 @@ from fednb.doors import Batch, Client, Message, Method, Server, classification_o
 from fednb.errors import RecipeError, nearest
 from fednb.randomness import seeded
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 VARIANTS = ("paper", "released")
 AGGREGATIONS = ("default", "mean", "network", "none")
@@ -119,6 +125,15 @@ class DisTrans(Method):
             if not getattr(self, name) >= 0:
                 raise RecipeError(f"distrans has {name} {getattr(self, name)}; expected at least 0.")
 
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        later = methods[methods.index(self) + 1 :]
+        changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
+        if changing:
+            raise RecipeError(
+                f"distrans stands before {', '.join(changing)} among the augmentations; the pass for its offset must "
+                "see a batch as all others leave it. Name distrans last."
+            )
+
     def build(self, model: nn.Module) -> nn.Module:
         if self.channels == 1 and self.projection == 0 and self.alpha == 0:
             return model
@@ -126,13 +141,6 @@ class DisTrans(Method):
         return InputChannels(model, self.channels, self.projection, own_statistics)
 
     def prepare_offer(self, client: Client) -> Message:
-        later = client.methods[client.methods.index(self) + 1 :]
-        changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
-        if changing:
-            raise RecipeError(
-                f"distrans stands before {', '.join(changing)} among the augmentations; the pass for its offset must "
-                "see a batch as all others leave it. Name distrans last."
-            )
         if self.alpha == 0:
             return {}
         train = client.site.train

@@ -1,6 +1,9 @@
 """FAug: clients fill up the classes that they lack with images from a generator that the server has trained."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +13,9 @@ from fednb.augment._conditional_gan import LATENT, Generator, trained
 from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, overrides
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -69,17 +75,19 @@ class FAug(Method):
             if getattr(self, name) < 1:
                 raise RecipeError(f"faug has {name} {getattr(self, name)}; expected at least 1.")
 
-    def prepare_offer(self, client: Client) -> Message:
-        if self.share == 0:
-            return {}
-        earlier = client.methods[: client.methods.index(self)]
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        earlier = methods[: methods.index(self)] if self.share > 0 else ()
         changing = [method.name for method in earlier if overrides(method, "inputs")]
         if changing:
-            movable = changing[0] != client.methods[0].name  # an algorithm comes before all augmentations
+            movable = changing[0] != methods[0].name  # an algorithm comes before all augmentations
             raise RecipeError(
                 f"faug comes after {changing[0]}, which would change a batch's own images and not the generated ones "
                 f"that are added to it. {'Name faug before it.' if movable else 'Leave one of them out.'}"
             )
+
+    def prepare_offer(self, client: Client) -> Message:
+        if self.share == 0:
+            return {}
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("faug seeds")).to(client.device)
         labels = split.targets[order]

@@ -1,12 +1,18 @@
 """FedMix: mixup with images that other clients have averaged, to first order."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, overrides
 from fednb.errors import DataError, RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -50,13 +56,15 @@ class FedMix(Method):
         if self.mean_batch < 1:
             raise RecipeError(f"fedmix has mean_batch {self.mean_batch}; expected at least 1.")
 
-    def prepare_offer(self, client: Client) -> Message:
-        others = [m.name for m in client.methods if m.name != self.name and overrides(m, "inputs")]
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        others = [method.name for method in methods if method is not self and overrides(method, "inputs")]
         if others:
             raise RecipeError(
                 f"fedmix cannot be combined with {', '.join(others)}: it mixes images in [0, 1] with averages of such "
                 f"images, which {others[0]} would not have seen. Leave one of them out."
             )
+
+    def prepare_offer(self, client: Client) -> Message:
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("fedmix averages"))
         labels = client.task.shares(split.targets, client.classes)

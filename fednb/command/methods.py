@@ -80,7 +80,7 @@ def _told(room: str, name: str) -> Told:
         _about(SENDING, clauses),
         _about(KEEPING, clauses),
         ", ".join(method.tasks.names),
-        speed.times(name),
+        speed.times(name) + (", without what it does before a test" if overrides(method, "adapt") else ""),
         catalogue.source(room, name),
     )
 

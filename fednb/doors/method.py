@@ -70,12 +70,12 @@ class Method:
     def name(self) -> str:
         return type(self).__module__.rpartition(".")[2]
 
-    @classmethod
-    def refuse(cls, recipe: Recipe, methods: list[type[Method]]) -> None:
-        """Raises RecipeError, before data are loaded, for a recipe in which it has no meaning; methods: all of it."""
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        """Raises RecipeError for a recipe in which it has no meaning, when the recipe is made; methods: all of it."""
 
     def build(self, model: nn.Module) -> nn.Module:
-        """Changes the network when it is made; called once, before the weights are sent."""
+        """Changes the network when it is made, or refuses it; called before the weights are sent, and on a network for
+        other images before any are loaded."""
         return model
 
     def keeps(self, model: nn.Module) -> set[str]:

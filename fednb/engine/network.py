@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fednb import models
-from fednb.catalogue import make
-from fednb.doors import DTYPES, TASKS, Message, Method, overrides
+from fednb.catalogue import make, task
+from fednb.doors import DTYPES, TASKS, Message, Method, overrides, owners
 from fednb.engine.allocator import keep_freed_memory
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Outline
@@ -32,22 +32,25 @@ def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") 
     """
     keep_freed_memory()
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
-    methods = [make("algorithms", recipe.algorithm)]
-    methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
-    for method in methods:
-        method.tasks.require(method.name, outline.task, outline.name)
     model = models.build(recipe.model, outline.image_shape, len(outline.classes), recipe.seed)
-    _refuse_other_task(model, recipe, outline)
-    for method in methods:
-        with seeded(recipe.seed, method.name, "build"):
-            model = method.build(model)
-    for method in methods if recipe.unseen else ():
-        if method.keeps(model) and not overrides(method, "unseen"):
-            raise RecipeError(
-                f"{method.name} keeps entries of the network at its clients and has no value for them at an unseen one "
-                f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
-            )
+    model, methods = _with_methods(model, recipe, outline)
     return model.to(device, DTYPES[recipe.precision], memory_format=torch.channels_last), methods
+
+
+def rehearse(recipe: Recipe) -> None:
+    """Raises what ``build`` would of a network, before any image is loaded: on one for small images of two classes.
+
+    A network that can be made only for others is left to ``build``.
+    """
+    federation = recipe.full["federation"]
+    for side in (32, 64):
+        outline = Outline(federation["name"], ("one", "other"), (3, side, side), task(federation))
+        try:
+            model = models.build(recipe.model, outline.image_shape, len(outline.classes))
+        except Exception:  # whatever a network from outside raises
+            continue
+        _with_methods(model, recipe, outline)
+        return
 
 
 def state_of(model: nn.Module) -> Message:
@@ -72,6 +75,26 @@ def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) ->
                 f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in the network here. Both sides need the "
                 "same recipe, the same classes and the same version of fednb."
             )
+
+
+def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[nn.Module, list[Method]]:
+    """The network as the methods change it, and they."""
+    methods = [make("algorithms", recipe.algorithm)]
+    methods += [make("augment", augmentation) for augmentation in recipe.augmentations]
+    for method in methods:
+        method.tasks.require(method.name, outline.task, outline.name)
+    owners(methods)
+    _refuse_other_task(model, recipe, outline)
+    for method in methods:
+        with seeded(recipe.seed, method.name, "build"):
+            model = method.build(model)
+    for method in methods if recipe.unseen else ():
+        if method.keeps(model) and not overrides(method, "unseen"):
+            raise RecipeError(
+                f"{method.name} keeps entries of the network at its clients and has no value for them at an unseen one "
+                f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
+            )
+    return model, methods
 
 
 def _refuse_other_task(model: nn.Module, recipe: Recipe, outline: Outline) -> None:

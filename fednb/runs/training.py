@@ -50,7 +50,9 @@ def train_one(
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
             return record
         from fednb.engine.loop import FederatedRun
+        from fednb.engine.network import rehearse
 
+        rehearse(recipe)
         if federation is None:
             federation = federation_of(recipe, root)
         elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:

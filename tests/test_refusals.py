@@ -1,0 +1,101 @@
+"""What no run can be made of is refused by name before an image is loaded."""
+
+import pytest
+import torch
+
+from fednb.errors import RecipeError
+from fednb.recipe import Recipe
+from fednb.runs.store import Store
+from fednb.runs.training import train_one
+
+
+@pytest.fixture
+def refusal(tmp_path, monkeypatch):
+    """``refusal(**settings)``: what the run of a recipe is refused with; data that are loaded fail the test."""
+
+    def load(**_):
+        raise AssertionError("data were loaded first")
+
+    def told(**settings) -> str:
+        with pytest.raises(RecipeError) as raised:
+            train_one(Recipe(**settings), Store(tmp_path))
+        return str(raised.value)
+
+    monkeypatch.setattr("fednb.data.load", load)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ({"name": "pfedme", "steps": 0}, "pfedme has steps 0; expected at least 1"),
+        ({"name": "moon", "tau": 0}, "moon has tau 0.0; expected a value above 0"),
+        ({"name": "fedaws", "margin": 3}, "fedaws has margin 3.0; expected a value in [0, 2]"),
+        ({"name": "pfedhn", "momentum": 1}, "pfedhn has momentum 1.0; expected a value in [0, 1)"),
+        ({"name": "fedrobust", "penalty": 0}, "fedrobust has penalty 0.0; expected a value above 0"),
+        ({"name": "harmofl", "variant": "papr"}, 'harmofl has no variant "papr"; did you mean "paper"'),
+        ({"name": "partialfed", "layers": ["haed"]}, 'partialfed was asked not to load "haed"; did you mean "head"'),
+        ({"name": "pfedavg", "epochs": -1}, "pfedavg has epochs -1; expected at least 0"),
+        ({"name": "fedbabu", "tune": 1}, 'fedbabu has no option "tune"; did you mean "tune_epochs"'),
+    ],
+    ids=str,
+)
+def test_options_of_an_algorithm(refusal, algorithm, message):
+    assert message in refusal(algorithm=algorithm)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "scaffold", "optimiser": "adam"}, 'scaffold needs optimiser "sgd", not "adam"'),
+        ({"algorithm": "scaffold", "learning_rate": 0}, "scaffold has learning_rate 0; expected more"),
+        (
+            {"algorithm": "fednova", "momentum": 0.9, "optimiser_state": "kept"},
+            'fednova with momentum 0.9 needs optimiser_state "renewed"',
+        ),
+        ({"algorithm": "single", "unseen": ["low"]}, "single keeps entries of the network at its clients"),
+        (
+            {"algorithm": {"name": "fedproto", "share_model": False}, "unseen": ["low"]},
+            "fedproto keeps entries of the network at its clients",
+        ),
+        ({"algorithm": "pfedhn_pc", "unseen": ["low"]}, "pfedhn_pc with a personal head keeps entries"),
+        ({"augmentations": ["mixup", "fedmix"]}, "mixup and fedmix cannot be combined: each of them replaces"),
+        ({"augmentations": ["fedmix", "normalise"]}, "fedmix cannot be combined with normalise"),
+        ({"augmentations": ["normalise", "faug"]}, "faug comes after normalise"),
+        ({"augmentations": ["distrans", "normalise"]}, "distrans stands before normalise"),
+        (
+            {"augmentations": ["additional_embeddings"], "optimiser": "adam"},
+            'additional_embeddings tunes heads by SGD, and the recipe has optimiser "adam"',
+        ),
+        ({"model": "unet"}, "unet predicts a class for every pixel"),
+        ({"augmentations": [{"name": "fedfa", "stages": [9]}]}, "after stage 9 of DigitsCNN, which has stages 1 to 3"),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_together(refusal, settings, message):
+    assert message in refusal(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "fedbabu"}, "digits_cnn has no module named head"),
+        ({"augmentations": ["mixstyle"]}, "which has none"),
+    ],
+    ids=str,
+)
+def test_a_network_without_what_a_method_needs(refusal, monkeypatch, settings, message):
+    bare = torch.nn.Sequential(torch.nn.Flatten())
+    if "augmentations" in settings:
+        bare.add_module("head", torch.nn.Linear(3 * 32 * 32, 2))
+    monkeypatch.setattr("fednb.models.build", lambda *given: bare)
+    assert message in refusal(**settings)
+
+
+def test_a_network_for_other_images_alone_is_left_to_the_run(refusal, monkeypatch):
+    def build(given, image_shape, *others):
+        raise ValueError("this network is for 28 x 28")
+
+    monkeypatch.setattr("fednb.models.build", build)
+    with pytest.raises(AssertionError, match="data were loaded first"):
+        refusal(algorithm="fedbabu")
