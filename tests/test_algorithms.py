@@ -18,7 +18,7 @@ from fednb.algorithms.fedbn import FedBN
 from fednb.algorithms.fednova import FedNova, gradient_weight
 from fednb.algorithms.fedproto import FedProto
 from fednb.algorithms.scaffold import Scaffold
-from fednb.doors import Batch, frozen
+from fednb.doors import TASKS, Batch, frozen
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
@@ -553,6 +553,21 @@ def test_fedproto_keeps_a_prototype_that_no_client_of_the_round_has():
     state = s.memory(method)
     assert state["prototypes"][:, 0].tolist() == [4, 1, 0]
     assert state["images"].tolist() == [4, 1, 0]
+
+
+def test_fedproto_goes_without_a_prototype_that_never_came():
+    """A class that nobody has: no term for its images, and it is never predicted, however near the origin features are.
+
+    Prototypes (1, 0) and (0, 2) of the first two classes. Features (0.6, 0) and (0.1, 0): of the first image the term is
+    0.4^2 / (2 * 2), of the second, whose class never came, 0.
+    """
+    method, client = FedProto(), SimpleNamespace(task=TASKS["classification"], classes=3)
+    shared = {"prototypes": torch.tensor([[1.0, 0], [0, 2], [0, 0]]).double(), "images": torch.tensor([2.0, 1, 0])}
+    client.inbox, client.forward = lambda _: shared, lambda batch: None
+    batch = Batch(torch.zeros(2, 3, 4, 4), torch.tensor([0, 2]), training=True)
+    batch.features = torch.tensor([[0.6, 0], [0.1, 0]], dtype=torch.float64)
+    assert method.loss(client, batch).item() == pytest.approx(0.04)
+    assert method.predict(client, batch).argmax(1).tolist() == [0, 0]
 
 
 def test_fedsam_repeats_the_draws_of_a_step(monkeypatch):

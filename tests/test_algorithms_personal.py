@@ -3,6 +3,8 @@
 As in tests/test_algorithms.py, the loops share with the code the keyed draws, the initial weights and autograd.
 """
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -268,13 +270,14 @@ def test_partialfeds_choice_by_hand():
     With s = (0.8, 0.2) and tau = 2: 0.8 * 0.2 * (1 - -1) / 2 = 0.16 for the first logit, -0.16 for the second. A step
     down the slope raises the logit of keeping. With the gradient's sign turned: -0.16 and 0.16.
     """
-    received = {"one.weight": torch.tensor([1.0, -2.0]), "two.running_mean": torch.tensor([3.0])}
-    own = {"one.weight": torch.tensor([-1.0, 2.0]), "two.running_mean": torch.tensor([-3.0])}
+    double = partial(torch.tensor, dtype=torch.float64)
+    received = {"one.weight": double([1.0, -2.0]), "two.running_mean": double([3.0])}
+    own = {"one.weight": double([-1.0, 2.0]), "two.running_mean": double([-3.0])}
     for sign in (1, -1):
-        slopes = choice_slopes({"one.weight": sign * torch.tensor([0.5, -0.25])}, received, own)
+        slopes = choice_slopes({"one.weight": sign * double([0.5, -0.25])}, received, own)
         assert slopes.tolist() == [[sign, -sign], [0, 0]]
-        found = through_softmax(slopes, torch.tensor([[0.8, 0.2], [0.4, 0.6]]), 2.0)
-        torch.testing.assert_close(found, torch.tensor([[0.16 * sign, -0.16 * sign], [0, 0]]))
+        found = through_softmax(slopes, double([[0.8, 0.2], [0.4, 0.6]]), 2.0)
+        torch.testing.assert_close(found, double([[0.16 * sign, -0.16 * sign], [0, 0]]))
 
 
 # --- What each of them must hold ---------------------------------------------------------------------------

@@ -499,7 +499,7 @@ def test_every_profile_makes_a_recipe_for_every_algorithm(paper):
             assert recipe.algorithm_name == name
 
 
-@pytest.mark.parametrize("paper", ("fedfa", "fedrdn", "fraug"))
+@pytest.mark.parametrize("paper", PAPERS)
 def test_every_other_federation_has_profiles_that_make_recipes(paper):
     settings = papers.settings(paper)
     main = papers.recipe(paper, "paper")["federation"]["name"]
@@ -561,6 +561,10 @@ def test_a_value_for_each_profile_is_found_or_the_nearest_named():
 
 
 def test_a_profiles_federation_comes_under_every_printed_setting():
+    for on, heterogeneities in (("ch_mnist", 5), ("cifar100", 5)):
+        federations = papers.federations("distrans", "quick", on)[:heterogeneities]
+        classes = [Recipe(federation=each).full["federation"]["classes_per_client"] for each in federations]
+        assert {each["name"] for each in federations} == {on} and classes == sorted(classes, reverse=True)
     levels = papers.federations("distrans", "quick")
     assert [level["classes_per_client"] for level in levels] == [10, 6, 4, 2, 1]
     assert {level["size"] for level in levels} == {32}

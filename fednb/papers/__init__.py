@@ -178,9 +178,9 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
-def federations(paper: str, profile: str) -> list:
-    """The profile's federation under each setting that the paper prints for it: see ``under_settings``."""
-    return under_settings(paper, recipe(paper, profile)["federation"])
+def federations(paper: str, profile: str, on: str | None = None) -> list:
+    """The federation of a ``recipe`` under each setting that the paper prints for it: see ``under_settings``."""
+    return under_settings(paper, recipe(paper, profile, on)["federation"])
 
 
 def under_settings(paper: str, chosen) -> list:
