@@ -558,8 +558,8 @@ def test_fedproto_keeps_a_prototype_that_no_client_of_the_round_has():
 def test_fedproto_goes_without_a_prototype_that_never_came():
     """A class that nobody has: no term for its images, and it is never predicted, however near the origin features are.
 
-    Prototypes (1, 0) and (0, 2) of the first two classes. Features (0.6, 0) and (0.1, 0): of the first image the term is
-    0.4^2 / (2 * 2), of the second, whose class never came, 0.
+    Prototypes (1, 0) and (0, 2) of the first two classes; features (0.6, 0) and (0.1, 0). Of the first image the term
+    is 0.4^2 / (2 * 2), of the second, whose class never came, 0.
     """
     method, client = FedProto(), SimpleNamespace(task=TASKS["classification"], classes=3)
     shared = {"prototypes": torch.tensor([[1.0, 0], [0, 2], [0, 0]]).double(), "images": torch.tensor([2.0, 1, 0])}
