@@ -42,7 +42,8 @@ class PFedHN(Method):
 
     Running statistics never leave a client: it is tested with those of its training images, measured with the weights
     that came. Parameters that stay at a client for another method are its own. A client that is in no round takes the
-    mean of the others' embeddings; with a personal head, which nobody can tell it, that is refused.
+    mean of the others' embeddings; with a personal head, which nobody can tell it, that is refused. A client keeps the
+    whole network that it trained last, though every message replaces all but statistics and a personal head.
 
     Args:
         personal_head: True is pFedHN-pc: the head is the client's own and is neither made nor sent.
