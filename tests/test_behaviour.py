@@ -15,7 +15,7 @@ from fednb.runs.store import Record, Store
 from fednb.study import Study
 
 RECORDED = Path(__file__).parent.parent / "results"
-MIXED = SMALL.with_(algorithm="fedprox", augmentations=["fedrdn", {"name": "fedmix", "ratio": 0.3}])
+MIXED = SMALL.with_(algorithm="fedprox", augmentations=["fedrdn", {"name": "mixup", "alpha": 0.3}])
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def kept(recipe: Recipe, **other) -> Record:
 
 
 def test_a_run_uses_its_federation_network_algorithm_and_augmentations():
-    names = ["data/shifted_digits", "models/digits_cnn", "algorithms/fedprox", "augment/fedrdn", "augment/fedmix"]
+    names = ["data/shifted_digits", "models/digits_cnn", "algorithms/fedprox", "augment/fedrdn", "augment/mixup"]
     assert list(used(MIXED)) == names
     known = behaviour.known()["now"]
     assert used(MIXED) == {name: known[name][-1] for name in names}
@@ -41,7 +41,7 @@ def test_a_run_uses_its_federation_network_algorithm_and_augmentations():
 
 @pytest.mark.parametrize("name", used(MIXED))
 def test_a_change_of_one_behaviour_makes_stale_what_used_it_and_nothing_else(now, name):
-    other = SMALL.with_(federation="digits", model="lenet5", algorithm="fedbn", augmentations=["mixup"])
+    other = SMALL.with_(federation="digits", model="lenet5", algorithm="fedbn", augmentations=["moex"])
     records = [kept(MIXED), kept(other)]
     assert [changed(each) for each in records] == [[], []]
     now["now"][name] = ["another"]
