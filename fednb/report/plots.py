@@ -228,11 +228,13 @@ def _stacked(heights: list[int], width: float):
 
 
 def seen_and_unseen(panels: dict, title: str = ""):
-    """A dot per method and site: across its score where the site took part, upwards where it was left out.
+    """A dot per method and site, with a line to the site's mean: across, it took part; upwards, it was left out.
 
-    panels: ``{title: table of fednb.report.participation}``. On the line both are equal. Of two rows that look alike
-    (one method with other options) the second is hollow.
+    panels: ``{title: table of fednb.report.participation}``. On the diagonal both are equal. Of two rows that
+    look alike (one method with other options) the second is hollow.
     """
+    from matplotlib.patheffects import withStroke
+
     panels = {name: table for name, table in panels.items() if len(table.frame)}
     figure, every = _figure(max(1, len(panels)), width=3.8 * max(1, len(panels)) + 0.8)
     looks = {}
@@ -244,13 +246,18 @@ def seen_and_unseen(panels: dict, title: str = ""):
             if look in (own for other, own in looks.items() if other != row):
                 look["facecolors"] = "none"
             axes.scatter(part["seen"], part["unseen"], label=row, **looks.setdefault(row, look))
-        look = {"color": "0.4", "fontsize": 7, "textcoords": "offset points", "horizontalalignment": "center"}
+        look = {"color": "0.2", "fontsize": 7, "textcoords": "offset points", "horizontalalignment": "center"}
+        look |= {"zorder": 0.9, "path_effects": [withStroke(linewidth=2, foreground="white")]}
         means = sites.groupby("client")[["seen", "unseen"]].agg(["mean", "max", "min"]).sort_values(("seen", "mean"))
         for number, (client, own) in enumerate(means.iterrows()):  # names above and below in turn, for room
             side, off = (("min", -13), ("max", 7))[number % 2]
             axes.annotate(client, (own["seen", "mean"], own["unseen", side]), (0, off), **look)
+            for dot in sites[sites["client"] == client].itertuples():
+                ends = (own["seen", "mean"], dot.seen), (own["unseen", "mean"], dot.unseen)
+                axes.plot(*ends, color="0.75", linewidth=0.7, zorder=0.8)
         values = sites[["seen", "unseen"]].to_numpy()
-        ends = values.min() - 7, values.max() + 6
+        room = 0.12 * max(values.max() - values.min(), 1)
+        ends = values.min() - room, values.max() + room
         axes.plot(ends, ends, color="0.7", linewidth=1, zorder=0)
         axes.set(xlim=ends, ylim=ends, aspect="equal")
         _decorate(axes, "took part (%)", "left out (%)", name, table.mark)
