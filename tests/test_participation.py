@@ -122,4 +122,8 @@ def test_the_figure_has_a_dot_for_each_method_and_site():
     assert [len(dots.get_offsets()) for dots in axes.collections] == [4, 4, 4]
     assert axes.collections[0].get_offsets()[2].tolist() == pytest.approx([68.75, 25])
     assert [len(dots.get_facecolors()) for dots in axes.collections] == [1, 1, 0]
+    shown.frame["seen"] += [float(row) for row in range(len(shown.frame))]
+    (axes,) = plots.seen_and_unseen({"apart": shown}).axes
+    joined = [tuple(line.get_xydata()[-1]) for line in axes.lines]
+    assert all(tuple(dot) in joined for dots in axes.collections for dot in dots.get_offsets())
     assert {text.get_text() for text in axes.texts} == set(IMAGES)
