@@ -278,7 +278,7 @@ def test_fields_of_a_later_version_are_tolerated_and_named(store):
 
 def test_every_committed_record_is_read_without_a_note():
     paths = sorted((Path(__file__).parents[1] / "results").rglob("*.json"))
-    assert len(paths) >= 663
+    assert len(paths) >= 720
     for path in paths:
         made, later = read(path)
         made.require_artefacts()
