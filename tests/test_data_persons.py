@@ -91,6 +91,14 @@ class TestSites:
         assert note.startswith("44 images of 5 persons are listed; ")
         assert MODULES[name].describe(root)[:1] == ["ready"] and "44 images of 5" in MODULES[name].describe(root)[1]
 
+    def test_what_is_listed_and_not_on_disk_is_counted(self, tree, name):
+        source = SOURCES[name]
+        assert [count.found for count in MODULES[name].counts(tree)] == [44, 5, 44]
+        (tree / name / source.images / listed(tree, name)[7][0]).unlink()
+        counts = MODULES[name].counts(tree)
+        assert [count.found for count in counts] == [44, 5, 43]
+        assert str(counts[-1]).startswith(f"{source.images}, those in the list: 43 images (complete: ")
+
     def test_decoded_once(self, tree, name, monkeypatch):
         cold = load(tree, name)
         monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))

@@ -167,6 +167,36 @@ class TestBadInput:
         with pytest.raises(DataError, match=rf"HRF/{kind}/train_01.png is 32 x 16 pixels and its image 16 x 16"):
             load(tree)
 
+    @pytest.mark.parametrize("kind", ["masks", "fov"])
+    @pytest.mark.parametrize(
+        ("mode", "values", "message"),
+        [
+            ("L", [0, 1], "has the values 1; expected black and white, 0 and 255"),
+            ("L", [*range(1, 255, 2)], r"has the values 1, 3, 5, 7, 9, \.\.\.; expected black"),
+            ("P", [0, 1], "has the values 1; expected black"),
+            ("RGB", [0, 255], r"has 3 channels \(mode RGB\); expected a mask"),
+            ("RGBA", [0, 255], r"has 4 channels \(mode RGBA\); expected a mask"),
+            ("I;16", [0, 65535], "has more than 8 bits a channel"),
+        ],
+    )
+    def test_a_mask_that_is_not_black_and_white_is_named(self, tree, kind, mode, values, message):
+        path = tree / "retinal_vessels" / "LES-AV" / kind / "train_02.png"
+        path.unlink()
+        pixels = np.resize(values, (SIDE, SIDE)).astype(np.uint16 if mode == "I;16" else np.uint8)
+        made = Image.fromarray(pixels)
+        if mode == "P":
+            made.putpalette([0, 0, 0, 255, 255, 255])
+        (made.convert(mode) if mode.startswith("RGB") else made).save(path)
+        with pytest.raises(DataError, match=rf"LES-AV/{kind}/train_02.png {message}"):
+            load(tree)
+
+    def test_a_mask_without_a_vessel_is_named(self, tree):
+        path = tree / "retinal_vessels" / "CHASEDB1" / "masks" / "Image_03R.png"
+        path.unlink()
+        black_and_white(path, np.zeros((SIDE, SIDE), bool))
+        with pytest.raises(DataError, match=r"masks/Image_03R.png is black alone; expected vessels in white"):
+            load(tree)
+
     @pytest.mark.parametrize("kind", ["images", "masks", "fov"])
     @pytest.mark.parametrize("left", [10, -30])  # bytes: no header, or no end
     def test_an_unreadable_file_is_named(self, tree, kind, left):

@@ -75,10 +75,15 @@ def describe(source: Source, root: Path) -> list[str]:
 
 
 def counts(source: Source, root: Path) -> list[Count]:
-    """The images and persons in the list."""
+    """The images and persons in the list, and its images on disk, for ``fednb data --check``."""
     persons = _persons(source, root)
-    found = zip(("images", "persons"), (sum(map(len, persons.values())), len(persons)), source.complete, strict=True)
-    return [Count(source.list, number, complete, unit) for unit, number, complete in found]
+    listed = [path for paths in persons.values() for path in paths]
+    count, number = source.complete
+    return [
+        Count(source.list, len(listed), count),
+        Count(source.list, len(persons), number, "persons"),
+        Count(f"{source.images}, those in the list", sum(path.is_file() for path in listed), count),
+    ]
 
 
 def damaged(source: Source, root: Path) -> list[tuple[Path, str]]:

@@ -60,7 +60,8 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     Layout and sources: see ``NEEDS``.
 
     Raises DataError when a site or the mask or field of view of an image is missing, when they have another size than
-    their image, or when a file is damaged; RecipeError for an option out of its range.
+    their image or are not black and white, when a mask has no vessel, or when a file is damaged; RecipeError for an
+    option out of its range.
     """
     images.check_size(size)
     if not 0 < fraction <= 1:
@@ -109,7 +110,7 @@ def counts(root: Path) -> list[Count]:
 
 def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: list[str]) -> Site:
     found = _files(root, name)
-    _refuse_other_sizes(found)
+    _refuse_odd_masks(found)
     read = [
         images.read(root, f"retinal_vessels_{name}_{kind}", found[kind], images.digests(found[kind]), size)
         for kind in KINDS
@@ -139,10 +140,21 @@ def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
     return images.unused(root / "retinal_vessels" / name, used, f"{name}/<{'|'.join(KINDS)}>/<file>")
 
 
-def _refuse_other_sizes(found: dict[str, list[Path]]) -> None:
-    for kind in ("masks", "fov"):
+def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
+    """DataError for a mask or a field of view that is not black and white, or has another size than its image, and for
+    a mask without a vessel."""
+    for kind in KINDS[1:]:
         for path, other in zip(found["images"], found[kind], strict=True):
-            refuse_other_size(path, images.dimensions(path), other, images.dimensions(other))
+            drawn = images.decode_mask(other)
+            refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
+            values = set(np.unique(drawn).tolist())
+            if strange := sorted(values - {0, 255}):
+                raise DataError(
+                    f"{other} has the values {', '.join(map(str, strange[:5]))}{', ...' * (len(strange) > 5)}; expected "
+                    "black and white, 0 and 255. Write it so, in a format without loss such as PNG."
+                )
+            if kind == "masks" and 255 not in values:
+                raise DataError(f"{other} is black alone; expected vessels in white. Fetch it again, or remove its image.")
 
 
 def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:
