@@ -97,7 +97,8 @@ class Study:
         data = data or None
         chosen = self.at_hand(data)
         if chosen is not self:
-            return chosen.run(data, device, jobs, engine)
+            lack = _lack_below(data, lacks(self.recipes[0], data))
+            return chosen.run(data, device, jobs, engine)._with_note(lack)
         if _plan is not None:
             _plan.extend(self.recipes)
             raise Planned

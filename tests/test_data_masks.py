@@ -307,3 +307,14 @@ class TestClassFolders:
             site = ("north", "south")[number % 2]
             picture(tmp_path / "own" / site / ("cat" if number % 4 < 3 else "dog") / f"{number}.png", number)
         assert load(tmp_path, ()).notes == ("north has no training image of dog.",)
+
+
+def test_samples_are_shown_with_a_line_around_what_is_drawn(own):
+    from fednb.report import pictures
+
+    federation = load(own)
+    figure = pictures.samples(federation, count=3)
+    lines = [place.collections for place in figure.axes]
+    assert [len(each) for each in lines] == [
+        int(bool((m > 0).any())) for s in federation.sites for m in s.train.targets[:3]
+    ]

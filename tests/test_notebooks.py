@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import loaders
 import numpy as np
 import papermill
 import pytest
@@ -274,3 +275,13 @@ def test_notebook_runs_at_smoke(book, smoke_runs, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDNB_TRAIN", "1")
     given = {"PROFILE": "smoke", "JOBS": 1, "SEEDS": notebooks.parameters(book)["SEEDS"][:1]}
     assert notebooks.execute(book, tmp_path / "executed.ipynb", given) is None
+
+
+def test_your_data_may_have_masks(tmp_path, monkeypatch):
+    loaders.folders(tmp_path)
+    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
+    (book,) = notebooks.found("your_data")
+    own = {"DATA": str(tmp_path / "masked"), "MASKS": "background, spot", "SIZE": 16}
+    assert notebooks.execute(book, tmp_path / "executed.ipynb", own | {"PROFILE": "smoke", "JOBS": 1}) is None
+    told = (tmp_path / "executed.ipynb").read_text()
+    assert "Dice" in told and "east (" in told

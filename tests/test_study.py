@@ -1,5 +1,7 @@
 """Studies: what is planned, found, trained and missing, and the data frame of it."""
 
+import os
+
 import pytest
 from methods import TINY
 from small_runs import SMALL, other_images, record, use_toy
@@ -164,6 +166,8 @@ def test_other_data_take_the_place_of_a_study_without_images_and_without_records
     store.write(VESSELS, record(VESSELS))
     results = both.run()
     assert list(results.found) == [VESSELS] and results.frame["stand_in"].all()
+    (lack,) = (note for note in results.notes if "prostate_mri" in note)
+    assert lack.startswith(f"There is no folder prostate_mri{os.sep}BIDMC, prostate_mri{os.sep}")
     store.write(PROSTATE, record(PROSTATE))
     assert planned(both) == [PROSTATE, PROSTATE.with_(seed=1)] and not both.run().frame["stand_in"].any()
 

@@ -149,12 +149,15 @@ def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
             refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
             values = set(np.unique(drawn).tolist())
             if strange := sorted(values - {0, 255}):
+                told = ", ".join(map(str, strange[:5])) + ", ..." * (len(strange) > 5)
                 raise DataError(
-                    f"{other} has the values {', '.join(map(str, strange[:5]))}{', ...' * (len(strange) > 5)}; expected "
-                    "black and white, 0 and 255. Write it so, in a format without loss such as PNG."
+                    f"{other} has the values {told}; expected black and white, 0 and 255. Write it so, in a format "
+                    "without loss such as PNG."
                 )
             if kind == "masks" and 255 not in values:
-                raise DataError(f"{other} is black alone; expected vessels in white. Fetch it again, or remove its image.")
+                raise DataError(
+                    f"{other} is black alone; expected vessels in white. Fetch it again, or remove its image."
+                )
 
 
 def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:

@@ -2,20 +2,24 @@
 
 import numpy
 
+from fednb.federation import IGNORED
 from fednb.report.looks import BLACK, BLUE, ORANGE
 
 
 def samples(federation, count: int = 8, split: str = "train"):
-    """The first images of every site, one row for each: what feature shift looks like.
+    """The first images of every site, one row for each: what feature shift looks like. Masks are lines around what is
+    not background.
 
     federation: of images, uint8 ``[n, channels, height, width]``. count: images of a site. split: "train", "validation"
     or "test".
     """
     figure, axes = _rows(len(federation.sites), count)
     for row, site in zip(axes, federation.sites, strict=True):
-        images = getattr(site, split).images[:count].permute(0, 2, 3, 1)
-        for place, image in zip(row, images, strict=False):
+        shown = getattr(site, split)
+        for place, image, target in zip(row, shown.images.permute(0, 2, 3, 1), shown.targets, strict=False):
             place.imshow(image.numpy())
+            if target.dim() and (drawn := (target > 0) & (target < IGNORED)).any():
+                place.contour(drawn.numpy(), levels=[0.5], colors=ORANGE, linewidths=1)
         row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
     return figure
 
