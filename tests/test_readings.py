@@ -17,11 +17,10 @@ from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, StoreError
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.recipe import Recipe
+from fednb.report import READINGS
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
 from fednb.study import Study
-
-READINGS = ["slice", "slice_with_background", "volume", "volume_with_background", "hd95"]
 
 
 def mask(*rows: str) -> np.ndarray:

@@ -5,6 +5,8 @@ import numpy
 from fednb.report.selection import selected
 from fednb.report.words import frame_of
 
+READINGS = ["slice", "slice_with_background", "volume", "volume_with_background", "hd95"]
+
 
 def readings(results):
     r"""Dice by slice and by volume, with and without background, and the 95 % Hausdorff distance, for each site.
