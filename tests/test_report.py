@@ -67,6 +67,7 @@ def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_coloured(
     assert made.cells.loc["FedAvg", "amazon (192)"] == "31.2! | 53.1"
     assert made.cells.loc["FedAvg", "dslr (32)"] == "65.6 | 65.6"
     assert "background-color: #fdae6b" in made.html()
+    assert made.html().count(" id=") == 1 + 2, "of the table and of its coloured cells: a new number changes few lines"
     alone = table(results(seeds[0]), printed())
     assert not alone.frame["outside"].any() and "!" not in alone.cells.to_string()
     assert alone.caption[-1].endswith("nothing is known of the spread of runs.")

@@ -57,9 +57,11 @@ class Table:
         return f"{self._html(shown[[first]], self._caption())}{_folded(f'Each of the {len(sites)} sites', folded)}"
 
     def _html(self, shown: "DataFrame", caption: str) -> str:
-        styler = shown.style.format(_cell).format_index(escape="html").format_index(escape="html", axis=1)
-        styler = styler.set_uuid(hashlib.sha256(f"{caption}{self.text()}".encode()).hexdigest()[:8])
-        styler = styler.set_caption(caption).set_table_styles(STYLE)
+        from pandas.io.formats.style import Styler
+
+        name = hashlib.sha256(f"{caption}{self.text()}".encode()).hexdigest()[:8]
+        styler = Styler(shown, uuid=name, caption=caption, cell_ids=False).set_table_styles(STYLE)
+        styler = styler.format(_cell).format_index(escape="html").format_index(escape="html", axis=1)
         if self.colours is not None:
             styler = styler.apply(lambda _: self.colours[shown.columns], axis=None)
         return styler.to_html()
