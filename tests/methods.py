@@ -58,11 +58,11 @@ PIXELS = {"model": {"name": "unet", "channels": 2}, "batch_size": 4, "flow": ("f
 
 
 @cache
-def pixel_federation() -> Federation:
-    """Two sites for segmentation: a bright square on noise, a frame of ignored pixels, brightness by the site."""
+def pixel_federation(sizes: tuple = (("clinic", 8), ("tower", 5))) -> Federation:
+    """Sites for segmentation: a bright square on noise, a frame of ignored pixels, brightness by the site."""
     sites = [
         Site(name, *(_masked(count, 25 * number, 10 * number + part) for part, count in enumerate((size, 3, 3))))
-        for number, (name, size) in enumerate({"clinic": 8, "tower": 5}.items())
+        for number, (name, size) in enumerate(sizes)
     ]
     return Federation("squares", sites, ("background", "square"), task="segmentation")
 

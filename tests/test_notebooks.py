@@ -280,8 +280,9 @@ def test_notebook_runs_at_smoke(book, smoke_runs, tmp_path, monkeypatch):
 def test_your_data_may_have_masks(tmp_path, monkeypatch):
     loaders.folders(tmp_path)
     monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("FEDNB_TRAIN", "1")
     (book,) = notebooks.found("your_data")
     own = {"DATA": str(tmp_path / "masked"), "MASKS": "background, spot", "SIZE": 16}
     assert notebooks.execute(book, tmp_path / "executed.ipynb", own | {"PROFILE": "smoke", "JOBS": 1}) is None
     told = (tmp_path / "executed.ipynb").read_text()
-    assert "Dice" in told and "east (" in told
+    assert "Test Dice in per cent" in told and "east (" in told

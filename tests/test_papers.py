@@ -585,6 +585,7 @@ def test_what_was_tried_for_quick_is_a_recipe_with_its_last_ten_rounds(paper):
 def test_table4s_sites_are_those_of_the_federations():
     sites = papers.settings("fedfa")["table4"]["sites"]
     assert sites["office_caltech10"] == papers.sites("fedfa", "office_caltech10") == list(office_caltech10.DOMAINS)
+    assert all(sites[name] == papers.sites("fedfa", name) for name in ("domainnet", "prostate_mri"))
     assert sites["pacs"] == list(pacs.DOMAINS) and sites["retinal_vessels"] == list(retinal_vessels.SITES)
     assert sites["shifted_digits"] == sites["shifted_strokes"] == list(shifted_digits.SITES[:2])
     for profiles in papers.settings("fedfa")["table4"]["beside"].values():

@@ -17,7 +17,7 @@ from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, StoreError
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.recipe import Recipe
-from fednb.report import READINGS
+from fednb.report.readings import READINGS
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
 from fednb.study import Study
@@ -108,6 +108,13 @@ class TestReadings:
         assert found["slice"] == found["volume"] == pytest.approx(100 * (2 / 3 + 0) / 2)
         assert found["slice_with_background"] == pytest.approx(100 * (8 / 9 + 2 / 3 + 0) / 3)
         assert (found["hd95"], found["undefined"]) == (1, 1)
+
+    def test_a_methods_are_the_mean_over_sites_and_seeds(self):
+        masks = kept([0, 1], [0, 0], [[4, 1], [4, 0]], [[4, 1], [4, 2]], [[5, 2], [6, 0]], [[2.0], [math.nan]])
+        table, rows = report.readings_table(of_one_run(masks)), report.readings(of_one_run(masks))
+        assert list(table.index) == ["fedavg"] and list(table.columns) == [*READINGS, "undefined"]
+        assert table.loc["fedavg", "slice"] == round(rows["slice"].mean(), 1) and 0 < table.loc["fedavg", "slice"] < 100
+        assert table.loc["fedavg", "hd95"] == 2 and table.loc["fedavg", "undefined"] == 1
 
     def test_of_nothing_there_is_nothing(self):
         assert report.readings(results()).empty

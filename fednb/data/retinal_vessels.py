@@ -28,7 +28,7 @@ NEEDS = Needs(
     folders=("retinal_vessels",),
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
-KINDS = ("images", "masks", "fov")
+KINDS = {"images": "photographs", "masks": "the vessels", "fov": "the field of view"}
 CLASSES = ("background", "vessel")
 FEWEST = 5  # images of a site; fewer cannot be divided
 COVERAGE = 0.4  # of a pixel by vessel, or by the field of view, from which it is taken for it
@@ -60,7 +60,7 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     Layout and sources: see ``NEEDS``.
 
     Raises DataError when a site or the mask or field of view of an image is missing, when they have another size than
-    their image or are not black and white, when a mask has no vessel, or when a file is damaged; RecipeError for an
+    their image, are not black and white or are black alone, or when a file is damaged; RecipeError for an
     option out of its range.
     """
     images.check_size(size)
@@ -141,9 +141,9 @@ def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
 
 
 def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
-    """DataError for a mask or a field of view that is not black and white, or has another size than its image, and for
-    a mask without a vessel."""
-    for kind in KINDS[1:]:
+    """DataError for a mask or a field of view that is not black and white, is black alone, or has another size than its
+    image."""
+    for kind in ("masks", "fov"):
         for path, other in zip(found["images"], found[kind], strict=True):
             drawn = images.decode_mask(other)
             refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
@@ -154,9 +154,9 @@ def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
                     f"{other} has the values {told}; expected black and white, 0 and 255. Write it so, in a format "
                     "without loss such as PNG."
                 )
-            if kind == "masks" and 255 not in values:
+            if 255 not in values:
                 raise DataError(
-                    f"{other} is black alone; expected vessels in white. Fetch it again, or remove its image."
+                    f"{other} is black alone; expected {KINDS[kind]} in white. Fetch it again, or remove its image."
                 )
 
 

@@ -9,7 +9,7 @@ from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
-from fednb.report.readings import READINGS, readings
+from fednb.report.readings import readings, readings_table
 from fednb.report.selection import RULES, common_seeds, over_seeds, selected
 from fednb.report.sentences import TESTED, sentences, told
 from fednb.report.tables import Table
@@ -17,7 +17,6 @@ from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
 
 __all__ = [
     "OTHER_DATA",
-    "READINGS",
     "RULES",
     "STAND_IN",
     "TESTED",
@@ -31,6 +30,7 @@ __all__ = [
     "over_seeds",
     "participation",
     "readings",
+    "readings_table",
     "rules_table",
     "runs_table",
     "scoreboard",

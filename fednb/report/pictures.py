@@ -18,7 +18,8 @@ def samples(federation, count: int = 8, split: str = "train"):
         shown = getattr(site, split)
         for place, image, target in zip(row, shown.images.permute(0, 2, 3, 1), shown.targets, strict=False):
             place.imshow(image.numpy())
-            if target.dim() and (drawn := (target > 0) & (target < IGNORED)).any():
+            drawn = (target > 0) & (target < IGNORED)
+            if target.dim() and drawn.any() and not drawn.all():
                 place.contour(drawn.numpy(), levels=[0.5], colors=ORANGE, linewidths=1)
         row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
     return figure

@@ -45,6 +45,12 @@ def readings(results):
     return rows.join(pandas.DataFrame(told, index=rows.index))
 
 
+def readings_table(results):
+    """``readings`` of each method: the mean over sites and seeds, and of how many classes of images no distance is."""
+    rows = readings(results).groupby("run", sort=False)
+    return rows[READINGS].mean().round(1).assign(undefined=rows["undefined"].sum())
+
+
 def _of_site(common, found, truth, distances, volumes) -> dict[str, float]:
     numbers, places = numpy.unique(volumes, return_inverse=True)
     member = places == numpy.arange(len(numbers))[:, None]  # [volumes, n]
