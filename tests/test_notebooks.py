@@ -17,6 +17,7 @@ import papermill
 import pytest
 from PIL import Image
 
+from fednb import papers
 from fednb.command import folder, notebooks
 from fednb.errors import NotebookError
 from fednb.site import pages
@@ -286,3 +287,15 @@ def test_your_data_may_have_masks(tmp_path, monkeypatch):
     assert notebooks.execute(book, tmp_path / "executed.ipynb", own | {"PROFILE": "smoke", "JOBS": 1}) is None
     told = (tmp_path / "executed.ipynb").read_text()
     assert "Test Dice in per cent" in told and "east (" in told
+
+
+@pytest.mark.parametrize("profile", ["smoke", "quick", "paper"])
+@pytest.mark.parametrize("federation", ["office_caltech10", "domainnet", "prostate_mri"])
+def test_table4_leaves_out_each_site_of_the_federation_that_is_asked_for(federation, profile, tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path))
+    (book,) = notebooks.found("table4_unseen")
+    recipes = notebooks.plan(book, PROFILE=profile, FEDERATION=federation)
+    sites = papers.settings("fedfa")["table4"]["sites"]
+    (on,) = {recipe.full["federation"]["name"] for recipe in recipes if recipe.augmentation_name == "fedmix"}
+    assert profile == "smoke" or on == federation
+    assert [recipe.unseen for recipe in recipes if recipe.augmentation_name == "fedmix"] == [(s,) for s in sites[on]]
