@@ -198,6 +198,13 @@ class TestBadInput:
         with pytest.raises(DataError, match=rf"{kind}/Image_03R.png is black alone; expected {expected} in white"):
             load(tree)
 
+    def test_a_field_of_view_that_is_lost_in_resizing(self, tree):
+        path = tree / "retinal_vessels" / "DRIVE" / "fov" / "test_00.png"
+        path.unlink()
+        black_and_white(path, np.arange(SIDE * SIDE).reshape(SIDE, SIDE) == 100)
+        with pytest.raises(DataError, match=r"DRIVE / test are 255 \(ignored\) in every pixel of image 0"):
+            load(tree, size=SIDE // 2)
+
     @pytest.mark.parametrize("kind", ["images", "masks", "fov"])
     @pytest.mark.parametrize("left", [10, -30])  # bytes: no header, or no end
     def test_an_unreadable_file_is_named(self, tree, kind, left):

@@ -111,9 +111,10 @@ class TestReadings:
 
     def test_a_methods_are_the_mean_over_sites_and_seeds(self):
         masks = kept([0, 1], [0, 0], [[4, 1], [4, 0]], [[4, 1], [4, 2]], [[5, 2], [6, 0]], [[2.0], [math.nan]])
-        table, rows = report.readings_table(of_one_run(masks)), report.readings(of_one_run(masks))
+        table = report.readings_table(of_one_run(masks))
         assert list(table.index) == ["fedavg"] and list(table.columns) == [*READINGS, "undefined"]
-        assert table.loc["fedavg", "slice"] == round(rows["slice"].mean(), 1) and 0 < table.loc["fedavg", "slice"] < 100
+        a, b = 100 * 2 / 3, 0.0  # 2 * 1 / (1 + 2), and 2 * 0 / (2 + 0)
+        assert table.loc["fedavg", "slice"] == table.loc["fedavg", "volume"] == round((a + b) / 2, 1)
         assert table.loc["fedavg", "hd95"] == 2 and table.loc["fedavg", "undefined"] == 1
 
     def test_of_nothing_there_is_nothing(self):

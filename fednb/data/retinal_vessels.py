@@ -28,7 +28,7 @@ NEEDS = Needs(
     folders=("retinal_vessels",),
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
-KINDS = {"images": "photographs", "masks": "the vessels", "fov": "the field of view"}
+KINDS = ("images", "masks", "fov")
 CLASSES = ("background", "vessel")
 FEWEST = 5  # images of a site; fewer cannot be divided
 COVERAGE = 0.4  # of a pixel by vessel, or by the field of view, from which it is taken for it
@@ -143,7 +143,7 @@ def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
 def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
     """DataError for a mask or a field of view that is not black and white, is black alone, or has another size than its
     image."""
-    for kind in ("masks", "fov"):
+    for kind, drawing in (("masks", "the vessels"), ("fov", "the field of view")):
         for path, other in zip(found["images"], found[kind], strict=True):
             drawn = images.decode_mask(other)
             refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
@@ -156,7 +156,7 @@ def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
                 )
             if 255 not in values:
                 raise DataError(
-                    f"{other} is black alone; expected {KINDS[kind]} in white. Fetch it again, or remove its image."
+                    f"{other} is black alone; expected {drawing} in white. Fetch it again, or remove its image."
                 )
 
 

@@ -46,7 +46,9 @@ def readings(results):
 
 
 def readings_table(results):
-    """``readings`` of each method: the mean over sites and seeds, and of how many classes of images no distance is."""
+    """``readings`` of each method: the mean over sites and seeds, to 0.1 per cent or pixels, and the sum of
+    ``undefined``. Raises StoreError as ``readings`` does.
+    """
     rows = readings(results).groupby("run", sort=False)
     return rows[READINGS].mean().round(1).assign(undefined=rows["undefined"].sum())
 
