@@ -46,17 +46,16 @@ def judged(claims: "DataFrame") -> str:
 
 
 def claimed(claims: "DataFrame") -> str:
-    """One row for each notebook: what it reproduces, what the paper claims, our verdicts, its data, cost and runs."""
+    """One row for each notebook: what it reproduces, what the paper claims, our verdicts, its data and its runs."""
     rows = [
-        "| notebook | result | the paper claims | verdicts | data | minutes at quick | recorded runs |",
-        "|---|---|---|---|---|---|---|",
+        "| notebook | result | the paper claims | verdicts | data | recorded runs, and the hours that they took |",
+        "|---|---|---|---|---|---|",
     ]
     for book in notebooks.found():
         about = book.about
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
-        minutes = about.get("minutes", {}).get("quick", "")
         verdicts = _verdicts(claims[claims["notebook"] == book.name])
-        cells = (result, about.get("claim", ""), verdicts, about.get("data", ""), minutes, _runs(book))
+        cells = (result, about.get("claim", ""), verdicts, about.get("data", ""), _runs(book))
         rows.append(f"| [{book.name}](notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
 
@@ -70,13 +69,15 @@ def _verdicts(claims: "DataFrame") -> str:
 
 
 def _runs(book: notebooks.Notebook) -> str:
-    """ "quick 28 of 28, paper 6 of 84"; "none needed" where nothing is trained."""
+    """ "quick 28 of 28 (1.3 h), paper 6 of 84 (12.1 h)"; "none needed" where nothing is trained."""
     if not book.trains:
         return "none needed"
     store, counts = _store(), []
     for profile in ("quick", "paper"):
         recipes = set(notebooks.plan(book, PROFILE=profile))
-        counts.append(f"{profile} {sum(store.find(recipe) is not None for recipe in recipes)} of {len(recipes)}")
+        records = [record for record in map(store.find, recipes) if record]
+        hours = f" ({_hours(records):.1f} h)" if records else ""
+        counts.append(f"{profile} {len(records)} of {len(recipes)}{hours}")
     return ", ".join(counts)
 
 
