@@ -37,8 +37,32 @@ def afterwards():
     provenance.code_version.cache_clear(), provenance.source_hash.cache_clear()
 
 
-def test_it_is_the_commit(checkout):
-    assert version() == git(checkout, "rev-parse", "--short=12", "HEAD").strip()
+def head(root) -> str:
+    return git(root, "rev-parse", "--short=12", "HEAD").strip()
+
+
+def commit(root, name) -> str:
+    (root / name).write_text("two")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", name)
+    return head(root)
+
+
+def test_it_is_the_last_commit_that_changed_the_package(checkout):
+    (checkout / "results").mkdir()
+    assert version() == (first := head(checkout))
+    commit(checkout, "results/run.json")
+    assert version() == first
+    second = commit(checkout, "fednb/new.py")
+    commit(checkout, "README.md")
+    assert version() == second
+
+
+def test_a_package_that_was_never_committed_has_no_commit(checkout, monkeypatch):
+    git(checkout, "rm", "-rq", "--cached", "fednb", "pyproject.toml")
+    git(checkout, "commit", "-q", "--amend", "-m", "without the package")
+    monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
+    assert version() == "0123456789ab"
 
 
 def test_only_what_can_change_a_number_makes_it_dirty(checkout):

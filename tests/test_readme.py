@@ -28,8 +28,9 @@ def test_the_page_of_recorded_runs_is_up_to_date():
 
 
 def test_readme_without_markers_is_refused():
-    marked = "".join(f"{readme.BEGIN.format(name)}\n{readme.END.format(name)}\n" for name in ("scoreboard", "claims"))
-    for text, name in (("# fednb\n", "scoreboard"), (marked, "methods")):
+    names = ("headline", "scoreboard", "claims")
+    marked = "".join(f"{readme.BEGIN.format(name)}\n{readme.END.format(name)}\n" for name in names)
+    for text, name in (("# fednb\n", "headline"), (marked, "methods")):
         with pytest.raises(NotebookError, match=f"README.md has no two lines.*{name}"):
             readme.filled(text)
 
@@ -46,11 +47,14 @@ def test_readme_has_ten_lines_of_methods():
 
 def test_readme_quotes_the_recorded_and_the_printed_numbers():
     base = Recipe(**papers.recipe("fedrdn", "paper"))
-    found = Study(base.vary(augmentations=[[], ["fedrdn"]]), store=Store(checkout() / "results")).recorded()
-    ours = selected(found.frame).groupby("run")["accuracy"].mean()
+    both = base.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1, 2])
+    last = selected(Study(both, store=Store(checkout() / "results")).recorded().frame)
+    by_seed = last.pivot_table("accuracy", "seed", "run").dropna()  # the mean of the four sites
+    ours, seeds = by_seed.mean(), ", ".join(map(str, by_seed.index))
     printed = papers.printed("fedrdn", "table1", "office_caltech10")
     printed = printed[(printed["algorithm"] == "fedavg") & (printed["site"] == "average")]
     printed = printed.set_index("augmentation")["value"]
     text = " ".join((checkout() / "README.md").read_text().split())
+    assert f"seeds: {seeds}; last round" in text
     assert f"FedAvg reaches {ours['fedavg']:.1f} % and FedAvg + FedRDN {ours['fedavg+fedrdn']:.1f} %" in text
     assert f"the paper prints {printed['']:.1f} and {printed['fedrdn']:.1f}" in text

@@ -170,6 +170,14 @@ def test_same_seed_same_run():
     assert not torch.equal(first.weights, other.weights)
 
 
+def test_a_loss_that_falls_to_the_end_of_the_grid_has_no_minimum():
+    weights = torch.linspace(0, 1, 5)
+    for second, distance in (([3, 2, 2, 1, 2], 0.5), ([3, 2, 2, 2, 1], np.nan)):
+        losses = torch.tensor([[3, 1, 2, 2, 2], second]).float()
+        found = training.Curves(weights, losses, (0.0, 0.0)).numbers["distance of minima"]
+        assert found == pytest.approx(distance, nan_ok=True)
+
+
 def test_text_and_figure_come_from_the_results():
     cosine = training.cosine_study("smoke", [0], [0.0, 2.0], reach=3.0, **COSINE)
     linear = training.linear_study("smoke", [0], [0.0, 2.0], **LINEAR)
@@ -179,6 +187,8 @@ def test_text_and_figure_come_from_the_results():
     text = pictures.findings(*tables, noise=0.1)
     assert "gap 1.000 → 0.500 (lower); distance of minima 1.000 → 1.020 (about the same); " in text
     assert "lowest shared loss 1.000 → 1.500 (higher)" in text
+    tables[0].loc[(0.0, "gap"), "distance of minima"] = np.nan
+    assert "distance of minima not told (a loss still falls" in pictures.findings(*tables, noise=0.1)
     axes = pictures.figure(cosine, linear).axes
     assert len(axes) == 6
     drawn = axes[0].lines[0].get_ydata()

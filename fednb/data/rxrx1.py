@@ -53,10 +53,11 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
         size: height and width in pixels; resized bilinearly. The files have 256, as has the released reader.
         seed: of the validation images.
 
-    FRAug prints 50 classes of 1139; its code lists the 48 that are taken here. Neither the groups, nor their order, nor
-    the division into training and test images is printed or released. Licence and layout: see ``NEEDS``.
+    FRAug prints 50 classes of 1139; its code lists the 48 that are taken here. Four groups of equally many batches are
+    printed; which batches a group has, and the division into training and test images, is neither printed nor released.
+    Licence and layout: see ``NEEDS``.
 
-    Reference: FRAug, Sec. 4.2.
+    Reference: FRAug, Sec. 4.2.1.
 
     Raises DataError when the table or an image that it lists is missing or damaged, or a cell type has too few batches
     or images; RecipeError for an option out of its range.

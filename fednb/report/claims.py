@@ -30,7 +30,7 @@ AGAINST = (
 
 
 def verdict(printed: float, found: Effect | str) -> str:
-    """What is said of a claim; these rules were written before any verdict.
+    """What is said of a claim.
 
     printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words.
 

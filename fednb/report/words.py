@@ -110,7 +110,7 @@ def setting_lines(results) -> list[str]:
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
     how = "95 % intervals from the test images"
     how += (
-        " and the spread of seeds, pooled over the setting"
+        " and the spread of seeds, pooled over this table's rows of the setting"
         if len(seeds) > 1
         else " alone: one seed says nothing of others"
     )
@@ -134,8 +134,8 @@ def effect_lines(frame) -> list[str]:
     lines = []
     if frame["p"].notna().any():
         lines.append(
-            "Intervals: each image's difference and each seed's, the spread of seeds pooled over a setting; verdicts: "
-            "all of a table tested together (Holm)."
+            "Intervals: each image's difference and each seed's, the spread of seeds pooled over this table's rows of "
+            "one setting: in another table a pair has another. Verdicts: all of a table tested together (Holm)."
         )
     if alone(frame).any():
         lines.append(

@@ -31,15 +31,17 @@ def origin(model, seconds: float) -> dict:
 
 @lru_cache
 def code_version() -> str:
-    """The commit of this checkout, with ``-dirty`` where the package differs from it; else the installed version.
+    """The last commit that changed the package, with ``-dirty`` where it differs from it; else the installed version.
 
-    Where there is no git, for example on a machine that got a copy of the files, ``FEDNB_COMMIT`` names the commit.
+    Commits of records and notebooks do not count, so that a checkpoint made before one is gone on from after it. Where
+    there is no git, for example on a machine that got a copy of the files, ``FEDNB_COMMIT`` names the commit.
     """
     checkout = Path(__file__).parents[2]
     if (checkout / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
         try:
-            commit = _git(checkout, "rev-parse", "--short=12", "HEAD")
-            return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", "--", "fednb", "pyproject.toml"))
+            package = ("--", "fednb", "pyproject.toml")
+            if commit := _git(checkout, "log", "-1", "--format=%H", *package)[:12]:
+                return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", *package))
         except (OSError, subprocess.CalledProcessError):
             pass
     if commit := os.environ.get("FEDNB_COMMIT"):

@@ -18,6 +18,8 @@ def findings(cosine, linear, noise: float) -> str:
     """
 
     def change(name, before, after):
+        if after != after or before != before:
+            return f"{name} not told (a loss still falls at the end of the grid)"
         word = "lower" if after < 0.95 * before else "higher" if after > 1.05 * before else "about the same"
         return f"{name} {before:.3f} → {after:.3f} ({word})"
 

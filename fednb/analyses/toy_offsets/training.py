@@ -28,9 +28,12 @@ class Curves:
     @property
     def numbers(self) -> dict[str, float]:
         """How far the clients are apart (root mean square over the grid, distance of their best w), and the
-        smallest mean of both losses, which is what one shared w can reach."""
+        smallest mean of both losses, which is what one shared w can reach.
+
+        The distance is NaN where a loss still falls at the grid's last w: its minimum was not seen."""
         first, second = self.losses
         best = self.weights[self.losses.argmin(1)]
+        best = best.where(best != self.weights[-1], torch.nan)
         return {
             "gap": float((first - second).square().mean().sqrt()),
             "distance of minima": float((best[0] - best[1]).abs()),
