@@ -74,8 +74,8 @@ class FRAug(Method):
             paper prints "exponential" only. Released: exp(g (r - 300)) over 300 rounds, here rescaled to R.
         latent: width of z, and hidden width of m; 0: half the width of the features, as released (256 of 512).
         generator_rate, rtnet_rate: learning rates of g and m, trained by SGD with momentum 0.5. Not printed; the
-            released ones. As printed steps are taken with a C-th of them, as Eq. 2 and 6 sum over C classes what the
-            release averages (7 below); C times the rate is the reading in which it is not divided.
+            released ones. As printed steps are taken with a C-th of them: m's, as Eq. 6 sums over C classes what the
+            release averages; g's by our choice (7 below). C times the rate is the reading in which it is not divided.
         generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
             prototypes of its labels, of synthetic embeddings to those that they started from.
 
@@ -224,7 +224,7 @@ class FRAug(Method):
                 network = self._network(which, _sizes(client))
             momenta, rate = part(memory, f"{which} momentum"), getattr(self, f"{which}_rate")
             if self._printed:
-                rate /= client.classes  # Eq. 2 and 6 sum over the classes, the rate is for their mean
+                rate /= client.classes  # Eq. 6 sums over the classes, the rate is for their mean; g: see 7
             client.scratch(self)[which] = Learner(network, received[which], momenta, rate)
 
     def before_step(self, client: Client, batch: Batch) -> None:
