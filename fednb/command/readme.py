@@ -120,7 +120,7 @@ def some_methods(_) -> str:
     return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - SHOWN}."])
 
 
-# Each is made of the claims.
+# Each gets the claims.
 TABLES = {"headline": headline, "scoreboard": judged, "claims": claimed, "methods": some_methods}
 
 
