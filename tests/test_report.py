@@ -281,6 +281,15 @@ def test_rules_table_shows_only_rows_where_the_rules_differ():
     assert "The rules agree in 1 of 2 rows, which are left out." in made.caption
 
 
+def test_rules_table_names_the_round_of_every_seed():
+    best = (10, 10, 10, 10)
+    rises, falls = [(8, 8, 8, 8), best], [best, (8, 8, 8, 8)]
+    own = [run("fedavg", [FEDAVG, FEDAVG], rounds, seed=seed) for seed, rounds in enumerate((rises, falls, rises))]
+    made = rules_table(results(*own))
+    assert set(made.frame.set_index("rule").loc[["best_validation", "last"], "rounds"]) == {"2/1/2", "2"}
+    assert not any("interval" in line for line in made.setting)
+
+
 def test_rules_table_without_validation_images_has_three_rules_and_says_so():
     made = rules_table(results(run("fedavg", [FEDRDN, FEDAVG])))
     assert list(made.cells.columns) == ["last", "best test", "mean of last"]

@@ -68,7 +68,10 @@ def runs_table(results, rule: str = "last") -> Table:
 
 
 def rules_table(results, title: str = "") -> Table:
-    """The average test accuracy (or Dice) under each selection rule and its rounds, for the runs where they differ."""
+    """The average test accuracy (or Dice) under each selection rule and its rounds, for the runs where they differ.
+
+    Rounds of the runs in the order of their seeds; once where all take the same.
+    """
     import pandas
 
     frame = frame_of(results)
@@ -78,7 +81,8 @@ def rules_table(results, title: str = "") -> Table:
     numbers = []
     for rule in rules:
         for label, rows in told_seeds(dict(settings(selected(frame, rule)))).items():
-            rounds = "/".join(dict.fromkeys(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first())))
+            spans = list(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first()))
+            rounds = "/".join(spans if len(set(spans)) > 1 else spans[:1])
             average = of_settings([rows])[0]["average"].value
             text = f"{number(average)} (round {rounds})"
             numbers.append({"row": label, "rule": rule, "ours": average, "rounds": rounds, "text": text})
@@ -100,7 +104,7 @@ def rules_table(results, title: str = "") -> Table:
     made = (
         *(f"{spaced(rule)}: {rule_words(rule, frame)}." for rule in rules),
         *([] if validated else ["best validation is not shown: some runs have no validation images."]),
-        *setting_lines(results),
+        *setting_lines(results, intervals=False),
     )
     return Table(numbers.drop(columns="text"), caption, grid(shown, differ), made, mark=marked)
 

@@ -228,10 +228,10 @@ def _stacked(heights: list[int], width: float):
 
 
 def seen_and_unseen(panels: dict, title: str = ""):
-    """A dot per method and site, with a line to the site's mean: across, it took part; upwards, it was left out.
+    """A dot per method and site, with a line to the site's mean, where its name stands.
 
-    panels: ``{title: table of fednb.report.participation}``. On the diagonal both are equal. Of two rows that
-    look alike (one method with other options) the second is hollow.
+    panels: ``{title: table of fednb.report.participation}``. Across: the site took part; upwards: it was left out; on
+    the diagonal both are equal. Of two rows that look alike (one method with other options) the second is hollow.
     """
     from matplotlib.patheffects import withStroke
 
@@ -246,14 +246,12 @@ def seen_and_unseen(panels: dict, title: str = ""):
             if look in (own for other, own in looks.items() if other != row):
                 look["facecolors"] = "none"
             axes.scatter(part["seen"], part["unseen"], label=row, **looks.setdefault(row, look))
-        look = {"color": "0.2", "fontsize": 7, "textcoords": "offset points", "horizontalalignment": "center"}
-        look |= {"zorder": 0.9, "path_effects": [withStroke(linewidth=2, foreground="white")]}
-        means = sites.groupby("client")[["seen", "unseen"]].agg(["mean", "max", "min"]).sort_values(("seen", "mean"))
-        for number, (client, own) in enumerate(means.iterrows()):  # names above and below in turn, for room
-            side, off = (("min", -13), ("max", 7))[number % 2]
-            axes.annotate(client, (own["seen", "mean"], own["unseen", side]), (0, off), **look)
+        look = {"color": "0.2", "fontsize": 7, "horizontalalignment": "center", "verticalalignment": "center"}
+        look["path_effects"] = [withStroke(linewidth=2, foreground="white")]
+        for client, own in sites.groupby("client")[["seen", "unseen"]].mean().iterrows():
+            axes.annotate(client, (own["seen"], own["unseen"]), **look)
             for dot in sites[sites["client"] == client].itertuples():
-                ends = (own["seen", "mean"], dot.seen), (own["unseen", "mean"], dot.unseen)
+                ends = (own["seen"], dot.seen), (own["unseen"], dot.unseen)
                 axes.plot(*ends, color="0.75", linewidth=0.7, zorder=0.8)
         values = sites[["seen", "unseen"]].to_numpy()
         room = 0.12 * max(values.max() - values.min(), 1)

@@ -104,11 +104,12 @@ def setting(results) -> str:
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
 
 
-def setting_lines(results) -> list[str]:
+def setting_lines(results, intervals: bool = True) -> list[str]:
+    """How the numbers were made; with what their intervals hold, where they have some."""
     if not results.records:
         return ["Nothing is recorded."]
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
-    how = "95 % intervals from the test images"
+    how = "; 95 % intervals from the test images"
     how += (
         " and the spread of seeds, pooled over this table's rows of the setting"
         if len(seeds) > 1
@@ -117,7 +118,7 @@ def setting_lines(results) -> list[str]:
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [
         f"Setting: {setting(results)}.",
-        f"Seeds: {', '.join(map(str, seeds))}; {how}.",
+        f"Seeds: {', '.join(map(str, seeds))}{how if intervals else ''}.",
         f"Made by {made}.",
     ]
 
