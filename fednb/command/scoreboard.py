@@ -57,7 +57,8 @@ def _tables(book) -> list[str]:
 def _judged(book, federation: str, profile: str, table: str, store: "Store") -> "DataFrame":
     """The claims of a table by the runs of its notebook on a federation, under one profile.
 
-    Runs of a released variant, and those that keep something more, stand beside what a claim is about.
+    Runs of a released variant, those that keep something more, and those again in another precision than the first on
+    their data, stand beside what a claim is about.
     """
     named = {"FEDERATION": federation} if "FEDERATION" in notebooks.parameters(book) else {}
     try:
@@ -65,6 +66,8 @@ def _judged(book, federation: str, profile: str, table: str, store: "Store") -> 
     except NotebookError:  # a command that executes it says so
         recipes = []
     recipes = [own for own in recipes if own.evaluation == recipes[0].evaluation and "released" not in own.label]
+    first = {repr(own.federation): own.precision for own in reversed(recipes)}
+    recipes = [own for own in recipes if own.precision == first[repr(own.federation)]]
     paper = book.about["paper"]
     results = Study(recipes, paper=paper, store=store).recorded()
     frame = scoreboard(results, paper, table=table, others=False).frame
