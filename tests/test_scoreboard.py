@@ -7,6 +7,7 @@ import pandas
 import pytest
 from made_results import IMAGES, results, run
 
+import fednb
 from fednb import papers, report
 from fednb.command import scoreboard
 from fednb.report.board import effect
@@ -77,6 +78,12 @@ def test_the_printed_setting_decides_where_it_is_tested(two_profiles, paper, qui
 def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
     here = results(*(run(label, [right[:3]], images=dict(list(IMAGES.items())[:3])) for label, right in RIGHT.items()))
     assert two_profiles(seeds(0), here)["verdict"] == "other sites"
+
+
+def test_claims_rest_on_the_first_precision_of_each_federation():
+    base, other = fednb.Recipe(precision="bf16"), fednb.Recipe(federation="shifted_strokes", model="unet")
+    beside = [base.with_(precision="fp32"), base.with_(augmentations=[{"name": "fedfa", "variant": "released"}])]
+    assert scoreboard._of_claims([base, *beside, other]) == [base, other] and other.precision == "fp32"
 
 
 def test_four_sentences_add_up():

@@ -15,6 +15,7 @@ from fednb.study import Results, Study, default_store
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from fednb.recipe import Recipe
     from fednb.runs.store import Store
 
 PROFILES = {"paper": PRINTED, "quick": SMALL}  # what decides, the first of them first
@@ -55,23 +56,27 @@ def _tables(book) -> list[str]:
 
 
 def _judged(book, federation: str, profile: str, table: str, store: "Store") -> "DataFrame":
-    """The claims of a table by the runs of its notebook on a federation, under one profile.
-
-    Runs of a released variant, those that keep something more, and those again in another precision than the first on
-    their data, stand beside what a claim is about.
-    """
+    """The claims of a table by the runs of its notebook on a federation, under one profile."""
     named = {"FEDERATION": federation} if "FEDERATION" in notebooks.parameters(book) else {}
     try:
-        recipes = notebooks.plan(book, PROFILE=profile, **named)
+        recipes = _of_claims(notebooks.plan(book, PROFILE=profile, **named))
     except NotebookError:  # a command that executes it says so
         recipes = []
-    recipes = [own for own in recipes if own.evaluation == recipes[0].evaluation and "released" not in own.label]
-    first = {repr(own.federation): own.precision for own in reversed(recipes)}
-    recipes = [own for own in recipes if own.precision == first[repr(own.federation)]]
     paper = book.about["paper"]
     results = Study(recipes, paper=paper, store=store).recorded()
     frame = scoreboard(results, paper, table=table, others=False).frame
     return frame.assign(setting=frame["ours"].notna().map({True: PROFILES[profile], False: ""}))
+
+
+def _of_claims(recipes: list["Recipe"]) -> list["Recipe"]:
+    """Without those that stand beside: of a released variant, that keep something more than the first, and again in
+    another precision than the first on their data.
+    """
+    kept = [own for own in recipes if own.evaluation == recipes[0].evaluation and "released" not in own.label]
+    first = {}
+    for own in kept:
+        first.setdefault(repr(own.federation), own.precision)
+    return [own for own in kept if own.precision == first[repr(own.federation)]]
 
 
 def _rank(row: dict) -> int:
