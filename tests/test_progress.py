@@ -35,6 +35,10 @@ def test_expected_seconds_prefer_runs_of_the_same_methods_and_keep_devices_apart
     recorded = [record(SMALL, 2.0), record(SMALL.with_(augmentations=["fedmix"]), 30.0)]
     assert expected_seconds(SMALL.with_(seed=5), recorded) == pytest.approx(2)
     assert expected_seconds(SMALL.with_(seed=5, augmentations=["fedmix"]), recorded) == pytest.approx(30)
+    released = SMALL.with_(augmentations=[{"name": "fedrdn", "variant": "released"}])
+    kin = [record(SMALL.with_(augmentations=["fedrdn"]), 50.0), *recorded]
+    assert expected_seconds(released, kin) == pytest.approx(50)
+    assert expected_seconds(released, recorded) == pytest.approx(30)
     assert expected_seconds(SMALL.with_(algorithm="fedbn"), recorded[:1]) == pytest.approx(2)
     assert expected_seconds(SMALL, recorded, device="cuda") is None
 

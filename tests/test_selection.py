@@ -2,7 +2,16 @@ import pytest
 from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
-from fednb.report.selection import best_test, best_validation, common_seeds, image_scores, last, mean_of_last, selected
+from fednb.report.selection import (
+    best_test,
+    best_validation,
+    common_seeds,
+    image_scores,
+    last,
+    late_rise,
+    mean_of_last,
+    selected,
+)
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.
@@ -106,3 +115,15 @@ def test_common_seeds_are_those_that_every_run_has():
     assert set(shared["seed"]) == {1} and set(shared["run"]) == {"a", "b"}
     assert common_seeds(pandas.concat([rows[0], rows[2]])).empty
     assert common_seeds(pandas.concat(rows), ["run", "client"]).equals(shared)
+
+
+def test_late_rise_is_of_each_runs_own_last_rounds():
+    import pandas
+
+    shorter = run("fedavg", TESTS[:3], images=TWO, seed=1)
+    assert late_rise(made(), 2)["fedavg"] == pytest.approx((60 + 55) / 2 - (50 + 60) / 2)
+    both = late_rise(pandas.concat([made(), shorter]), 1)
+    assert both["fedavg"] == pytest.approx((55 + 60) / 2 - (60 + 60) / 2)
+    assert late_rise(made(), 1, ["run", "seed"])["fedavg", 0] == pytest.approx(55 - 60)
+    assert late_rise(made(), 4).isna().all()
+    assert late_rise(run("fedavg", TESTS, images=TWO, unseen=("b",)), 1)["fedavg"] == pytest.approx(50 - 70)

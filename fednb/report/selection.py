@@ -57,6 +57,18 @@ def selected(frame, rule: str = "last", unseen: bool = False):
     return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
 
 
+def late_rise(frame, rounds: int, by: str | list[str] = "run"):
+    """Whether curves still rise: points by which the last rounds' mean test accuracy is above that of as many before.
+
+    frame: as in ``selected``. rounds: how many, at the end of each run. Returns a Series, one value for each of ``by``:
+    a mean over sites, seeds and rounds, of the clients that took part; NaN where a run has no rounds before.
+    """
+    tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
+    to_go = tested.groupby("key")["round"].transform("max") - tested["round"]
+    late, before = tested[to_go < rounds], tested[(to_go >= rounds) & (to_go < 2 * rounds)]
+    return late.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
+
+
 def common_seeds(rows, by: str | list[str] = "run"):
     """The rows of the seeds that every value of ``by`` has: means over seeds that may be held against each other."""
     which = rows.groupby(by).ngroup()

@@ -30,7 +30,8 @@ def duration(seconds: float) -> str:
 def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu") -> float | None:
     """How long a run will take, from recorded runs on the same kind of device; None where there is none like it.
 
-    Runs of the same methods tell it if there are any, else all runs with the same data, model and precision.
+    Runs of the same methods tell it if there are any, then runs of these methods with other options, else all runs with
+    the same data, model and precision.
     """
     like = [
         record
@@ -41,8 +42,13 @@ def expected_seconds(recipe: Recipe, records: list[Record], device: str = "cpu")
     ]
     methods = ("algorithm", "augmentations")
     same = [record for record in like if all(record.recipe[name] == recipe.full[name] for name in methods)]
-    rates = [record.origin["seconds"] / _work(record.recipe) for record in same or like]
+    kin = [record for record in like if _methods(record.recipe) == _methods(recipe.full)]
+    rates = [record.origin["seconds"] / _work(record.recipe) for record in same or kin or like]
     return sorted(rates)[len(rates) // 2] * _work(recipe.full) if rates else None
+
+
+def _methods(recipe: dict) -> list[str]:
+    return [given["name"] for given in (recipe["algorithm"], *recipe["augmentations"])]
 
 
 def _work(recipe: dict) -> int:
