@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 
 from fednb import catalogue, load, papers, report
 from fednb.report import STAND_IN, names, pictures, plots
-from fednb.report.looks import BLACK, BLUE, ORANGE, PALETTE, VERDICTS, style
+from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -84,7 +84,7 @@ def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
     assert style("fedavg")["color"] == BLACK
     assert style("fedprox(mu=0.1)+fedrdn") == style("fedprox+fedrdn")
     assert style("fedprox+fedrdn")["color"] == style("fedavg+fedrdn")["color"] == BLUE
-    assert style("brand_new") == style("brand_new") and style("brand_new")["color"] in PALETTE
+    assert style("brand_new") == style("brand_new") and style("brand_new")["color"] == OUTSIDE not in PALETTE
 
 
 def test_a_method_from_outside_leaves_our_colours_as_they_are(monkeypatch):

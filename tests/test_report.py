@@ -402,6 +402,24 @@ def test_effects_of_one_table_are_tested_together():
     assert made["p"][0] < 0.0125 and made["direction"].tolist() == ["above"] + ["no effect"] * 3
 
 
+def test_claims_on_one_data_set_are_tested_without_those_on_another():
+    """p is between 0.05 / 2 and 0.05: clear among the claims of its data set, of which one was run."""
+
+    def pair(federation, sites, better, shifts=(-2, 0, 2)):
+        there = {"images": dict.fromkeys(sites, 100), "federation": federation}
+        return [
+            run(label, [[50 + more + shift] * len(sites)], seed=seed, **there)
+            for label, more, order in (("fedavg", 0, shifts), ("fedavg+fraug", better, shifts[::-1]))
+            for seed, shift in enumerate(order)
+        ]
+
+    pacs = pair("pacs", ("art_painting", "cartoon", "photo", "sketch"), better=9)
+    made = scoreboard(results(*pacs, *pair("digits", DIGITS, better=0)), "fraug", table="table2").frame
+    told = made[made["p"].notna()].set_index("claim")
+    assert told["verdict"].tolist() == ["reproduced", "no effect"]
+    assert 0.025 < told["p"].iloc[0] < 0.05
+
+
 def test_a_claim_is_not_held_against_itself():
     """Where one run alone could stand for both sides, nothing was run of one of them."""
     few = {"name": "fraug", "generator": "False", "ema": "False"}

@@ -96,7 +96,7 @@ def test_four_sentences_add_up():
     )
     assert found == "Of those tested: 1 reproduced, 0 larger, 2 smaller, 0 no effect, 0 opposite."
     assert others == "Not tested: 2 not run, 1 run with one seed only, 1 run by older code only."
-    assert why == "Of those not run, 2 wait for more runs (office_caltech10 2)."
+    assert why == "Of those not run, 2 are on data of which others are run (office_caltech10 2)."
     nothing = report.told(claims(["not run"], ours=[float("nan")]))[3]
     assert nothing == "Of those not run, 1 are on data of which no claim is run yet (office_caltech10 1)."
     assert report.told(claims(["reproduced"]))[3] == "Every claim was run."
@@ -112,7 +112,7 @@ def test_a_sentence_says_what_the_verdict_says():
     verdicts = ["opposite", "no effect", "not run", "other sites", "not run"]
     told = report.sentences(report.board(claims(verdicts))).splitlines()
     assert told[0] == "A is above B. The opposite here: A - B +2.0 points (+1.0 to +3.0)."
-    assert told[1].startswith("A is above B. No effect is told from chance here")
+    assert told[1].startswith("A is above B. No effect can be told from chance here")
     assert told[2:] == [
         "Not run: 2 of 5 claims.",
         "Run over other sites than the paper's: 1 of 5 claims.",

@@ -25,7 +25,8 @@ from fednb.report.words import (
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 AGAINST = (
-    "Reproduced, smaller, larger: the printed effect against ours, with the spread of our runs and of the printed one."
+    "Reproduced, smaller, larger: the printed effect against ours, with the spread of our runs and of the paper's own: "
+    "reproduced can be a printed effect a little outside our interval."
 )
 
 
@@ -40,7 +41,8 @@ def verdict(printed: float, found: Effect | str) -> str:
     - older code: a side's methods, network or data behave otherwise today.
     - one seed: a side has no second seed, so nothing is known of the chance of a run.
     - not paired: a record has no scores of its images, or the two have other images or no seed in common.
-    - no effect: zero is not left out, when all claims of one table are tested together (Holm, 5 %).
+    - no effect: zero is not left out, when all claims of one table on one data set are tested together (Holm,
+      5 %).
     - opposite: zero is left out, on the other side than the printed effect.
     - smaller, larger, reproduced: zero is left out on the printed side, and the printed effect is above, below or
       inside the 95 % interval of ours, with the chance of our runs and of the printed one (both see the same images).
@@ -143,7 +145,7 @@ def _printed_rows(paper: str, claim: dict):
 
 
 def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Effect | str]:
-    """Ours for each claim, those of one printed table tested together; or why there is none.
+    """Ours for each claim, those of one printed table and data set tested together; or why there is none.
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
@@ -169,8 +171,9 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
-    for table in dict.fromkeys(claim["table"] for claim in claims):
-        numbers = [n for n, own in enumerate(found) if isinstance(own, Pair) and claims[n]["table"] == table]
+    families = [(claim["table"], claim["federation"]) for claim in claims]
+    for family in dict.fromkeys(families):
+        numbers = [n for n, own in enumerate(found) if isinstance(own, Pair) and families[n] == family]
         measured = effects_of([found[number] for number in numbers], results.records)
         for number, own in zip(numbers, measured, strict=True):
             found[number] = own

@@ -288,7 +288,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
     runs, stand_in = frame_of(results), frame["stand_in"].any()
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
-    outside = "Coloured (plain text: !): farther from the paper's than the spread of our runs and of its one explains."
+    outside = "Coloured (plain text: !): farther from the paper's than chance in our runs and in its own explains."
     if not (frame["seeds"] > 1).any():
         outside = "One seed: nothing is coloured, as nothing is known of the spread of runs."
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])

@@ -107,7 +107,7 @@ def effects(
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
                 told = f"{words.spaced(by)} {value}: " if by else ""
-                row = told + " - ".join(texts[label] for label in labels)
+                row = told + words.less(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
     found = effects_of(compared, results.records)
     rows = [{**one, **columns(each), "direction": each.direction} for one, each in zip(about, found, strict=True)]

@@ -10,6 +10,7 @@ BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE 
     *("#000000", "#56B4E9", "#E69F00", "#0072B2", "#D55E00"),
     *("#009E73", "#CC79A7", "#882255", "#332288", "#999933", "#CC6677"),
 )
+OUTSIDE = "#8B4513"  # the colour of methods found outside: none of ours has it
 FIRST = (  # ten to a line, for the ten colours after black: no paper's table has two methods of one column
     "fedavg",
     *("normalise", "fedmix", "fedrdn", "fedfa", "fraug", "distrans", "fedbn", "fedprox", "scaffold", "fedsam"),
@@ -38,9 +39,11 @@ def style(run: str) -> dict:
     those of all its methods together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in
     line and marker, and so do a method as printed and as released. Other options change nothing.
     """
-    numbers = [_number(name) for name, _ in names.parts(run) if name != "fedavg"] or [0]
+    ours = _ours()
+    methods = [name for name, _ in names.parts(run) if name != "fedavg"] or ["fedavg"]
+    numbers = [ours.index(name) if name in ours else crc32(name.encode()) for name in methods]
     mark = sum(numbers) + 2 * run.count("variant=released")
-    own = colour(numbers[-1] - 1) if numbers[-1] else BLACK
+    own = OUTSIDE if methods[-1] not in ours else colour(numbers[-1] - 1) if numbers[-1] else BLACK
     return {"color": own, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
 
@@ -49,7 +52,6 @@ def colour(number: int) -> str:
     return PALETTE[1 + number % (len(PALETTE) - 1)]
 
 
-def _number(name: str) -> int:
-    """The method's place among all of ours; that of another name is made from its letters."""
-    listed = (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augment")} - {*FIRST}))
-    return listed.index(name) if name in listed else crc32(name.encode())
+def _ours() -> tuple[str, ...]:
+    """All our methods, FedAvg first."""
+    return (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augment")} - {*FIRST}))

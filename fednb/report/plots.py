@@ -279,7 +279,7 @@ def effects(tables, title: str = ""):
         rows = zip(table.cells.index, table.frame.itertuples(), told, strict=True)
         panels[name] = {row: (own.better, own.ours, own.low, own.high, full, None) for row, own, full in rows}
     marked = next((table.mark for table in tables.values() if table.mark), "")
-    figure = _rows_of_dots(panels, "points (filled: told from zero)", title, marked)
+    figure = _rows_of_dots(panels, "points (filled: told from zero, all tested together)", title, marked)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
     return figure

@@ -21,7 +21,7 @@ HERE = {
     "reproduced": "Reproduced here",
     "larger": "Larger here",
     "smaller": "Smaller here",
-    "no effect": "No effect is told from chance here",
+    "no effect": "No effect can be told from chance here",
     "opposite": "The opposite here",
     "one seed": "Here, one seed and no verdict",
     "older code": "Here, by older code and without a verdict",
@@ -30,7 +30,7 @@ HERE = {
 BETWEEN = {
     "above": "is above {}",
     "below": "is below {}",
-    "no effect": "is not told from {}",
+    "no effect": "cannot be told from {}",
     "one seed": "against {}, one seed and no verdict",
     "older code": "against {}, by older code and without a verdict",
     "not paired": "against {}, without the scores of each image and without a verdict",
@@ -40,8 +40,8 @@ BETWEEN = {
 def sentences(table: Table) -> str:
     """A line for each row of ``fednb.report.scoreboard`` or ``fednb.report.effects``; what was not run is counted.
 
-    A sentence says no more than the row's verdict: what is not told from chance is neither above nor below, also where
-    its interval, taken alone, leaves zero out.
+    A sentence says no more than the row's verdict: what cannot be told from chance is neither above nor below, also
+    where its interval, taken alone, leaves zero out.
     """
     claims = "verdict" in table.frame
     rows = zip(table.cells.index, table.frame.assign(alone=words.alone(table.frame)).itertuples(), strict=True)
@@ -60,8 +60,9 @@ def _of_claim(row) -> str:
 
 def _of_effect(label: str, row) -> str:
     where = f"{label.partition(': ')[0]}: " if ": " in label else ""
-    sides = label.rpartition(": ")[2].split(" - ")
-    return f"{where}{sides[0]} {BETWEEN[row.direction].format(' - '.join(sides[1:]))}: {_points(row)}."
+    better, _, worse = label.rpartition(": ")[2].partition(" - ")
+    worse = worse[1:-1] if worse.startswith("(") else worse
+    return f"{where}{better} {BETWEEN[row.direction].format(worse)}: {_points(row)}."
 
 
 def _points(row) -> str:
@@ -85,7 +86,7 @@ def told(claims: "DataFrame") -> list[str]:
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
         "are on data of which no claim is run yet": waiting.loc[~begun, "federation"],
-        "wait for more runs": waiting.loc[begun, "federation"],
+        "are on data of which others are run": waiting.loc[begun, "federation"],
     }
     waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
     return [

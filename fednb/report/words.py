@@ -136,7 +136,8 @@ def effect_lines(frame) -> list[str]:
     if frame["p"].notna().any():
         lines.append(
             "Intervals: each image's difference and each seed's, the spread of seeds pooled over this table's rows of "
-            "one setting: in another table a pair has another. Verdicts: all of a table tested together (Holm)."
+            "one setting: in another table a pair has another. Verdicts: all of a table on one data set tested "
+            "together (Holm)."
         )
     if alone(frame).any():
         lines.append(
@@ -151,6 +152,11 @@ def effect_lines(frame) -> list[str]:
             "Counts only: as if the two had seen images of their own, without the spread of seeds; no verdict."
         )
     return lines
+
+
+def less(better: str, worse: str) -> str:
+    """How a difference is written: ``"FedRDN - FedAvg"``, ``"FedFA - (FedAvg + mixup)"``."""
+    return f"{better} - ({worse})" if " + " in worse else f"{better} - {worse}"
 
 
 def alone(frame):

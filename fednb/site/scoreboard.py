@@ -14,7 +14,7 @@ LEGEND = (
     "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
     "points beyond the axis. Larger and smaller also count the chance of the paper's own run; no effect is what is not "
-    "told from zero when all claims of a table are tested together."
+    "told from zero when all claims of a table on one data set are tested together."
 )
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 
