@@ -25,8 +25,8 @@ from fednb.report.words import (
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 AGAINST = (
-    "Reproduced, smaller, larger: the printed effect against ours on the same images, with the spread of our runs and of "
-    "the paper's own. So one can be reproduced a little outside the interval, and larger or smaller inside."
+    "Reproduced, smaller, larger: the printed effect against ours on the same images, with the spread of our runs and "
+    "of the paper's own. So one can be reproduced a little outside the interval, and larger or smaller inside."
 )
 
 
