@@ -139,7 +139,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
                 if group in found:
                     value, low, high = found[group][:3]
                     panels[panel][label] = (runs[label], value, low, high, True, theirs.get(label, {}).get(group))
-        return _rows_of_dots(panels, what + ("; diamonds: the paper" if theirs else ""), title, marked)
+        return _rows_of_dots(panels, what + ("; white diamonds: the paper" if theirs else ""), title, marked)
     figure, (axes,) = _figure(1, width=max(8.4, 0.3 * len(groups) * (len(heights) + 1)))
     width = min(0.25, 0.8 / len(heights))
     for number, (label, found) in enumerate(heights.items()):
