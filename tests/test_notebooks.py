@@ -289,6 +289,17 @@ def test_your_data_may_have_masks(tmp_path, monkeypatch):
     assert "Test Dice in per cent" in told and "east (" in told
 
 
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+@each_notebook
+def test_each_federation_that_a_notebook_offers_can_be_asked_for(book, profile, tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path))
+    lines = [line for _, source, tags in book.code if "parameters" in tags for line in source.splitlines()]
+    offered = [line.partition("#")[2].replace(" or ", ", ") for line in lines if line.startswith("FEDERATION")]
+    for name in [name.strip() for names in offered if book.trains for name in names.split(",")]:
+        recipes = notebooks.plan(book, PROFILE=profile, FEDERATION=name)
+        assert name in {recipe.full["federation"]["name"] for recipe in recipes}, name
+
+
 @pytest.mark.parametrize("profile", ["smoke", "quick", "paper"])
 @pytest.mark.parametrize("federation", ["office_caltech10", "domainnet", "prostate_mri"])
 def test_table4_leaves_out_each_site_of_the_federation_that_is_asked_for(federation, profile, tmp_path, monkeypatch):
