@@ -282,7 +282,7 @@ def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
     assert "OTHER DATA: not the paper's images" in axes(plots.convergence(vessels)).get_title("left")
 
 
-def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
+def test_embedding_has_a_colour_per_site_and_a_marker_per_class():
     points = numpy.arange(16.0).reshape(8, 2)
     labels, sites = [0, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]
     figure = plots.embedding(
@@ -299,8 +299,8 @@ def test_embedding_has_a_marker_per_site_and_a_colour_per_class():
     colours, shapes = map(tuple, dots.get_facecolors()), (str(path.vertices) for path in dots.get_paths())
     looks = dict(zip(zip(labels, sites, strict=True), zip(colours, shapes, strict=True), strict=True))
     assert len({colour for colour, _ in looks.values()}) == len({shape for _, shape in looks.values()}) == 2
-    assert looks[0, 0][0] == looks[0, 1][0] and looks[0, 0][1] == looks[1, 0][1]
-    assert texts(figure.legends[0]) == ["class", "mug", "bike", "site", "amazon", "dslr"]
+    assert looks[0, 0][0] == looks[1, 0][0] and looks[0, 0][1] == looks[0, 1][1]
+    assert texts(figure.legends[0]) == ["site", "amazon", "dslr", "class", "mug", "bike"]
 
 
 def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
@@ -309,8 +309,8 @@ def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 2
 
 
-def test_ten_sites_have_ten_markers():
-    figure = plots.embedding(numpy.arange(20.0).reshape(10, 2), [0] * 10, range(10))
+def test_ten_classes_have_ten_markers():
+    figure = plots.embedding(numpy.arange(20.0).reshape(10, 2), range(10), [0] * 10)
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 10
 
 

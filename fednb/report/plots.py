@@ -11,7 +11,7 @@ import numpy
 
 from fednb.report import names
 from fednb.report.intervals import of_settings
-from fednb.report.looks import HATCHES, LINES, MARKERS, SITES, VERDICTS, colour, style
+from fednb.report.looks import CLASSES, HATCHES, LINES, MARKERS, VERDICTS, colour, style
 from fednb.report.sentences import TESTED
 from fednb.report.words import DOWNWARDS, STAND_IN, counted, mark, measure, settings, told_seeds
 
@@ -321,9 +321,9 @@ def embedding(
     told=None,
     ways=("t-SNE", "UMAP"),
 ):
-    """Test features in the plane, t-SNE and UMAP side by side: a marker for each site, a colour for each class.
+    """Test features in the plane, t-SNE and UMAP side by side: a colour for each site, a marker for each class.
 
-    Where each class is at one site of its own, markers are of the classes as well.
+    Where each class is at one site of its own, colours are of the classes as well.
 
     Where umap-learn is not installed the figure has t-SNE alone, and says so.
 
@@ -338,12 +338,12 @@ def embedding(
 
     panels = features if isinstance(features, dict) else {"": features}
     frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
-    marked, numbers, given = "site", sites, site_names
+    coloured, numbers, given = "site", sites, site_names
     if len(frame.drop_duplicates()) == frame["site"].nunique() == frame["class"].nunique():
-        marked, numbers, given = "class", labels, class_names  # of one site each: one look tells both
-    shown = {"style": marked, "style_order": _names(numpy.unique(numbers), given)}
-    shown |= {"hue_order": _names(numpy.unique(labels), class_names)}
-    shown |= {"markers": [*islice(cycle(SITES), len(shown["style_order"]))]}
+        coloured, numbers, given = "class", labels, class_names  # of one site each: one look tells both
+    shown = {"hue": coloured, "hue_order": _names(numpy.unique(numbers), given)}
+    shown |= {"style": "class", "style_order": _names(numpy.unique(labels), class_names)}
+    shown |= {"markers": [*islice(cycle(CLASSES), len(shown["style_order"]))]}
     shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
     look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85, "snap": True}  # whole pixels make small files
     flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
@@ -357,7 +357,7 @@ def embedding(
     for axes, (name, way, own) in zip(every, drawn, strict=True):
         points = PLANES[way](own, seed) if way else own
         frame["x"], frame["y"] = points.T
-        seaborn.scatterplot(frame, x="x", y="y", hue="class", ax=axes, **shown, **look)
+        seaborn.scatterplot(frame, x="x", y="y", ax=axes, **shown, **look)
         key = axes.get_legend_handles_labels()
         axes.get_legend().remove()
         head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if told and name in told else "")
