@@ -50,7 +50,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         parser.error(f'no verb "{words[0]}": {nearest(words[0], verbs.choices)}')
     options, unknown = parser.parse_known_args(words)
     if unknown:
-        verb = verbs.choices[words[0]]
+        verb = verbs.choices[options.verb]
         known = [name for action in verb._actions for name in action.option_strings if name.startswith("--")]
         verb.error(f'"{unknown[0]}" is not an option here: {nearest(unknown[0], known)}')
     return options

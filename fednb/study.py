@@ -336,13 +336,13 @@ def _varied(recipes: list[Recipe]) -> list[str]:
 
 def _varied_columns(recipes: list[Recipe]) -> dict:
     """Column name -> its value for a recipe; where federation or model vary, a column for each option that does."""
-    columns, settings = {}, {field.name for field in fields(Recipe)}
+    columns, settings = {}, {"split", *(field.name for field in fields(Recipe))}
     for name in _varied(recipes):
         if name in ("federation", "model"):
             for option in dict.fromkeys(option for recipe in recipes for option in recipe.full[name]):
                 if len({str(recipe.full[name].get(option)) for recipe in recipes}) > 1:
                     column = name if option == "name" else option
-                    if column in columns or column in settings - {name}:  # the seed of a federation is not the run's
+                    if column in columns or column in settings - {name}:  # a federation's seed is not the run's
                         column = f"{name}_{option}"
                     columns[column] = lambda recipe, name=name, option=option: recipe.full[name].get(option)
         elif name == "unseen":

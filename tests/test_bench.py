@@ -33,7 +33,7 @@ def test_every_part_of_a_round_is_timed(monkeypatch):
     monkeypatch.setattr(bench, "WORKLOADS", {"tiny": (2, 8, 8, recipe)})
     told = []
     (timing,) = bench.bench(rounds=3, tell=told.append)
-    assert len(timing.federated) == len(timing.bare) == 3 and timing.ratio > 0
+    assert len(timing.federated) == len(timing.bare) == 3 and timing.ratios[0] > 0
     assert "training images per second" in told[0]
     assert {"forward", "backward", "images and augmentation", "add up the replies"} <= set(timing.parts)
     assert timing.operators["convolutions"] > 0 and timing.operators["optimiser"] > 0

@@ -66,6 +66,7 @@ def test_list_answers_within_a_second_and_without_torch(checkout):
     [
         (["rnu"], 'no verb "rnu": did you mean "run"'),
         (["run", "--proflie", "quick"], '"--proflie" is not an option here: did you mean "--profile"'),
+        (["--readme", "report"], '"--readme" is not an option here'),
         (["run", "--profile", "qiuck"], 'no profile "qiuck": did you mean "quick"'),
         (["run", "--jobs", "0"], '"0" is not a whole number of at least 1'),
         (["run", "--set", "SEEDS"], '"SEEDS" is not NAME=VALUE'),
@@ -387,6 +388,8 @@ def test_what_jupyterlab_changes_when_it_saves_is_no_change(committed, saved_in_
     assert book.read_bytes() == recorded
     book.write_text(book.read_text().replace("A < B", "A > B"))
     assert worktree.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
+    book.write_text("<<<<<<< HEAD\n")
+    assert worktree.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
 
 
 def test_record_refuses_what_is_not_committed(committed, capsys):
@@ -412,9 +415,12 @@ def test_changed_or_deleted_record_is_refused(committed):
     record = committed / "results/a/b.json"
     record.parent.mkdir(parents=True)
     record.write_text("{}")
+    (record.parent.parent / "README.md").write_text("0 records")
     assert worktree.dirty(committed) == []
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
+    (record.parent.parent / "README.md").write_text("1 record")
+    assert worktree.dirty(committed) == []
     record.write_text("{ }")
     assert worktree.dirty(committed) == [" M results/a/b.json"]
     record.unlink()

@@ -37,6 +37,15 @@ def test_pattern_chooses_and_a_wrong_one_names_the_nearest(made):
         notebooks.found("fedrdn/tabel1")
 
 
+def test_a_checkout_below_a_hidden_folder_has_its_notebooks_and_no_hidden_ones(made, tmp_path, monkeypatch):
+    made("fedrdn/table1", ["x = 1"])
+    made("fedrdn/.ipynb_checkpoints/table1", ["x = 1"])
+    assert [book.name for book in notebooks.found()] == ["fedrdn/table1"]
+    hidden = (tmp_path / "checkout").rename(tmp_path / ".checkout")
+    monkeypatch.chdir(hidden)
+    assert [book.name for book in notebooks.found()] == ["fedrdn/table1"]
+
+
 def test_parameters_are_read_from_the_syntax(made):
     cell = 'PROFILE = "quick"  # or PROFILE = "paper"\nSEEDS = [0]\nWIDTH: int | None = None\nRATE = -0.5'
     book = made("a/b", ["import json"], parameters=cell)

@@ -56,6 +56,21 @@ def test_an_option_of_the_data_that_varies_tells_rows_apart():
     assert list(table.cells.index) == ["FedAvg, size 32", "FedAvg, size 48"]
 
 
+def test_two_data_sets_are_two_rows():
+    made = results(federation=["shifted_digits", "shifted_strokes"])
+    assert list(overview.runs_table(made).cells.index) == [
+        "FedAvg, federation shifted_digits",
+        "FedAvg, federation shifted_strokes",
+    ]
+
+
+def test_a_client_that_has_other_images_in_other_rows_has_all_their_numbers_in_its_head():
+    made = results(federation=[{"name": "shifted_digits", "size": size} for size in (32, 48)])
+    other = made.records[1]
+    object.__setattr__(other, "images", other.images | {"test": [25, 40]})
+    assert list(overview.runs_table(made).cells.columns) == ["average", "a (20/25 images)", "b (40 images)"]
+
+
 def test_scores_of_masks_are_called_dice():
     table = overview.runs_table(results(federation=["retinal_vessels"], model=["unet"], algorithm=["fedavg", "fedbn"]))
     assert table.caption[0].startswith("Test Dice in per cent with its 95 % interval of the test images (one seed)")

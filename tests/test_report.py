@@ -356,6 +356,13 @@ def test_seeds_without_scores_of_their_images_have_no_verdict():
     assert scoreboard(other_images, "fedrdn", table="table1").frame["verdict"][0] == "not paired"
 
 
+def test_of_older_code_too_the_seeds_that_both_have_are_compared():
+    more = run("fedavg+fedrdn", [FEDAVG], seed=1, stale=True)
+    made = results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE], stale=True), more)
+    row = effects(made, [("fedavg+fedrdn", "fedavg")]).frame.iloc[0]
+    assert row["seeds"] == 1 and row["ours"] == pytest.approx(mean_accuracy(ABOVE) - mean_accuracy(BELOW))
+
+
 def test_older_code_has_no_verdict_and_says_so_in_every_table():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE, stale=True))
     assert scoreboard(made, "fedrdn", table="table1").frame["verdict"][0] == "older code"

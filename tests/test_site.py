@@ -3,6 +3,7 @@
 import base64
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote
 
 import pandas
@@ -115,7 +116,10 @@ def built(tmp_path_factory):
     entries += [Entry("fedrdn/made", about, MADE, None, "as told"), Entry("fedrdn/other", about, None, None, None)]
     summary = ["runs: 7 <recorded>"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
-    return place, book.build(place, entries, methods.told(), {"shifted_digits": PICTURE}, summary, CLAIMS, told)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
+        pictures = {"shifted_digits": PICTURE}
+        return place, book.build(place, entries, methods.told(), pictures, summary, CLAIMS, told)
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +143,11 @@ def test_there_is_a_page_for_each_notebook_method_and_data_set(site):
     expected += ["index", "reading", "search", "reference/doors", "reference/recipe", "notebooks/fedrdn/made"]
     assert not [name for name in expected if not (site / f"{name}.html").is_file()]
     assert not (site / "notebooks/fedrdn/other.html").exists()
+
+
+def test_a_method_from_outside_has_a_page(site):
+    page = (site / "methods/fedadam.html").read_text()
+    assert "folder examples" in page and "The file fedadam.py" in page
 
 
 def test_a_methods_page_has_what_it_costs(site):
@@ -203,7 +212,7 @@ def test_pictures_of_the_data_sets_at_hand_are_drawn_and_kept(tmp_path, monkeypa
 
 def test_formulas_are_drawn_without_a_script(site):
     page = (site / "methods/fedfa.html").read_text()
-    assert page.count("<math") >= 2 and r"\frac" not in page.partition("The file fednb")[0]
+    assert page.count("<math") >= 2 and r"\frac" not in page.partition("The file fedfa.py")[0]
     assert formulas.mathml(r"x \tag{3}", block=True).endswith('<span class="tag">(3)</span>')
     assert "<mfrac" in formulas.mathml(r"\frac12")
     with pytest.raises(ValueError, match="no formula"):

@@ -301,6 +301,14 @@ def test_an_option_called_like_a_setting_does_not_hide_it(store):
     assert set(frame["seed"]) == {0, 1} and set(frame["federation_seed"]) == {5, 6}
 
 
+def test_an_option_called_like_a_column_of_the_frame_does_not_hide_it(store):
+    recipes = SMALL.vary(federation=[{"name": "office_caltech10", "split": split} for split in ("fedbn", "fedfa")])
+    for recipe in recipes:
+        store.write(recipe, record(recipe))
+    frame = Study(recipes, store=store).recorded().frame
+    assert set(frame["split"]) == {"validation", "test"} and set(frame["federation_split"]) == {"fedbn", "fedfa"}
+
+
 def test_a_record_is_found_by_settings(store):
     recipes = SMALL.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])
     for number, recipe in enumerate(recipes):

@@ -94,16 +94,15 @@ class Timing:
     operators: dict[str, float]
 
     @property
-    def ratio(self) -> float:
-        """Median over the rounds of federated time over bare time, in pairs."""
-        return statistics.median(f / b for f, b in zip(self.federated, self.bare, strict=True))
+    def ratios(self) -> list[float]:
+        """Federated time over bare time of each round, sorted."""
+        return sorted(f / b for f, b in zip(self.federated, self.bare, strict=True))
 
     def text(self) -> str:
         """What ``fednb bench`` prints of it."""
-        median = statistics.median(self.federated)
-        ratios = sorted(f / b for f, b in zip(self.federated, self.bare, strict=True))
+        median, ratios = statistics.median(self.federated), self.ratios
         lines = [
-            f"{self.name}: federated / bare {self.ratio:.3f} (median of {len(ratios)} rounds, "
+            f"{self.name}: federated / bare {statistics.median(ratios):.3f} (median of {len(ratios)} rounds, "
             f"{ratios[0]:.3f} to {ratios[-1]:.3f}), {self.images / median:.0f} training images per second"
         ]
         for group in (self.parts, self.operators):
@@ -272,7 +271,7 @@ def _wait(device: str) -> None:
 
 
 def main(options) -> int:
-    """Federated rounds against a bare loop, each method's against FedAvg's, and rounds of more and more clients."""
+    """Federated rounds against a bare loop, and methods' against FedAvg's; or what ``record`` writes."""
     check_device(options.device)
     if options.record:
         return record(options.rounds, options.device)

@@ -83,8 +83,9 @@ def checkout() -> Path:
 def found(only: str | None = None) -> list[Notebook]:
     """The notebooks of the checkout; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
     folder = checkout() / "notebooks"
-    paths = (path for path in folder.rglob("*.ipynb") if not any(part.startswith(".") for part in path.parts))
-    notebooks = [Notebook(path.relative_to(folder).with_suffix("").as_posix(), path) for path in sorted(paths)]
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
+    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
+    notebooks = [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
     if not only:
         return notebooks
     chosen = [book for book in notebooks if only in book.name or fnmatch.fnmatchcase(book.name, only)]

@@ -45,7 +45,7 @@ def main(options) -> int:
     others, wanted = len(wanted) - len(mine), mine
     if wanted:
         total = duration(sum(seconds[recipe] for recipe in wanted) / min(at_a_time, len(wanted)))
-        print(f"{len(wanted)} runs to train, about {total}; the others are recorded", flush=True)
+        print(f"{len(wanted)} runs to train, about {total}", flush=True)
         print("Ctrl-C stops; the same command goes on from there", flush=True)
     if absent or options.part:
         due = []
@@ -130,7 +130,7 @@ def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> 
     for book in books:
         if book.name not in broken:
             try:
-                folder.stamp(desk.report, book, desk.given[book.name], state)
+                folder.stamp(desk.report, book, given[book.name], state)
             except (FednbError, OSError) as error:
                 broken[book.name] = str(error)
     return broken

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from fednb.command.notebooks import written
@@ -15,9 +16,9 @@ def dirty(root: Path) -> list[str]:
     """What stands in the way of recording: the changes in the work tree that are not recording's own product.
 
     Its own products are new files in results/, records in the place of stale ones with their files, anything in
-    figures/, README.md, and notebooks that say what the committed ones say (outputs differ, and what an editor adds):
-    so an interrupted recording goes on. Any other changed record, and a deleted one, is not one of them. One line for
-    each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
+    figures/, README.md, results/README.md, and notebooks that say what the committed ones say (outputs differ, and what
+    an editor adds): so an interrupted recording goes on. Any other changed record, and a deleted one, is not one of
+    them. One line for each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
     """
     if not (root / ".git").exists():
         named = os.environ.get("FEDNB_COMMIT")
@@ -39,13 +40,15 @@ def dirty(root: Path) -> list[str]:
 
 
 def _own(root: Path, code: str, path: str) -> bool:
-    if path == "README.md" or path.startswith("figures/"):
+    if path in ("README.md", "results/README.md") or path.startswith("figures/"):
         return True
     if path.startswith("results/"):
         return code == "??" or (code.strip() == "M" and _renewed(root, path))
     if path.startswith("notebooks/") and path.endswith(".ipynb") and code.strip() == "M":
-        committed = _git(root, "show", f"HEAD:{path}")
-        return written(json.loads(committed)) == written(json.loads((root / path).read_text(encoding="utf-8")))
+        texts = _git(root, "show", f"HEAD:{path}"), (root / path).read_text(encoding="utf-8")
+        with suppress(ValueError):  # a conflict's marks
+            committed, now = (written(json.loads(text)) for text in texts)
+            return committed == now
     return False
 
 

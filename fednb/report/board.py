@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.report import names, words
-from fednb.report.effects import told_bounds
+from fednb.report.effects import short_and_wide, told_bounds
 from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 
@@ -38,9 +38,8 @@ def _called(paper: str) -> str:
     return names.printed(paper) if paper in papers.names() else paper
 
 
-def board(claims: "DataFrame", title: str = "Claims of the papers that compare two runs.") -> Table:
+def board(claims: "DataFrame") -> Table:
     """The claims as a table, verdicts first; its frame is all of them, unrounded."""
-    import pandas
 
     shown = {
         "verdict": claims["verdict"],
@@ -51,7 +50,7 @@ def board(claims: "DataFrame", title: str = "Claims of the papers that compare t
         "setting": claims["setting"],
         "notebook": claims["notebook"],
     }
-    cells = pandas.DataFrame(shown).set_axis(claims["claim"], axis="index").rename_axis(None)
-    wide = cells.assign(ours=words.below(cells["ours"], cells["interval"])).drop(columns="interval")
-    caption = title, f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
+    cells, wide = short_and_wide(shown, claims["claim"], "ours")
+    about = f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
+    caption = "Claims of the papers that compare two runs.", about
     return Table(claims, caption, cells, tuple(words.effect_lines(claims)), wide)

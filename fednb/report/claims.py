@@ -7,13 +7,12 @@ from fednb.errors import DataError
 from fednb.report import names
 from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
-from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, told_bounds
+from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, short_and_wide, told_bounds
 from fednb.report.selection import RULES, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
     all_took_part,
-    below,
     effect_lines,
     frame_of,
     mark,
@@ -112,8 +111,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         "by other rules": frame["other_rules"],
         "table": frame["table"],
     }
-    cells = pandas.DataFrame(shown).set_axis(frame["claim"], axis="index").rename_axis(None)
-    wide = cells.assign(ours=below(cells["ours"], cells["interval"])).drop(columns="interval")
+    cells, wide = short_and_wide(shown, frame["claim"], "ours")
     wide["by other rules"] = "\n" + wide["by other rules"].str.replace("; ", "\n")
     left_out = [f"Results on {mark(everything)} are left out: they say nothing about the paper."]
     caption = (

@@ -118,8 +118,7 @@ def effects(
         "interval": told_bounds(frame),
         "seeds": frame["seeds"].astype(str),
     }
-    cells = pandas.DataFrame(shown).set_axis(frame["row"], axis="index").rename_axis(None)
-    wide = cells.assign(points=words.below(cells["points"], cells["interval"])).drop(columns="interval")
+    cells, wide = short_and_wide(shown, frame["row"], "points")
     where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
     caption = (
         *([words.stand_in_line(chosen, "the paper's images")] if words.mark(chosen) else []),
@@ -139,6 +138,14 @@ def columns(effect: Effect | None) -> dict:
         return dict.fromkeys(COLUMNS, float("nan")) | {"seeds": 0}
     own = effect.measured
     return dict(zip(COLUMNS, (own.value, own.low, own.high, own.p, own.seeds), strict=True))
+
+
+def short_and_wide(shown: dict, rows, value: str) -> tuple:
+    """Cells of a table for text, and for a page, where the interval stands below the value."""
+    import pandas
+
+    cells = pandas.DataFrame(shown).set_axis(rows, axis="index").rename_axis(None)
+    return cells, cells.assign(**{value: words.below(cells[value], cells["interval"])}).drop(columns="interval")
 
 
 def told_bounds(frame):
@@ -195,8 +202,10 @@ def _common(pair: Pair) -> list[int]:
 
 
 def _from_counts(pair: Pair) -> Measured:
-    """From right answers alone, as if the two had been tested on images of their own: rather too wide."""
-    sides = [rows[rows["images"] > 0] for rows in pair[:2]]
+    """From right answers alone, as if the two had been tested on images of their own: rather too wide. In the seeds
+    that both have; where they have none in common, in all."""
+    seeds = _common(pair) or [*pair.better["seed"], *pair.worse["seed"]]
+    sides = [rows[(rows["images"] > 0) & rows["seed"].isin(seeds)] for rows in pair[:2]]
     if pair.client != "average":
         sides = [rows[rows["client"] == pair.client] for rows in sides]
     a, b = (intervals.mean_over_clients(list(intervals.wilson_of_clients(rows).values())) for rows in sides)

@@ -49,8 +49,9 @@ def runs_table(results, rule: str = "last") -> Table:
     cells = texts.pivot(index="row", columns="client", values="text")
     clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
     cells = cells.loc[numbers["row"].unique(), clients].fillna("")
-    images = chosen.drop_duplicates("client").set_index("client")["images"]
-    cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in images.items()})
+    images = chosen.groupby("client")["images"].unique()
+    counts = {client: "/".join(map(str, sorted(each))) for client, each in images.items()}
+    cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in counts.items()})
     cells = cells.rename_axis(index=None, columns=None)
     seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
     alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""

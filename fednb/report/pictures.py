@@ -6,16 +6,15 @@ from fednb.federation import IGNORED
 from fednb.report.looks import BLACK, BLUE, ORANGE
 
 
-def samples(federation, count: int = 8, split: str = "train"):
-    """The first images of every site, one row for each: what feature shift looks like. Masks are lines around what is
-    not background.
+def samples(federation, count: int = 8):
+    """The first training images of every site, one row for each: what feature shift looks like. Masks are lines around
+    what is not background.
 
-    federation: of images, uint8 ``[n, channels, height, width]``. count: images of a site. split: "train", "validation"
-    or "test".
+    federation: of images, uint8 ``[n, channels, height, width]``. count: images of a site.
     """
     figure, axes = _rows(len(federation.sites), count)
     for row, site in zip(axes, federation.sites, strict=True):
-        shown = getattr(site, split)
+        shown = site.train
         for place, image, target in zip(row, shown.images.permute(0, 2, 3, 1), shown.targets, strict=False):
             place.imshow(image.numpy())
             drawn = (target > 0) & (target < IGNORED)

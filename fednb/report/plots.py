@@ -159,18 +159,18 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     return figure
 
 
-def claims(rows, title: str = "", most: int = 60):
+def claims(rows, title: str = ""):
     """The tested claims of all papers: dots in rows with 95 % intervals, a panel for each paper, on one axis.
 
     A diamond is the printed effect, a dot is ours in the colour of its verdict. What lies beyond the axis is an arrow
     at its end. What is not tested is counted in the panels' titles.
 
-    rows: of ``fednb.report.board.COLUMNS``. most: claims in a panel; of more those with the largest printed effect.
+    rows: of ``fednb.report.board.COLUMNS``; of more than 60 of a paper those with the largest printed effect.
     """
     from matplotlib.lines import Line2D
 
     tested = rows[rows["verdict"].isin(TESTED)]
-    panels = {paper: own.nlargest(most, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
+    panels = {paper: own.nlargest(60, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
     reach = _reach(tested[["paper", "ours", "low", "high"]].to_numpy())
     heights = [max(1, len(own)) for own in panels.values()] or [1]
     figure, every = _stacked(heights, width=9.0)

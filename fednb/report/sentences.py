@@ -13,7 +13,7 @@ UNTESTED = {
     "not run": "not run",
     "one seed": "run with one seed only",
     "older code": "run by older code only",
-    "not paired": "run without the scores of each image",
+    "not paired": "run without scores of the same images in the same seeds",
     "other sites": "run over other sites than the paper's",
 }
 PRINTED, SMALL = "as printed", "small"  # settings
@@ -25,7 +25,7 @@ HERE = {
     "opposite": "The opposite here",
     "one seed": "Here, one seed and no verdict",
     "older code": "Here, by older code and without a verdict",
-    "not paired": "Here, without the scores of each image and without a verdict",
+    "not paired": "Here, without scores of the same images in the same seeds and without a verdict",
 }
 BETWEEN = {
     "above": "is above {}",
@@ -33,7 +33,7 @@ BETWEEN = {
     "no effect": "cannot be told from {}",
     "one seed": "against {}, one seed and no verdict",
     "older code": "against {}, by older code and without a verdict",
-    "not paired": "against {}, without the scores of each image and without a verdict",
+    "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
 }
 
 

@@ -15,6 +15,7 @@ RULES_IN_WORDS = {
 AVERAGE = "The average is the mean of the sites, each counted alike."
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale", "round"}
 ALWAYS |= {"client", "took_part", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
+MOST_NOTES = 6
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
 
@@ -60,9 +61,9 @@ def settings(chosen, beside=()):
     labelled as of older code.
     """
     others = [name for name in chosen.columns if name not in ALWAYS]
-    varied = [name for name in others if chosen[name].astype(str).nunique() > 1]
+    varied = [name for name in ("federation", *others) if chosen[name].astype(str).nunique() > 1]
     texts = row_names([*chosen["run"].unique(), *beside])
-    keys = [chosen[name].astype(str) for name in ("run", "federation", *varied)]
+    keys = [chosen[name].astype(str) for name in ("run", *varied)]
     for _, rows in chosen.groupby(keys, sort=False):
         text = texts[rows["run"].iloc[0]]
         varying = (f"{spaced(name)} {as_text(rows[name].iloc[0])}" for name in varied)
@@ -123,11 +124,11 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
     ]
 
 
-def note_lines(results, most: int = 6) -> list[str]:
+def note_lines(results) -> list[str]:
     """What the records say that their reader must know, each once: such as images that are JPEG copies."""
     notes = list(dict.fromkeys(note for record in results.records for note in record.notes))
-    more = [f"Note: and {len(notes) - most} more, in the records."] if len(notes) > most else []
-    return [f"Note: {note}" for note in notes[:most]] + more
+    more = [f"Note: and {len(notes) - MOST_NOTES} more, in the records."] if len(notes) > MOST_NOTES else []
+    return [f"Note: {note}" for note in notes[:MOST_NOTES]] + more
 
 
 def effect_lines(frame) -> list[str]:

@@ -8,6 +8,8 @@ import io
 import shutil
 import tempfile
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,12 +123,12 @@ def _pages(
         books = [name for name in shown if method.name in used[name]]
         pages[f"methods/{method.name}.md"] = sources.method(method, books)
     federations, rooms = catalogue.names("data"), sources.modules()
-    pages["data/index.md"] = sources.listed("Data sets", federations, "fednb.data.{}".format)
+    pages["data/index.md"] = sources.listed("Data sets", federations, partial(catalogue.file, "data"))
     for name in federations:
         books = [book for book in shown if name in used[book]]
         pages[f"data/{name}.md"] = sources.data_set(name, books, f"{name}.png" if name in pictures else "")
     pages |= {f"data/{name}.png": picture for name, picture in pictures.items()}
-    pages["reference/index.md"] = sources.listed("The package", rooms, "fednb.{}".format)
+    pages["reference/index.md"] = sources.listed("The package", rooms, lambda room: import_module(f"fednb.{room}"))
     for room, within in rooms.items():
         pages[f"reference/{room}.md"] = sources.reference(room, within)
     return pages

@@ -1,15 +1,17 @@
 """The texts of the site's other pages, in MyST Markdown: the first one, methods, data sets, the reference."""
 
 import html
-import importlib
 import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import fednb
 from fednb import catalogue, papers
+from fednb.report.names import printed
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
@@ -54,7 +56,7 @@ def _table_of(entries: list[Entry]) -> str:
     rows = ["| | the paper claims |", "|---|---|"]
     for entry in entries:
         room, _, name = entry.name.partition("/")
-        result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        result = f"{printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
@@ -66,24 +68,18 @@ def _tree(caption: str, pages: Iterable[str]) -> str:
     return "\n".join(("```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *pages, "```"))
 
 
-def listed(title: str, pages: Iterable[str], module: Callable[[str], str]) -> str:
+def listed(title: str, pages: Iterable[str], module: Callable[[str], ModuleType]) -> str:
     """A page that leads to others; each is told by the first line of the module that it describes."""
-    told = {name: inspect.getdoc(importlib.import_module(module(name))).partition("\n")[0] for name in pages}
+    told = {name: (inspect.getdoc(module(name)) or "").partition("\n")[0] for name in pages}
     rows = "\n".join(f"| [{name}]({name}.md) | {line} |" for name, line in told.items())
     return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{_tree('', pages)}\n"
-
-
-def _called(paper: str) -> str:
-    """A paper by its method's name, as it prints it."""
-    method = catalogue.find("augment", paper)
-    return method.printed or method.__name__
 
 
 def room(room: str, entries: list[Entry]) -> str:
     """The page of one folder of notebooks: a paper's, or those of all together."""
     title, about = room.capitalize(), ""
     if room in papers.names():
-        told, title = papers.settings(room), _called(room)
+        told, title = papers.settings(room), printed(room)
         about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
         about += f"The method: [{title}](../../methods/{room}.md)."
     pages = [entry.name.partition("/")[2] for entry in entries if entry.content]
@@ -98,25 +94,26 @@ def methods(methods: Sequence) -> str:
 
 def method(method, books: list[str]) -> str:
     told = {"from": method.paper, "changes": method.changes, "sends": method.sends, "keeps": method.keeps}
-    told |= {"tasks": method.tasks, "a round over FedAvg's": method.cost}
-    return _described(method.printed, told, books, f"fednb.{method.room}.{method.name}")
+    told |= {"tasks": method.tasks, "a round over FedAvg's": method.cost, "found in": method.source}
+    return _described(method.printed, told, books, catalogue.file(method.room, method.name))
 
 
 def data_set(name: str, books: list[str], picture: str = "") -> str:
     loader = catalogue.file("data", name)
     told = {"task": catalogue.task(name), "source": str(loader.NEEDS or "embedded in the package")}
+    told |= {"found in": catalogue.source("data", name)}
     image = f"![The first images of each site of {name}, a row for each site]({picture})"
     image = image if picture else "No picture: the images were not at hand when this report was made."
-    return _described(name, told, books, f"fednb.data.{name}", image)
+    return _described(name, told, books, loader, image)
 
 
-def _described(title: str, told: dict, books: list[str], module: str, image: str = "") -> str:
+def _described(title: str, told: dict, books: list[str], module: ModuleType, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
     told = {name: _literal(text) for name, text in told.items()} | {"notebooks": links}
     rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
-    code = inspect.getsource(importlib.import_module(module))
-    file = f"<details><summary>The file {module.replace('.', '/')}.py</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
-    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}\n\n{_automodule(module)}\n\n{file}\n"
+    name, code = Path(inspect.getsourcefile(module)).name, inspect.getsource(module)
+    file = f"<details><summary>The file {name}</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
+    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}\n\n{_automodule(module.__name__)}\n\n{file}\n"
 
 
 def _literal(text: str) -> str:
