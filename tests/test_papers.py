@@ -420,7 +420,7 @@ def test_every_setting_is_made_by_options_that_the_federation_has():
     )
 
 
-@pytest.mark.parametrize(("paper", "count"), [("distrans", 65), ("fedfa", 86), ("fedrdn", 59), ("fraug", 64)])
+@pytest.mark.parametrize(("paper", "count"), [("distrans", 75), ("fedfa", 91), ("fedrdn", 63), ("fraug", 68)])
 def test_every_claim_has_a_positive_printed_effect(paper, count):
     claims = papers.claims(paper)
     fields = ("table", "federation", "setting", "site", "better", "worse")

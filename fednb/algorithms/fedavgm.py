@@ -24,8 +24,8 @@ class FedAvgM(Method):
     Args:
         beta: in [0, 1). 0 is FedAvg. 0.9 in FedRDN, Sec. 4.1, for classification (0.01 on ProstateMRI).
         nesterov: False is plain momentum, Eq. 2, as in FedFA's released code; FedRDN, Sec. 4.1, speaks of "the momentum
-            update" and prints no more. True in FL-bench and in Flower's baseline of Hsu et al.; Flower's own strategy
-            is plain.
+            update" and prints no more. True in FL-bench and in Flower's baseline of Hsu et al., who report it as that
+            baseline says; Flower's own strategy is plain.
 
     Reference: Hsu et al., *Measuring the effects of non-identical data distribution for federated visual
     classification*, 2019, Sec. 4.3 (FedAvgM).

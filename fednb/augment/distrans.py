@@ -81,12 +81,14 @@ class DisTrans(Method):
        it starts as the identity, and its rate is divided by the number of pixels, as in a mean over them.
     5. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
        the start are not printed.
+    6. Sec. 4.1 has a dense layer between backbone and head; ours has none (``projection=0``) unless it is asked for.
 
     As released (``variant="released"``):
 
     1. One pass: both gradients at the same point, the model's step first, then the offset's.
     2. First offsets are drawn by the clients and normalised by ImageNet's statistics (0.5 and 0.5 where images have
-       not 3 channels). Ours: drawn by the server.
+       not 3 channels, and for CelebA). Ours: drawn by the server. The images are normalised as well; ours are where
+       the augmentation ``normalise`` comes before.
     3. The network sees e alone and makes images of 3 x 64 x 64 (``_offset_network.Hypernetwork``): a step for each
        client in turn on the mean squared error; what it puts out replaces the offset, from the start.
     4. Which aggregation is used is chosen by script: the network for i.i.d. clients (alpha 0.3, batches of 64), none

@@ -27,7 +27,8 @@ class FedFA(Method):
         \gamma^{(j)} = \frac{C\,(1 + 1/\Sigma^{2,(j)})^{-1}}{\sum_c (1 + 1/\Sigma^{2,(c)})^{-1}}  \tag{6}
 
     and likewise for the standard deviations. A client sends 2 C numbers a layer and round and receives as many. The
-    server keeps the weights; clients keep their running statistics. Until the first aggregation gamma is 1.
+    server keeps the weights; clients keep their running statistics. Until the first aggregation gamma is
+    1, as released.
 
     Args:
         variant: "paper" or "released".

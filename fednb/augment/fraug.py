@@ -117,11 +117,12 @@ class FRAug(Method):
     6. Batch normalisation is local as in FedBN, weights and all, though the mode's name says that running statistics
        alone are; a ResNet's down-sampling is averaged, as "bn" is not in its layers' names. g's are averaged (on
        OfficeHome they are local, which is not offered).
-    7. Digits: alpha 1, beta one of 0.1, 1, 10, both rates 0.05 or 0.025, generator_distance "mse"; its growth
+    7. Clients weigh by their images: the recipe's ``weights="size"``.
+    8. Digits: alpha 1, beta one of 0.1, 1, 10, both rates 0.05 or 0.025, generator_distance "mse"; its growth
        0.002 is 0 here, as it does not reach Eq. 3 and a is 0.5 throughout. PACS: alpha 10, beta 1, growth 0.01,
        both rates 0.05, rtnet_distance "mse". OfficeHome: alpha and beta of 0, 0.75, 1.25, 1.5, growth 0.01, rates
        0.05 and 0.025 (our defaults), latent of 64 to 512.
-    8. Not copied: the cyclic labels of 4 start where round, step and the nominal batch size say, ours go on from the
+    9. Not copied: the cyclic labels of 4 start where round, step and the nominal batch size say, ours go on from the
        batches seen; the batches of an epoch go on in the next round, ours begin a new epoch; the last round's
        training is never aggregated; each client is scored on its own validation images at its own best round (see
        ``fednb.report.selection`` for our rules).
