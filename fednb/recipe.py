@@ -99,8 +99,9 @@ class Recipe:
     def __post_init__(self):
         for name in ("augmentations", "flow", "unseen", "evaluation"):
             value = getattr(self, name)
-            if isinstance(value, str | dict):
-                raise RecipeError(f"{name} is {value!r}; expected a list, for example [{value!r}].")
+            if not isinstance(value, list | tuple):
+                example = f", for example [{value!r}]" if isinstance(value, str | dict) else ""
+                raise RecipeError(f"{name} is {value!r}; expected a list{example}.")
             object.__setattr__(self, name, tuple(value))
         for name, allowed in ONE_OF.items():
             _require_known(name, getattr(self, name), allowed)

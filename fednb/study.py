@@ -297,7 +297,7 @@ def unwritable(*folders: Path) -> str | None:
         trial = folder / ".writable"
         try:
             write_text(trial, "fednb")
-            trial.unlink()
+            trial.unlink(missing_ok=True)  # another worker may look at the same time
         except (FednbError, OSError) as error:
             return str(error)
     return None

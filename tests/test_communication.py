@@ -13,6 +13,10 @@ def test_statistics_are_two_numbers_a_channel_from_each_client_to_every_client()
     assert counted == {"up": 3 * 2 * 3 * 4, "down": 3 * 3 * 2 * 3 * 4}
 
 
+def test_what_exchanges_nothing_beforehand_has_no_bytes():
+    assert prepare_bytes("mixup", clients=2, images=4, image_shape=(3, 8, 8)) == {"up": 0, "down": 0}
+
+
 def test_averaged_images_go_up_once_and_down_to_every_client():
     # 7 images in averages of 5 are two averages; an average is 3 x 8 x 8 pixels and 10 labels in float32.
     counted = prepare_bytes("fedmix", clients=3, images=7, image_shape=(3, 8, 8))

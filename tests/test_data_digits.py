@@ -144,9 +144,9 @@ class TestFederation:
         assert load(root).fingerprint == cold
 
     @pytest.mark.parametrize("option", ["fraction", "test_fraction"])
-    @pytest.mark.parametrize("share", [0, -0.1, 1.5])
+    @pytest.mark.parametrize("share", [0, -0.1, 1.5, "0.1"])
     def test_fractions_out_of_range(self, root, option, share):
-        with pytest.raises(RecipeError, match=f"{option} is {share}"):
+        with pytest.raises(RecipeError, match=f"{option} is {share!r}"):
             load(root, **{option: share})
 
     def test_a_fraction_that_leaves_nothing(self, root):

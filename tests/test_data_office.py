@@ -335,7 +335,9 @@ class TestBadInput:
         with pytest.raises(DataError, match=r"dslr_test\.csv, entry 1: .*expected dslr/<class>/<file>"):
             load(tree)
 
-    @pytest.mark.parametrize("content", [b"file,class\na,b\n", b"path,label\n\xff\xfe,\xff\n", b"path\na\n"])
+    @pytest.mark.parametrize(
+        "content", [b"file,class\na,b\n", b"path,label\n\xff\xfe,\xff\n", b"path\na\n", b"label,path\nmug\n"]
+    )
     def test_a_damaged_list_is_named(self, tree, content):
         file = tree / "splits" / "office_caltech_10_dslr_test.csv"
         replace(file, content)

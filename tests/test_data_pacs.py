@@ -151,9 +151,9 @@ class TestBadInput:
             load(tree)
 
     @pytest.mark.parametrize("option", ["fraction", "test_fraction"])
-    @pytest.mark.parametrize("share", [0, -0.1, 1.5])
+    @pytest.mark.parametrize("share", [0, -0.1, 1.5, "0.1"])
     def test_fractions_out_of_range(self, whole, option, share):
-        with pytest.raises(RecipeError, match=f"{option} is {share}"):
+        with pytest.raises(RecipeError, match=f"{option} is {share!r}"):
             load(whole, **{option: share})
 
     @pytest.mark.parametrize("options", [{"fraction": 0.0005}, {"test_fraction": 0.005}])

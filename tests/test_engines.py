@@ -232,6 +232,7 @@ def test_a_ray_cluster_without_a_gpu_is_refused():
         ([{"CPU": 16, "GPU": 1}, {"CPU": 64}], 1, "cuda", (16, 1)),  # the other machine's cores are of no use
         ([{"CPU": 16, "GPU": 1}, {"CPU": 64, "GPU": 1}], 2, "cuda", (16, 1)),
         ([{"CPU": 16, "GPU": 2}], 4, "cuda", (4, 0.5)),
+        ([{"CPU": 20, "GPU": 1}], 5, "cuda", (4, 0.2)),
     ],
 )
 def test_share_of_the_cores_and_gpus(machines, jobs, device, share):

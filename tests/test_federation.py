@@ -123,6 +123,8 @@ def test_the_fingerprint_is_of_pixels_labels_names_and_their_order():
         federation(site("a"), site("b", train=split(4))),
     ]
     assert len({made.fingerprint, *(other.fingerprint for other in others)}) == 7
+    untested, unvalidated = (federation(site("a", **{part: split(0)})) for part in ("test", "validation"))
+    assert untested.fingerprint != unvalidated.fingerprint
     assert made.to("cpu").fingerprint == made.fingerprint
     noncontiguous = Split(image.images.contiguous(memory_format=torch.channels_last), image.targets)
     assert federation(site("a"), site("b", test=noncontiguous)).fingerprint == others[0].fingerprint

@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_leaves
 from fednb import models
 from fednb.augment.fedrdn import FedRDN
 from fednb.doors import Method, byte_counts, entries, owners, part
+from fednb.engine import loop
 from fednb.engine.client import Client
 from fednb.engine.loop import FederatedRun
 from fednb.engine.network import state_of
@@ -460,3 +461,8 @@ def test_a_segmentation_network_is_refused_on_classes():
     larger = Federation("toy", (Site("one", split, split, split),), ("red", "green", "blue"))
     with pytest.raises(RecipeError, match="unet predicts a class for every pixel .* toy has a class for every image"):
         FederatedRun(Recipe(**TINY | {"model": "unet"}), larger)
+
+
+def test_images_of_many_sites_have_their_numbers():
+    assert loop._sites([2, 0, 1]).tolist() == [0, 0, 2] and loop._sites([1]).dtype == torch.uint8
+    assert loop._sites([1] * 300).tolist() == list(range(300))

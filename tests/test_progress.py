@@ -50,6 +50,7 @@ def test_records_like_are_those_on_the_same_data(tmp_path):
     store.write(SMALL.with_(seed=1), record(SMALL.with_(seed=1)))
     damaged = store.write(SMALL.with_(seed=2), record(SMALL.with_(seed=2)))
     damaged.write_text("{")
+    damaged.with_name("folder.json").mkdir()
     assert [found.recipe["seed"] for found in store.like([SMALL.with_(seed=5), SMALL])] == [1, 0]
     assert store.notes == []
 

@@ -91,6 +91,10 @@ def test_a_missing_or_damaged_artefact_is_named(store):
     found.path.with_suffix(".features.npz").write_bytes(b"PK half a file")
     with pytest.raises(StoreError, match="features.npz is damaged"):
         found.artefact("features")
+    found.path.with_suffix(".features.npz").unlink()
+    found.path.with_suffix(".features.npz").mkdir()
+    with pytest.raises(StoreError, match="features.npz cannot be read: .* Mend its permissions, or move it away"):
+        found.artefact("features")
 
 
 @pytest.mark.parametrize("hurt", ["cut", "empty", "binary", "list", "field", "recipe", "rounds"])

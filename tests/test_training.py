@@ -265,6 +265,19 @@ def test_what_one_of_many_runs_found_wrong_is_noted_once(store):
 
 
 @pytest.mark.usefixtures("toy")
+def test_a_run_goes_on_with_the_threads_that_its_checkpoint_was_made_with(store):
+    here = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        interrupted(SMALL, store)
+        torch.set_num_threads(1)
+        assert resumed_at(SMALL, store) == 1 and store.notes == []
+        assert store.find(SMALL).origin["threads"] == 2 and torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(here)
+
+
+@pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("change", ["images", "code", "defaults", "format"])
 def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change):
     interrupted(SMALL, store)

@@ -69,10 +69,10 @@ def read(domain: str, files: list[Path]) -> Arrays:
     return arrays
 
 
-def reading(file: Path, reader: Callable, most: int):
-    """``reader(file, most)``; DataError naming the file, whatever else its damage makes the reader raise."""
+def reading(file: Path, reader: Callable, *limit: int):
+    """``reader(file, *limit)``; DataError naming the file, whatever else its damage makes the reader raise."""
     try:
-        return reader(file, most)
+        return reader(file, *limit)
     except (DataError, MemoryError):
         raise
     except Exception as error:  # readers of damaged files raise many kinds

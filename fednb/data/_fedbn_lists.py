@@ -1,8 +1,7 @@
 """Images in class folders that FedBN's lists cut: a train and a test list for each domain."""
 
-import csv
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data import _pickles as pickles
+from fednb.data import _text_lists as text_lists
 from fednb.data._partition import stratified
 from fednb.data._published import Count
 from fednb.errors import DataError
@@ -34,9 +34,8 @@ class Lists:
     domains: Mapping[str, tuple[int, int]]
     classes: tuple[str, ...]
 
-    def missing(self, root: Path, with_lists: bool, domains: Iterable[str] | None = None) -> str | None:
-        """One sentence when a domain's or a class's folder, or a list, is not there; of these domains, else of all."""
-        domains = list(domains or self.domains)
+    def missing(self, root: Path, with_lists: bool, domains: Sequence[str]) -> str | None:
+        """One sentence when a domain's or a class's folder, or a list, of these domains is not there."""
         absent = class_folders.missing([root / self.folder / domain for domain in domains], self.classes)
         if absent:
             return absent
@@ -138,7 +137,10 @@ class Lists:
     def listed(self, root: Path, domain: str, part: str) -> list[str]:
         """The paths of a list, in its order, as <domain>/<class>/<file>."""
         file = self._list_file(root, domain, part)
-        rows = zip(*pickles.paths_and_labels(file), strict=True) if file.suffix == ".pkl" else _csv_rows(file)
+        if file.suffix == ".pkl":
+            rows = zip(*pickles.paths_and_labels(file), strict=True)
+        else:
+            rows = text_lists.table(file, ("path", "label"))
         paths = []
         for number, (path, label) in enumerate(rows, 1):
             path = "/".join(path.replace("\\", "/").split("/")[-3:])
@@ -189,11 +191,3 @@ def _duplicates(domain: str, parts: Parts, hashes: dict[str, str], drop: bool) -
         return []
     done = "left out" if drop else "kept; drop_duplicates=True leaves them out"
     return [f"{domain}, images with the same bytes as a test image: {', '.join(counts)} ({done})."]
-
-
-def _csv_rows(file: Path) -> list[tuple[str, str]]:
-    try:
-        with open(file, newline="", encoding="utf-8") as handle:
-            return [(row["path"], row["label"]) for row in csv.DictReader(handle, strict=True)]
-    except (csv.Error, KeyError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} cannot be read ({error}); expected columns path,label in UTF-8.") from error

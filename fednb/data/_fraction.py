@@ -8,7 +8,7 @@ import torch
 
 from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
-from fednb.data._partition import sizes, stratified
+from fednb.data._partition import check_share, sizes, stratified
 from fednb.errors import RecipeError
 from fednb.federation import Site, Split
 
@@ -42,9 +42,7 @@ class Cut:
 
     def __post_init__(self):
         for name in ("fraction", "test_fraction"):
-            share = getattr(self, name)
-            if not 0 < share <= 1:
-                raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+            check_share(name, getattr(self, name))
 
     def site(self, root: Path, domain: str, place: Path, size: int) -> tuple[Site, list[str], list[Path]]:
         """The site ``domain`` whose class folders are in ``place``, RGB ``size`` x ``size``; notes on files that are

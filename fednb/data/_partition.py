@@ -46,6 +46,12 @@ def largest(possible: Callable[[int], bool], below: int, step: int = 1) -> int:
     return step * bisect_left(numbers, True, key=lambda number: not possible(number))
 
 
+def check_share(name: str, share: float) -> None:
+    """RecipeError unless it is a number above 0 and up to 1."""
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+
+
 def dirichlet_shares(
     counts: Sequence[int], clients: int, concentration: float, *key, minimum: int = 10, tries: int = TRIES
 ) -> np.ndarray | None:
@@ -65,7 +71,8 @@ def dirichlet_shares(
     Raises RecipeError when a number is out of its range.
     """
     check_whole("clients", clients)
-    if not 0.01 <= concentration < np.inf:  # below, all gammas may be too small for a float
+    # Below 0.01 all gammas may be too small for a float.
+    if not isinstance(concentration, int | float) or not 0.01 <= concentration < np.inf:
         raise RecipeError(f"concentration is {concentration!r}; expected a number from 0.01, such as 0.6.")
     random = random_state(*key)
     for _ in range(tries if clients * minimum <= sum(counts) else 0):

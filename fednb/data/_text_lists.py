@@ -44,7 +44,7 @@ def pairs(file: Path) -> dict[str, str]:
     Raises DataError naming the file, and the line that has another number of words or a first word for a second time.
     """
     held = {}
-    for number, line in enumerate(reading(file, lambda path, _: path.read_text("utf-8"), 0).splitlines(), 1):
+    for number, line in enumerate(reading(file, lambda path: path.read_text("utf-8")).splitlines(), 1):
         words = line.split()
         if len(words) != 2 or words[0] in held:
             raise DataError(

@@ -10,7 +10,7 @@ from fednb.data import _digit_files as digit_files
 from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
-from fednb.data._partition import sizes, stratified
+from fednb.data._partition import check_share, sizes, stratified
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
@@ -78,8 +78,7 @@ def load(
     ``fraction`` asks for, a file is damaged or holds something else; RecipeError for an option out of its range.
     """
     for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
-        if not 0 < share <= 1:
-            raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+        check_share(name, share)
     needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
     if site == "mnist" and separate_mnist_m and "mnist_m" in (domains or DOMAINS):
         needed.append("mnist_m")

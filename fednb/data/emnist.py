@@ -152,10 +152,10 @@ def _held(root: Path, file: Path, digest: str) -> Arrays:
         total = int(held["counts"].sum())
         return held["pixels"].shape == (total, SIDE, SIDE) and held["targets"].shape == (total,)
 
-    return cached(root, f"emnist_{cache_key([digest])}", lambda: reading(file, _parsed, len(CLASSES)), fits)
+    return cached(root, f"emnist_{cache_key([digest])}", lambda: reading(file, _parsed), fits)
 
 
-def _parsed(file: Path, classes: int) -> Arrays:
+def _parsed(file: Path) -> Arrays:
     """LEAF's format: "users", a list of names; "num_samples", their counts; "user_data", for each name "x", a list of
     images as 784 numbers from 0 to 1, row after row, and "y", their classes."""
     content = json.loads(file.read_bytes(), object_hook=_as_arrays)

@@ -9,7 +9,7 @@ from fednb.data import _images as images
 from fednb.data import _masks as mask_files
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
-from fednb.federation import IGNORED, SPLITS, Federation, Site, Split
+from fednb.federation import IGNORED, SPLITS, Federation, Site, Split, chosen_sites
 
 NEEDS = (
     "your own images, under your own licence, at <folder>/<site>/<class>/<file> or, with masks, at "
@@ -77,9 +77,8 @@ def load(
     found = _sites(place, _named(masks))
     classes = tuple(masks) or _classes(found, classes)
     sites, notes = [], _unused(place, found, bool(masks))
-    if site in found:
-        found, fingerprint = {site: found[site]}, ""
-    for name, parts in found.items():
+    for name in chosen_sites(place.absolute().name, found, site):
+        parts = found[name]
         read = _masked if masks else _labelled
         whole = read(root, f"{place.absolute().name}_{name}", name, parts, classes, size, notes)
         if "" in whole:
@@ -92,12 +91,12 @@ def load(
             cuts = _cut(divided, (shares[0] / sum(shares[:2]), shares[1] / sum(shares[:2])), seed, name)
             whole["train"], whole["validation"] = (divided.select(cut) for cut in cuts)
         sites.append(Site(name, *(whole[part] for part in SPLITS)))
-    for site in sites:
-        none = [part for part in SPLITS[1:] if not len(getattr(site, part))]
+    for each in sites:
+        none = [part for part in SPLITS[1:] if not len(getattr(each, part))]
         if none:
-            notes.append(f"{site.name} has no {' and no '.join(none)} images: it has too few for the shares.")
+            notes.append(f"{each.name} has no {' and no '.join(none)} images: it has too few for the shares.")
     federation = Federation(place.absolute().name, sites, classes, tuple(notes), task(masks=masks))
-    if fingerprint not in ("", federation.fingerprint):
+    if not site and fingerprint not in ("", federation.fingerprint):
         raise DataError(
             f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
             "Name the folder with those images, or take the new fingerprint into the recipe to train on these."

@@ -7,7 +7,7 @@ import torch
 
 from fednb.data import _images as images
 from fednb.data._masks import refuse_other_size
-from fednb.data._partition import sizes
+from fednb.data._partition import check_share, sizes
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
@@ -64,8 +64,7 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     option out of its range.
     """
     images.check_size(size)
-    if not 0 < fraction <= 1:
-        raise RecipeError(f"fraction is {fraction!r}; expected a share above 0 and up to 1.")
+    check_share("fraction", fraction)
     here = chosen_sites("retinal_vessels", SITES, site)
     if problem := missing(root, sites=here):
         raise DataError(f"{problem} Expected: {NEEDS}")

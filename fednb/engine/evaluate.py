@@ -45,19 +45,26 @@ def features(client: Client, split: Split) -> Tensor:
 
 @torch.inference_mode()
 def predictions(client: Client, split: Split) -> Tensor:
-    """The class that the network predicts for each image, or each pixel: uint8, of the targets' shape."""
+    """The class that the network predicts for each image, or each pixel: ``whole`` numbers of the targets' shape."""
     client.model.eval()
-    found = [split.targets[:0].byte()]
+    kind = whole(client.classes)
+    found = [split.targets[:0].to(kind)]
     for batch in client.test_batches(split):
-        found.append(client.task.prediction(client.owner["predict"].predict(client, batch)).byte())
+        found.append(client.task.prediction(client.owner["predict"].predict(client, batch)).to(kind))
     return torch.cat(found)
 
 
+def whole(count: int) -> torch.dtype:
+    """The kind of numbers below ``count`` in an artefact: uint8, or int32 where they do not fit."""
+    return torch.uint8 if count <= 256 else torch.int32
+
+
 def example(client: Client, split: Split) -> dict[str, Tensor]:
-    """The first image of the split, its target and the predicted classes, if it has one: uint8 ``[1 or 0, ...]``."""
+    """The first image of the split, its target and the predicted classes, if it has one: ``[1 or 0, ...]``."""
     first = split.select(range(min(1, len(split))))
-    shown = {"images": first.images, "targets": first.targets, "predictions": predictions(client, first)}
-    return {name: value.byte().cpu() for name, value in shown.items()}
+    targets = first.targets.to(whole(client.classes))
+    shown = {"images": first.images, "targets": targets, "predictions": predictions(client, first)}
+    return {name: value.cpu() for name, value in shown.items()}
 
 
 def masks(client: Client, split: Split) -> dict[str, Tensor]:
@@ -96,8 +103,8 @@ def hausdorff_95(one: ndarray, other: ndarray) -> float:
     return float(max(numpy.percentile(distance_transform_edt(~to)[start], 95) for start, to in ((a, b), (b, a))))
 
 
-def principal_components(rows: Tensor, count: int = 50) -> Tensor:
-    """Coordinates of ``rows [n, d]`` on their first principal axes: float32 ``[n, min(count, n, d)]``."""
+def principal_components(rows: Tensor) -> Tensor:
+    """Coordinates of ``rows [n, d]`` on their first 50 principal axes: float32 ``[n, min(50, n, d)]``."""
     centred = rows.double() - rows.double().mean(0)
     left, scale, _ = torch.linalg.svd(centred, full_matrices=False)
-    return (left * scale)[:, :count].float()
+    return (left * scale)[:, :50].float()

@@ -164,34 +164,36 @@ class Rounds:
     def features(self) -> dict[str, Tensor]:
         """The global model's features of all test images, on their first 50 principal axes.
 
-        ``features`` float16 ``[n, 50]``, ``labels`` and ``sites`` uint8 ``[n]``: small enough to keep.
+        ``features`` float16 ``[n, min(50, n, d)]``, ``labels`` and ``sites`` ``[n]``, uint8 (int32 where there are more
+        than 256): small enough to keep.
         """
         replies = [reply for _, reply in self.exchange("represent", self.rounds, self._to_all())]
         components = evaluate.principal_components(torch.cat([reply["features"] for reply in replies])).half()
-        labels = [reply["targets"].byte() for reply in replies]
-        sites = [torch.full_like(own, number) for number, own in enumerate(labels)]
-        return {"features": components, "labels": torch.cat(labels), "sites": torch.cat(sites)}
+        labels = torch.cat([reply["targets"] for reply in replies])
+        return {
+            "features": components,
+            "labels": labels.to(evaluate.whole(int(labels.max()) + 1)),
+            "sites": _sites([len(reply["targets"]) for reply in replies]),
+        }
 
     def examples(self) -> dict[str, Tensor]:
-        """Each site's first test image, its target and the global model's prediction, uint8 ``[n, ...]``.
+        """Each site's first test image, its target and the global model's prediction, ``[n, ...]``.
 
-        ``sites`` uint8 ``[n]`` says which sites: those that have test images.
+        ``sites`` ``[n]`` says which sites: those that have test images.
         """
         replies = [reply for _, reply in self.exchange("show", self.rounds, self._to_all())]
-        sites = [number for number, reply in enumerate(replies) if len(reply["images"])]
-        shown = {name: torch.cat([replies[number][name] for number in sites]) for name in replies[0]} if sites else {}
-        return shown | {"sites": torch.tensor(sites, dtype=torch.uint8)}
+        shown = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
+        return shown | {"sites": _sites([len(reply["images"]) for reply in replies])}
 
     def masks(self) -> dict[str, Tensor]:
         """How the global model's masks of all test images lie on the true ones: see ``evaluate.masks``.
 
-        ``sites`` uint8 ``[n]`` says whose image it is. A few bytes an image, from which ``fednb.report.readings`` has
+        ``sites`` ``[n]`` says whose image it is. A few bytes an image, from which ``fednb.report.readings`` has
         Dice in several ways and the distance of borders.
         """
         replies = [reply for _, reply in self.exchange("compare", self.rounds, self._to_all())]
-        sites = [torch.full((len(reply["volumes"]),), n, dtype=torch.uint8) for n, reply in enumerate(replies)]
         masks = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
-        return masks | {"sites": torch.cat(sites)}
+        return masks | {"sites": _sites([len(reply["volumes"]) for reply in replies])}
 
 
 class FederatedRun(Rounds):
@@ -256,3 +258,9 @@ def _pooled(sites: tuple[Site, ...]) -> tuple[Site, ...]:
     parts = [site.train for site in (first, *others)]
     train = Split(torch.cat([part.images for part in parts]), torch.cat([part.targets for part in parts]))
     return tuple(replace(site, train=train) if site is first else site for site in sites)
+
+
+def _sites(images: list[int]) -> Tensor:
+    """For each image the number of its site, of so many images of each."""
+    numbers = torch.arange(len(images), dtype=evaluate.whole(len(images)))
+    return numbers.repeat_interleave(torch.tensor(images))

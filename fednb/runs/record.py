@@ -89,12 +89,15 @@ class Record:
     def _content(self, name: str) -> bytes:
         path = self._beside(name)
         expected = self.checksums.get(name)
-        if not path.exists():
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
             raise (DamagedError if expected else StoreError)(
                 f"{path} is not there. Move {self.path.name} away and train the recipe again, with {name!r} in its "
                 "evaluation."
-            )
-        content = path.read_bytes()
+            ) from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error}. Mend its permissions, or move it away.") from error
         if expected not in (None, checksum(content)):
             raise DamagedError(
                 f"{path} is damaged: its bytes are not those that {self.path.name} was written with. Move both away "

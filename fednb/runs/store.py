@@ -92,11 +92,11 @@ class Store:
         return records
 
     def like(self, recipes: list[Recipe]) -> list[Record]:
-        """All records on the data sets of these recipes that no engine carried; what is damaged is left out."""
+        """All records on the data sets of these recipes that no engine carried; what cannot be read is left out."""
         places = dict.fromkeys((folder / recipe.filename).parent for folder in self.folders for recipe in recipes)
         records = []
         for path in (path for place in places for path in place.glob("*.json")):
-            with suppress(DamagedError):
+            with suppress(StoreError):
                 records.append(read(path)[0])
         return [record for record in records if "engine" not in record.origin]
 
@@ -142,7 +142,10 @@ class Store:
             self.locks.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=int(wait))
         except Timeout:
-            whom = holder.read_text() if holder.exists() else "unknown"
+            whom = ""
+            with suppress(OSError):  # it ends at this moment
+                whom = holder.read_text()
+            whom = whom or "unknown"
             if not wait:
                 raise HeldError(f"process {whom} trains {recipe}.") from None
             print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)

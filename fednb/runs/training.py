@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,11 +72,18 @@ def finish(
     A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
     """
     run = begin()
+    saved = store.load_checkpoint(run.recipe, next(run.model.parameters()).device)
+    with _threads_of(saved):
+        return _finish(run, begin, saved, store, progress, root)
+
+
+def _finish(
+    run: Rounds, begin: Callable[[], Rounds], saved: dict | None, store: Store, progress: Progress, root: Path | None
+) -> Record:
     recipe = run.recipe
     made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
     if sources(recipe):
         made_from["source"] = used(recipe)
-    saved = store.load_checkpoint(recipe, next(run.model.parameters()).device)
     try:
         rounds, before, kept = _resume(run, store, made_from, saved)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
@@ -122,6 +130,19 @@ def finish(
     _write(recipe, store, record, artefacts, root)
     store.drop_checkpoint(recipe)
     return store.find(recipe)
+
+
+@contextmanager
+def _threads_of(saved: dict | None):
+    """Inside, torch has the threads of the checkpoint: with another number sums have other last digits."""
+    import torch
+
+    here = torch.get_num_threads()
+    torch.set_num_threads((saved or {}).get("made_from", {}).get("threads", here))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(here)
 
 
 def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:

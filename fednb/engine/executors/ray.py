@@ -79,14 +79,14 @@ def _share(machines: list[dict], jobs: int, device: str) -> tuple[int, float]:
     gpus = sum(machine.get("GPU", 0) for machine in machines)
     if device != "cpu" and not gpus:
         raise RunError("the Ray cluster has no GPU; choose the device cpu, or add a machine that has one.")
-    part = 0 if device == "cpu" else 1 / math.ceil(jobs / gpus)
+    each = 0 if device == "cpu" else math.ceil(jobs / gpus)  # items that share a GPU
 
     def room(machine: dict, cores: int) -> int:
-        return min(machine.get("CPU", 0) // cores, machine.get("GPU", 0) // part if part else math.inf)
+        return min(machine.get("CPU", 0) // cores, machine.get("GPU", 0) * each if each else math.inf)
 
     most = int(max(machine.get("CPU", 0) for machine in machines))
     fitting = (cores for cores in range(most, 1, -1) if sum(room(machine, cores) for machine in machines) >= jobs)
-    return next(fitting, 1), part
+    return next(fitting, 1), 1 / each if each else 0
 
 
 def _nobody(address: str, error: Exception) -> str:
