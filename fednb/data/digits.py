@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 
 from fednb.data import _digit_files as digit_files
 from fednb.data import _images as images
@@ -168,10 +167,8 @@ def _fits(held: Arrays) -> bool:
 
 def _square(pixels: np.ndarray) -> np.ndarray:
     """[n, height, width] or [n, height, width, 3] -> [n, 1 or 3, 32, 32]."""
-    if pixels.shape[1:3] != (SIZE, SIZE):
-        size = (SIZE, SIZE)
-        pixels = np.stack([np.asarray(Image.fromarray(p).resize(size, Image.BILINEAR)) for p in pixels])
-    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)) if pixels.ndim == 4 else pixels[:, None]
+    pixels = pixels.transpose(0, 3, 1, 2) if pixels.ndim == 4 else pixels[:, None]
+    return np.ascontiguousarray(images.resized(pixels, SIZE))
 
 
 Cut = tuple[str, np.ndarray]  # "train" or "test" of the source, and positions there

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fednb.data._images import check_size
+from fednb.data import _images as images
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
@@ -49,7 +49,7 @@ def seen(size: int) -> Iterator[tuple]:
     """Each site's name, its digits' strokes ``[n, 32, 32]`` in 0..1, the pixels ``[n, 3, size, size]``, the labels
     ``[n]``, and the positions of training, validation and test images.
     """
-    check_size(size)
+    images.check_size(size)
     problem = missing()
     if problem:
         raise DataError(problem)
@@ -60,8 +60,8 @@ def seen(size: int) -> Iterator[tuple]:
     strokes = _enlarge(digits.images / 16)
     parts = stratified(targets, sizes(len(targets), [1 / len(SITES)] * len(SITES)), "shifted_digits")
     for name, members in zip(SITES, parts, strict=True):
-        pixels = resize(np.rint(_LOOKS[name](strokes[members])).astype(np.uint8), size)
-        pixels = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+        looks = np.rint(_LOOKS[name](strokes[members])).astype(np.uint8)
+        pixels = torch.from_numpy(images.resized(looks.transpose(0, 3, 1, 2), size)).contiguous()
         cuts = stratified(targets[members], sizes(len(members), SHARES), "shifted_digits", name)
         yield name, strokes[members], pixels, torch.from_numpy(targets[members]), cuts
 
@@ -124,10 +124,3 @@ def _crops(count: int) -> np.ndarray:
         top, left = random.randint(photo.shape[0] - 31), random.randint(photo.shape[1] - 31)
         crops.append(photo[top : top + 32, left : left + 32])
     return np.stack(crops)
-
-
-def resize(pixels: np.ndarray, size: int) -> np.ndarray:
-    """[n, 32, 32, 3] -> [n, size, size, 3], bilinear; [n, 32, 32] likewise."""
-    if size == pixels.shape[1]:
-        return pixels
-    return np.stack([np.asarray(Image.fromarray(p).resize((size, size), Image.BILINEAR)) for p in pixels])

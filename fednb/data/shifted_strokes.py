@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fednb.data.shifted_digits import missing, resize, seen
+from fednb.data import _images as images
+from fednb.data.shifted_digits import missing, seen
 from fednb.federation import Federation, Site, Split
 
 __all__ = ["NEEDS", "TASK", "describe", "load", "missing"]
@@ -23,7 +24,7 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
     """
     sites = []
     for name, strokes, pixels, _, cuts in seen(size):
-        ink = resize(np.rint(255 * strokes).astype(np.uint8), size)
+        ink = images.resized(np.rint(255 * strokes).astype(np.uint8)[:, None], size)[:, 0]
         whole = Split(pixels, torch.from_numpy((ink >= 128).astype(np.uint8)))
         sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
     return Federation("shifted_strokes", sites, ("ground", "stroke"), task=TASK)
