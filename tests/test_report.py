@@ -277,7 +277,8 @@ def test_rules_table_shows_only_rows_where_the_rules_differ():
     same = run("fedavg+fedrdn", [FEDAVG, FEDRDN], [(10, 10, 10, 10), (11, 11, 11, 11)])
     made = rules_table(results(differ, same))
     assert list(made.cells.index) == ["FedAvg"]
-    assert made.cells.loc["FedAvg"].tolist() == ["62.4 (round 3)", "62.4 (round 1)", "69.8 (round 2)", "62.4 (round 3)"]
+    rounds = ["62.4 (round 3)", "62.4 (round 1)", "69.8 (round 2)", "62.4 (round 3)"]
+    assert made.cells.loc["FedAvg"].tolist() == [*rounds, "-7.4", ""]
     assert "The rules agree in 1 of 2 rows, which are left out." in made.caption
 
 
@@ -290,9 +291,20 @@ def test_rules_table_names_the_round_of_every_seed():
     assert not any("interval" in line for line in made.setting)
 
 
+def test_rules_table_says_whether_a_curve_still_rises_and_how_far_seeds_lie_apart():
+    low, middle, high = (5, 5, 5, 5), (10, 10, 10, 10), (20, 20, 20, 20)
+    own = [run("fedavg", [low, high, middle], seed=0), run("fedavg", [low, middle, high], seed=1)]
+    made = rules_table(results(*own))
+    tested = results(*own).frame.query("split == 'test'").groupby(["seed", "round"])["accuracy"].mean()
+    (rise,), (spread,) = made.frame["rise"].unique(), made.frame["spread"].unique()
+    assert rise == pytest.approx((tested[:, 3] - tested[:, 2]).mean(), abs=1e-9)
+    assert spread == pytest.approx(abs(tested[0, 3] - tested[1, 3]) / 2**0.5)
+    assert made.cells.loc["FedAvg"].tolist()[-2:] == [f"{rise:+.1f}", f"{spread:.1f}"]
+
+
 def test_rules_table_without_validation_images_has_three_rules_and_says_so():
     made = rules_table(results(run("fedavg", [FEDRDN, FEDAVG])))
-    assert list(made.cells.columns) == ["last", "best test", "mean of last"]
+    assert list(made.cells.columns) == ["last", "best test", "mean of last", "late rise", "spread of seeds"]
     assert any("no validation images" in line for line in made.setting)
 
 

@@ -6,9 +6,11 @@ from fednb.report.selection import (
     best_test,
     best_validation,
     common_seeds,
+    first_near,
     image_scores,
     last,
     late_rise,
+    late_steps,
     mean_of_last,
     selected,
 )
@@ -115,6 +117,28 @@ def test_common_seeds_are_those_that_every_run_has():
     assert set(shared["seed"]) == {1} and set(shared["run"]) == {"a", "b"}
     assert common_seeds(pandas.concat([rows[0], rows[2]])).empty
     assert common_seeds(pandas.concat(rows), ["run", "client"]).equals(shared)
+
+
+def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_another():
+    import pandas
+
+    fast, slow = [10, *[40] * 11], [10, 20, *[60] * 10]
+    frames = [run(name, [(n / 10, n) for n in each], images=TWO) for name, each in (("fedavg", fast), ("fedbn", slow))]
+    both = pandas.concat(frames)
+    assert first_near(both).to_dict() == {"fedavg": 2, "fedbn": 3}
+    assert first_near(both, "fedavg")["fedbn"] == 3 and first_near(both, "fedavg", points=20)["fedbn"] == 2
+    assert first_near(both, "fedbn").isna()["fedavg"]
+
+
+def test_late_steps_are_of_each_seeds_own_curve():
+    import pandas
+
+    up, down = [50, 50, 50, 50, 60, 60], [50, 50, 50, 50, 40, 40]  # opposite steps, which a mean curve would not have
+    curves = [[(correct / 10, correct) for correct in each] for each in (up, down)]
+    both = pandas.concat([run("fedavg", curve, images=TWO, seed=seed) for seed, curve in enumerate(curves)])
+    assert late_steps(both)["fedavg"] == pytest.approx(50**0.5)  # of steps 10 and 0, or -10 and 0
+    assert late_steps(both, ["run", "seed"])["fedavg", 1] == pytest.approx(50**0.5)
+    assert late_steps(made()).isna().all()
 
 
 def test_late_rise_is_of_each_runs_own_last_rounds():

@@ -10,7 +10,7 @@ from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
-from fednb.report.selection import RULES, common_seeds, late_rise, over_seeds, selected
+from fednb.report.selection import RULES, common_seeds, first_near, late_rise, late_steps, over_seeds, selected
 from fednb.report.sentences import TESTED, sentences, told
 from fednb.report.tables import Table
 from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
@@ -27,7 +27,9 @@ __all__ = [
     "comparison",
     "cross_site",
     "effects",
+    "first_near",
     "late_rise",
+    "late_steps",
     "over_seeds",
     "participation",
     "readings",

@@ -1,7 +1,7 @@
 """Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
 from fednb.report.intervals import of_settings
-from fednb.report.selection import RULES, selected
+from fednb.report.selection import RULES, late_rise, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
@@ -16,12 +16,21 @@ from fednb.report.words import (
     setting,
     setting_lines,
     settings,
+    signed,
     spaced,
     stand_in_line,
     told_seeds,
 )
 
 MOST_CLIENTS = 20  # with a column each
+RISE = (
+    "late rise: points by which the mean of the last quarter of the rounds is above that of the quarter before; where "
+    "it is large, the rounds do not show where the curve ends."
+)
+SPREAD = (
+    "spread of seeds: standard deviation of the last round, in points, over the row's own seeds; verdicts take one of "
+    "all rows of a table together."
+)
 
 
 def runs_table(results, rule: str = "last") -> Table:
@@ -69,9 +78,11 @@ def runs_table(results, rule: str = "last") -> Table:
 
 
 def rules_table(results, title: str = "") -> Table:
-    """The average test accuracy (or Dice) under each selection rule and its rounds, for the runs where they differ.
+    """How firm the average test accuracy (or Dice) is: under each selection rule, at the end of its curve, over seeds.
 
-    Rounds of the runs in the order of their seeds; once where all take the same.
+    For the runs where the rules differ. Rounds of the runs in the order of their seeds; once where all take the same.
+    Its frame holds row, rule, ours (per cent), rounds and, of the row, rise and spread in points, as ``RISE`` and
+    ``SPREAD`` say; NaN where there are too few rounds or seeds.
     """
     import pandas
 
@@ -95,6 +106,13 @@ def rules_table(results, title: str = "") -> Table:
     for rule in rules:
         texts = numbers[numbers["rule"] == rule].set_index("row")["text"]
         shown[f"{spaced(rule)} {marked}".strip()] = texts.reindex(differ)
+    ends = told_seeds(dict(settings(selected(frame))))
+    rise = {row: late_rise(frame[frame["key"].isin(end["key"])]).mean() for row, end in ends.items()}
+    spread = {row: end.groupby("seed")["accuracy"].mean().std() for row, end in ends.items()}
+    numbers = numbers.assign(rise=numbers["row"].map(rise), spread=numbers["row"].map(spread))
+    firm = numbers.drop_duplicates("row").set_index("row").loc[differ]
+    shown[f"late rise {marked}".strip()] = firm["rise"].map(signed)
+    shown[f"spread of seeds {marked}".strip()] = firm["spread"].map(number)
     alike = len(rows) - len(differ)
     caption = (
         *([stand_in_line(frame, "the paper's images")] if marked else []),
@@ -104,6 +122,8 @@ def rules_table(results, title: str = "") -> Table:
     )
     made = (
         *(f"{spaced(rule)}: {rule_words(rule, frame)}." for rule in rules),
+        RISE,
+        SPREAD,
         *([] if validated else ["best validation is not shown: some runs have no validation images."]),
         *setting_lines(results, intervals=False),
     )

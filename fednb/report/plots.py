@@ -231,7 +231,7 @@ def seen_and_unseen(panels: dict, title: str = ""):
     """A dot per method and site, with a line to the site's mean, where its name stands.
 
     panels: ``{title: table of fednb.report.participation}``. Across: the site took part; upwards: it was left out; on
-    the diagonal both are equal. Of two rows that look alike (one method with other options) the second is hollow.
+    the line both are equal. Of two rows that look alike (one method with other options) the second is hollow.
     """
     from matplotlib.patheffects import withStroke
 
@@ -253,11 +253,11 @@ def seen_and_unseen(panels: dict, title: str = ""):
             for dot in sites[sites["client"] == client].itertuples():
                 ends = (own["seen"], dot.seen), (own["unseen"], dot.unseen)
                 axes.plot(*ends, color="0.75", linewidth=0.7, zorder=0.8)
-        values = sites[["seen", "unseen"]].to_numpy()
-        room = 0.12 * max(values.max() - values.min(), 1)
-        ends = values.min() - room, values.max() + room
-        axes.plot(ends, ends, color="0.7", linewidth=1, zorder=0)
-        axes.set(xlim=ends, ylim=ends, aspect="equal")
+        axes.margins(0.12)
+        axes.autoscale_view()
+        ends = axes.get_xlim(), axes.get_ylim()
+        axes.axline((50, 50), slope=1, color="0.7", linewidth=1, zorder=0)
+        axes.set(xlim=ends[0], ylim=ends[1])
         _decorate(axes, "took part (%)", "left out (%)", name, table.mark)
     shown = {text: dots for axes in every for dots, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)

@@ -57,16 +57,45 @@ def selected(frame, rule: str = "last", unseen: bool = False):
     return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
 
 
-def late_rise(frame, rounds: int, by: str | list[str] = "run"):
+def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
     """Whether curves still rise: points by which the last rounds' mean test accuracy is above that of as many before.
 
-    frame: as in ``selected``. rounds: how many, at the end of each run. Returns a Series, one value for each of ``by``:
-    a mean over sites, seeds and rounds, of the clients that took part; NaN where a run has no rounds before.
+    frame: as in ``selected``. rounds: how many, at the end of each run; a quarter of a run's own unless given. Returns
+    a Series, one value for each of ``by``: a mean over sites, seeds and rounds, of the clients that took part; NaN
+    where a run has no rounds before.
     """
     tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
-    to_go = tested.groupby("key")["round"].transform("max") - tested["round"]
-    late, before = tested[to_go < rounds], tested[(to_go >= rounds) & (to_go < 2 * rounds)]
-    return late.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
+    end = tested.groupby("key")["round"].transform("max")
+    late = (end // 4).clip(lower=1) if rounds is None else rounds
+    last, before = (tested[(end - tested["round"]) // late == part] for part in (0, 1))
+    return last.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
+
+
+def late_steps(frame, by: str | list[str] = "run"):
+    """How much curves move: the standard deviation of a curve's steps from round to round in its second half, points.
+
+    Of each seed's own curve, the mean over its sites, then a mean over seeds: their mean curve would move less.
+
+    frame, by and what is returned: as in ``late_rise``; NaN where the second half has fewer than three rounds.
+    """
+    tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
+    late = tested[tested["round"] > tested.groupby("key")["round"].transform("max") / 2]
+    each = [by, "key"] if isinstance(by, str) else [*by, "key"]
+    steps = late.groupby([*each, "round"])["accuracy"].mean().groupby(each).diff()
+    return steps.groupby(each).std().groupby(by).mean()
+
+
+def first_near(frame, end_of: str | None = None, points: float = 2.0):
+    """How fast curves are: the first round in which a mean over seeds and sites is near its end, or the end of a run.
+
+    frame: as in ``selected``. end_of: the run, such as ``"fedavg"``. points: near is from so many below the end on,
+    which is the mean of the last ten rounds. Returns a Series by run; NaN where a curve never comes near.
+    """
+    tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
+    curves = tested.pivot_table("accuracy", "round", "run")
+    ends = curves.tail(WINDOW).mean()
+    near = curves >= (ends if end_of is None else ends[end_of]) - points
+    return near.idxmax().where(near.any())
 
 
 def common_seeds(rows, by: str | list[str] = "run"):
