@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 from made_results import results, run
 
@@ -8,9 +10,11 @@ from fednb.report.selection import (
     common_seeds,
     first_near,
     image_scores,
+    in_words,
     last,
     late_rise,
     late_steps,
+    losses,
     mean_of_last,
     selected,
 )
@@ -122,12 +126,19 @@ def test_common_seeds_are_those_that_every_run_has():
 def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_another():
     import pandas
 
-    fast, slow = [10, *[40] * 11], [10, 20, *[60] * 10]
+    fast, slow = [10, *[40] * 11], [10, 20, *[60] * 9, 75]
     frames = [run(name, [(n / 10, n) for n in each], images=TWO) for name, each in (("fedavg", fast), ("fedbn", slow))]
     both = pandas.concat(frames)
     assert first_near(both).to_dict() == {"fedavg": 2, "fedbn": 3}
     assert first_near(both, "fedavg")["fedbn"] == 3 and first_near(both, "fedavg", points=20)["fedbn"] == 2
-    assert first_near(both, "fedbn").isna()["fedavg"]
+    assert in_words(first_near(both, "fedbn")).to_dict() == {"fedavg": "no round", "fedbn": "round 3"}
+
+
+def test_losses_are_means_over_the_clients_that_trained():
+    rounds = [{"round": 1, "loss": {"a": 1.0, "b": 3.0}}, {"round": 2, "loss": {"b": 0.5}}]
+    found = losses(SimpleNamespace(records=[SimpleNamespace(key="k", rounds=rounds)]))
+    assert found.name == "loss" and found.to_dict() == {("k", 1): 2.0, ("k", 2): 0.5}
+    assert losses(SimpleNamespace(records=[])).empty
 
 
 def test_late_steps_are_of_each_seeds_own_curve():
@@ -138,7 +149,7 @@ def test_late_steps_are_of_each_seeds_own_curve():
     both = pandas.concat([run("fedavg", curve, images=TWO, seed=seed) for seed, curve in enumerate(curves)])
     assert late_steps(both)["fedavg"] == pytest.approx(50**0.5)  # of steps 10 and 0, or -10 and 0
     assert late_steps(both, ["run", "seed"])["fedavg", 1] == pytest.approx(50**0.5)
-    assert late_steps(made()).isna().all()
+    assert late_steps(made()).isna().tolist() == [True]
 
 
 def test_late_rise_is_of_each_runs_own_last_rounds():
@@ -149,5 +160,7 @@ def test_late_rise_is_of_each_runs_own_last_rounds():
     both = late_rise(pandas.concat([made(), shorter]), 1)
     assert both["fedavg"] == pytest.approx((55 + 60) / 2 - (60 + 60) / 2)
     assert late_rise(made(), 1, ["run", "seed"])["fedavg", 0] == pytest.approx(55 - 60)
-    assert late_rise(made(), 4).isna().all()
+    assert late_rise(made(), 4).isna().tolist() == [True]
+    long = run("fedavg", [(n / 10, n) for n in (10, 10, 10, 10, 20, 40, 50, 70)], images=TWO)
+    assert late_rise(long)["fedavg"] == pytest.approx((50 + 70) / 2 - (20 + 40) / 2)
     assert late_rise(run("fedavg", TESTS, images=TWO, unseen=("b",)), 1)["fedavg"] == pytest.approx(50 - 70)

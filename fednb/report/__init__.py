@@ -10,7 +10,17 @@ from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
-from fednb.report.selection import RULES, common_seeds, first_near, late_rise, late_steps, over_seeds, selected
+from fednb.report.selection import (
+    RULES,
+    common_seeds,
+    first_near,
+    in_words,
+    late_rise,
+    late_steps,
+    losses,
+    over_seeds,
+    selected,
+)
 from fednb.report.sentences import TESTED, sentences, told
 from fednb.report.tables import Table
 from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
@@ -28,8 +38,10 @@ __all__ = [
     "cross_site",
     "effects",
     "first_near",
+    "in_words",
     "late_rise",
     "late_steps",
+    "losses",
     "over_seeds",
     "participation",
     "readings",

@@ -98,6 +98,23 @@ def first_near(frame, end_of: str | None = None, points: float = 2.0):
     return near.idxmax().where(near.any())
 
 
+def in_words(near):
+    """What ``first_near`` found, as texts: "round 12" or "no round"."""
+    return near.map("round {:.0f}".format, na_action="ignore").fillna("no round")
+
+
+def losses(results):
+    """The mean over clients of what they minimise, on their own training images: a Series "loss" by key and round.
+
+    ``rows.join(losses(results), on=["key", "round"])`` puts it beside rows of the frame, or of ``selected``.
+    """
+    import pandas
+
+    found = [(run.key, each["round"], each["loss"].values()) for run in results.records for each in run.rounds]
+    places = pandas.MultiIndex.from_tuples([place for *place, _ in found], names=["key", "round"])
+    return pandas.Series([sum(own) / len(own) for *_, own in found], index=places, name="loss", dtype=float)
+
+
 def common_seeds(rows, by: str | list[str] = "run"):
     """The rows of the seeds that every value of ``by`` has: means over seeds that may be held against each other."""
     which = rows.groupby(by).ngroup()
