@@ -5,6 +5,7 @@ shows it once, as the value of a cell.
 """
 
 import importlib.util
+import textwrap
 from itertools import cycle, islice
 
 import numpy
@@ -288,6 +289,7 @@ def effects(tables, title: str = ""):
 def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
     """One panel for each ``{title: {row: (run, value, low, high, filled, printed or None)}}``, rows alike in all."""
     rows = list(dict.fromkeys(row for found in panels.values() for row in found))
+    texts = [textwrap.fill(row, 40) for row in rows]
     alone = "" in panels
     figure, every = _figure(
         len(panels), width=min(2.6 + 2.3 * max(2, len(panels)), WIDEST), height=1.4 + 0.3 * len(rows)
@@ -301,7 +303,7 @@ def _rows_of_dots(panels: dict, x: str, title: str, marked: str):
             _diamonds(axes, {row: theirs}, {row: place} if theirs is not None else {})
         _decorate(axes, x if axes is every[len(every) // 2] else "", "", name or title, marked if alone else "")
         axes.grid(axis="x", color="0.9", linewidth=0.8)
-        axes.set_yticks(range(len(rows)), rows if axes is every[0] else [""] * len(rows))
+        axes.set_yticks(range(len(rows)), texts if axes is every[0] else [""] * len(rows))
         axes.set_ylim(len(rows) - 0.5, -0.5)
     if not alone:
         text, colour = _told(title, marked)
