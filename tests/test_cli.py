@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -166,7 +167,8 @@ def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
     made("together/endless", ["import time", "print(open('at', 'w').write('here'), flush=True)", "time.sleep(600)"])
     words = [sys.executable, "-m", "fednb", "run", "--only", "endless", "--jobs", "1000"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, **streams, text=True, start_new_session=True) as command:
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also where the tests run in the background
+    with subprocess.Popen(words, **streams, text=True, start_new_session=True, preexec_fn=heard) as command:
         while not (checkout / "notebooks/together/at").exists():
             assert command.poll() is None
             time.sleep(0.1)
@@ -175,7 +177,7 @@ def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
         else:
             os.killpg(command.pid, signal.SIGINT)
         try:
-            out, told = command.communicate(timeout=120)  # until the last of its processes has closed the pipes
+            out, told = command.communicate(timeout=20)  # until the last of its processes has closed the pipes
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(command.pid, signal.SIGKILL)

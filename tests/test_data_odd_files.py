@@ -190,9 +190,7 @@ def limited(program: str, megabytes: int) -> str:
         "\nused = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024\n"
         f"assert used < {megabytes}, f'{{used}} MB'\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", beginning + program + end], capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", beginning + program + end], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -66,9 +66,9 @@ def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
     """
     tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
     end = tested.groupby("key")["round"].transform("max")
-    late = (end // 4).clip(lower=1) if rounds is None else rounds
-    last, before = (tested[(end - tested["round"]) // late == part] for part in (0, 1))
-    return last.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
+    span = (end // 4).clip(lower=1) if rounds is None else rounds
+    late, before = (tested[(end - tested["round"]) // span == part] for part in (0, 1))
+    return late.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
 
 
 def late_steps(frame, by: str | list[str] = "run"):
