@@ -1,3 +1,4 @@
+import importlib.util
 import itertools
 from pathlib import Path
 from types import SimpleNamespace
@@ -322,8 +323,8 @@ def test_tsne_is_the_same_for_the_same_seed():
 
 
 def test_without_umap_there_is_tsne_alone_and_the_figure_says_so(monkeypatch):
-    find = plots.importlib.util.find_spec
-    monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
     rows = numpy.random.default_rng(0).normal(size=(12, 5))
     figure = plots.embedding({"before": rows}, [0] * 12, [0] * 12, told={"before": "site told in 30 %"})
     assert [panel.get_title("left") for panel in figure.axes] == ["before, t-SNE\nsite told in 30 %"]

@@ -1,0 +1,22 @@
+"""Figures in one style, in which a method looks the same everywhere (``fednb.report.looks``).
+
+All functions take data frames or arrays, never a trainer, and return a closed matplotlib Figure: a notebook
+shows it once, as the value of a cell.
+"""
+
+from fednb.report.plots.curves import convergence, lines, over_rounds
+from fednb.report.plots.groups import bars
+from fednb.report.plots.planes import embedding, heatmaps, seen_and_unseen
+from fednb.report.plots.rows import claims, effects
+
+__all__ = [
+    "bars",
+    "claims",
+    "convergence",
+    "effects",
+    "embedding",
+    "heatmaps",
+    "lines",
+    "over_rounds",
+    "seen_and_unseen",
+]

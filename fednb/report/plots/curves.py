@@ -1,0 +1,124 @@
+"""Lines: accuracy over rounds, and whatever else has an x and a y."""
+
+from fednb.report.looks import LINES, MARKERS, colour, style
+from fednb.report.plots._axes import MOST, WIDEST, decorate, new_figure, printed_values
+from fednb.report.words import mark, measure, settings, told_seeds
+
+
+def convergence(frame, client: str = "average", split: str = "test", title: str = "", printed=None):
+    """Accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
+
+    More than six methods have a panel each, with FedAvg (else the first) in grey behind.
+
+    frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all that took part.
+    printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
+        numbers beside them, which are diamonds too. A stand-in and other data are never drawn beside these.
+    """
+    shown = frame[frame["split"] == split]
+    shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
+    curves = {
+        label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
+        for label, rows in told_seeds(dict(settings(shown))).items()
+    }
+    marked, what = mark(frame), f"{split} {measure(frame)} (%)"
+    where = "mean over clients" if client == "average" else client
+    if len(curves) <= MOST:
+        figure, (axes,) = new_figure(1, width=7.6)
+        for label, curve in curves.items():
+            _curve(axes, label, *curve)
+        decorate(axes, "round", f"{what}, {where}", title, marked)
+        if printed is None or marked:
+            axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        else:
+            _ends(axes, curves, {label: printed_values(printed, run).get(client) for label, (run, _) in curves.items()})
+    else:
+        behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
+        own = {label: curve for label, curve in curves.items() if label != behind}
+        figure, every = new_figure(len(own), width=10, height=2 * -(-len(own) // 4), columns=4)
+        for number, (axes, (label, curve)) in enumerate(zip(every, own.items(), strict=True)):
+            axes.plot(_mean(curves[behind][1]), color="0.7", linewidth=2.5)
+            _curve(axes, label, *curve)
+            lowest = number + 4 >= len(own)
+            decorate(axes, "round" if lowest else "", "" if number % 4 else what, label, marked)
+            axes.tick_params(labelbottom=lowest)
+        figure.suptitle(f"{title} ({where}; grey: {behind})".strip(), fontsize=11)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def _curve(axes, label: str, run: str, by_seed) -> None:
+    import seaborn
+
+    look = style(run) | {"markevery": max(1, by_seed["round"].nunique() // 10), "markersize": 5, "markeredgewidth": 0}
+    band = {"errorbar": ("pi", 100), "err_kws": {"alpha": 0.15, "linewidth": 0}}
+    band = band if by_seed["seed"].nunique() > 1 else {"errorbar": None}
+    seaborn.lineplot(by_seed, x="round", y="accuracy", label=label, legend=False, ax=axes, **look, **band)
+
+
+def _mean(by_seed):
+    return by_seed.groupby("round")["accuracy"].mean()
+
+
+def _ends(axes, curves: dict, printed: dict) -> None:
+    """Beside each curve its name, where it ends, and the printed number, which is a diamond as well."""
+    last = max(by_seed["round"].max() for _, by_seed in curves.values())
+    ends = {label: float(_mean(by_seed).iloc[-1]) for label, (_, by_seed) in curves.items()}
+    values = [value for value in (*ends.values(), *printed.values()) if value is not None]
+    axes.set_ylim(top=max(axes.get_ylim()[1], max(values) + 2))
+    low, high = axes.get_ylim()
+    places = []
+    for value in sorted(ends.values()):  # one above the other, none on another
+        places.append(max(value, places[-1] + (high - low) / 11 if places else low))
+    down = max(0, places[-1] - high)
+    for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
+        own, theirs = style(curves[label][0])["color"], printed[label]
+        told = f"{label}\n{value:.1f} %" + ("" if theirs is None else f", the paper {theirs:.1f} ◇")
+        look = {
+            "xytext": (1.05 * last, place - down),
+            "fontsize": 8,
+            "annotation_clip": False,
+            "verticalalignment": "center",
+        }
+        axes.annotate(told, (last, value), color=own, arrowprops={"arrowstyle": "-", "color": "0.8"}, **look)
+        if theirs is not None:
+            axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=own, zorder=4, clip_on=False)
+    axes.set_xlim(right=last)
+
+
+def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, joined: bool = True):
+    """One line for each ``{label: (values of x, values of y)}``, or points alone where they are of several things.
+
+    log: both axes logarithmic.
+    """
+    figure, (axes,) = new_figure(1, width=6.4)
+    for number, (label, (across, up)) in enumerate(curves.items()):
+        line = LINES[number % len(LINES)] if joined else "none"
+        look = {"color": colour(number), "linestyle": line}
+        marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
+        axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
+    decorate(axes, x, y, title)
+    if log:
+        axes.set(xscale="log", yscale="log")
+    axes.legend(frameon=False)
+    return figure
+
+
+def over_rounds(panels: dict, title: str = "", log: tuple = ()):
+    """One panel for each ``{what is drawn: {label: its values, one a round}}``; a label looks the same in all.
+
+    log: the panels with a logarithmic axis.
+    """
+    figure, every = new_figure(len(panels), width=min(4 * len(panels), WIDEST))
+    labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
+    for axes, (name, curves) in zip(every, panels.items(), strict=True):
+        for label, values in curves.items():
+            number = labels.index(label)
+            look = {"color": colour(number), "linestyle": LINES[number % len(LINES)]}
+            axes.plot(range(1, len(values) + 1), values, label=label, **look)
+        decorate(axes, "round", name, "")
+        axes.set_yscale("log" if name in log else "linear")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    shown = {text: line for axes in every for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=len(shown), frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure

@@ -1,0 +1,65 @@
+"""Bars in groups, and panels of dots where the bars would be too many."""
+
+from fednb.report.intervals import of_settings
+from fednb.report.looks import HATCHES, style
+from fednb.report.plots._axes import MOST, decorate, diamonds, new_figure, printed_values
+from fednb.report.plots.rows import rows_of_dots
+from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
+
+
+def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
+    """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
+
+    More than six methods are dots in rows instead, one panel for each value of ``x``.
+
+    chosen: rows of ``fednb.report.selection.selected``.
+    x: ``"client"`` for one group per site and one for their average; or a varied field, for example
+        ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
+    printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
+        stand-in and other data are never drawn beside them.
+    records: those of the runs, whose images' scores give Dice its intervals; without them these are far too wide.
+    """
+    marked = mark(chosen)
+    of_images = None if counted(chosen) else {record.key: record for record in records}
+    heights = {}  # label -> {value of x: Interval}
+    runs, seeds = {}, set()
+    for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
+        parts = dict(settings(part))
+        parts = told_seeds(parts) if x == "client" else parts
+        for (label, rows), found in zip(parts.items(), of_settings(parts.values(), of_images), strict=True):
+            seeds.add(rows["seed"].nunique())
+            heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
+            runs[label] = rows["run"].iloc[0]
+    groups = list(dict.fromkeys(group for found in heights.values() for group in found))
+    groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=x in DOWNWARDS)
+    theirs = {label: printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}
+    theirs = {} if marked else theirs
+    below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")
+    where = "" if x == "client" else ", mean over clients"
+    where += f", {min(seeds)} to {max(seeds)} seeds" if x != "client" and len(seeds) > 1 else ""
+    what = f"test {measure(chosen)} (%){where}"
+    if len(heights) > MOST:
+        panels = {group if x == "client" else f"{below} {group}": {} for group in groups}
+        for label, found in heights.items():
+            for panel, group in zip(panels, groups, strict=True):
+                if group in found:
+                    value, low, high = found[group][:3]
+                    panels[panel][label] = (runs[label], value, low, high, True, theirs.get(label, {}).get(group))
+        return rows_of_dots(panels, what + ("; white diamonds: the paper" if theirs else ""), title, marked)
+    figure, (axes,) = new_figure(1, width=max(8.4, 0.3 * len(groups) * (len(heights) + 1)))
+    width = min(0.25, 0.8 / len(heights))
+    for number, (label, found) in enumerate(heights.items()):
+        places = {group: groups.index(group) + (number - (len(heights) - 1) / 2) * width for group in found}
+        values = [interval.value for interval in found.values()]
+        reach = [[i.value - i.low for i in found.values()], [i.high - i.value for i in found.values()]]
+        fill = {"color": style(runs[label])["color"], "edgecolor": "w", "hatch": HATCHES[number]}
+        axes.bar(places.values(), values, width, label=label, alpha=0.55, **fill)
+        axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
+        diamonds(axes, places, theirs.get(label, {}))
+    axes.set_xticks(range(len(groups)), [str(group) for group in groups])
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=(0, min(100, axes.get_ylim()[1])))
+    decorate(axes, below, what, title, marked)
+    handles, texts = axes.get_legend_handles_labels()
+    unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
+    axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure

@@ -1,0 +1,145 @@
+"""Features in the plane, sites that took part against sites left out, and matrices."""
+
+import importlib.util
+from itertools import cycle, islice
+
+import numpy
+
+from fednb.report.looks import CLASSES, style
+from fednb.report.plots._axes import WIDEST, decorate, new_figure
+from fednb.report.words import STAND_IN
+
+
+def embedding(
+    features,
+    labels,
+    sites,
+    site_names=None,
+    class_names=None,
+    title: str = "",
+    seed: int = 0,
+    stand_in=False,
+    told=None,
+    ways=("t-SNE", "UMAP"),
+):
+    """Test features in the plane, t-SNE and UMAP side by side: a colour for each site, a marker for each class.
+
+    Where each class is at one site of its own, colours are of the classes as well.
+
+    Where umap-learn is not installed the figure has t-SNE alone, and says so.
+
+    features: ``[n, d]``, or ``{title of a row: [n, d]}`` for the same images under several models. Two
+        columns are drawn as they are, side by side.
+    labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
+    seed: of both. stand_in: whether the features come from a stand-in, which is then written on the figure.
+    told: ``{title of a row: what is measured on its features}``, written beside the title.
+    """
+    import pandas
+    import seaborn
+
+    panels = features if isinstance(features, dict) else {"": features}
+    frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
+    coloured, numbers, given = "site", sites, site_names
+    if len(frame.drop_duplicates()) == frame["site"].nunique() == frame["class"].nunique():
+        coloured, numbers, given = "class", labels, class_names  # of one site each: one look tells both
+    shown = {"hue": coloured, "hue_order": _names(numpy.unique(numbers), given)}
+    shown |= {"style": "class", "style_order": _names(numpy.unique(labels), class_names)}
+    shown |= {"markers": [*islice(cycle(CLASSES), len(shown["style_order"]))]}
+    shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
+    look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85, "snap": True}  # whole pixels make small files
+    flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
+    absent = not flat and "UMAP" in ways and importlib.util.find_spec("umap") is None
+    ways = ("",) if flat else tuple(way for way in ways if way != "UMAP" or not absent)
+    across = len(panels) if flat else len(ways)
+    rows = len(panels) * len(ways) // across
+    size = {"width": 4.2 * across + 1.4, "height": 3.6 * rows + 0.6}
+    figure, every = new_figure(len(panels) * len(ways), **size, columns=across, common=False)
+    drawn = ((name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways)
+    for axes, (name, way, own) in zip(every, drawn, strict=True):
+        points = PLANES[way](own, seed) if way else own
+        frame["x"], frame["y"] = points.T
+        seaborn.scatterplot(frame, x="x", y="y", ax=axes, **shown, **look)
+        key = axes.get_legend_handles_labels()
+        axes.get_legend().remove()
+        head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if told and name in told else "")
+        decorate(axes, "", "", head, STAND_IN if stand_in else "")
+        axes.set(xticks=[], yticks=[])
+        axes.spines[["left", "bottom"]].set_color("0.8")
+    missing = "t-SNE alone: umap-learn is not installed" if absent else ""
+    figure.suptitle("; ".join(filter(None, (title if "" not in panels else "", missing))), fontsize=11)
+    figure.legend(*key, loc="outside right upper", frameon=False, fontsize=8)
+    return figure
+
+
+def _names(numbers, given) -> list[str]:
+    return [given[number] if given else str(number) for number in numbers]
+
+
+def _tsne(rows, seed: int):
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30, (len(rows) - 1) / 3)
+    return TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(rows)
+
+
+def _umap(rows, seed: int):
+    from umap import UMAP
+
+    return UMAP(random_state=seed, n_jobs=1, n_neighbors=min(15, len(rows) - 1)).fit_transform(rows)
+
+
+PLANES = {"t-SNE": _tsne, "UMAP": _umap}
+
+
+def seen_and_unseen(panels: dict, title: str = ""):
+    """A dot per method and site, with a line to the site's mean, where its name stands.
+
+    panels: ``{title: table of fednb.report.participation}``. Across: the site took part; upwards: it was left out; on
+    the line both are equal. Of two rows that look alike (one method with other options) the second is hollow.
+    """
+    from matplotlib.patheffects import withStroke
+
+    panels = {name: table for name, table in panels.items() if len(table.frame)}
+    figure, every = new_figure(max(1, len(panels)), width=3.8 * max(1, len(panels)) + 0.8)
+    looks = {}
+    for axes, (name, table) in zip(every, panels.items(), strict=False):
+        sites = table.frame[table.frame["client"] != "average"]
+        for row, part in sites.groupby("row", sort=False):
+            look = style(part["run"].iloc[0])
+            look = {"marker": look["marker"], "edgecolors": look["color"], "facecolors": look["color"]}
+            if look in (own for other, own in looks.items() if other != row):
+                look["facecolors"] = "none"
+            axes.scatter(part["seen"], part["unseen"], label=row, **looks.setdefault(row, look))
+        look = {"color": "0.2", "fontsize": 7, "horizontalalignment": "center", "verticalalignment": "center"}
+        look["path_effects"] = [withStroke(linewidth=2, foreground="white")]
+        for client, own in sites.groupby("client")[["seen", "unseen"]].mean().iterrows():
+            axes.annotate(client, (own["seen"], own["unseen"]), **look)
+            for dot in sites[sites["client"] == client].itertuples():
+                ends = (own["seen"], dot.seen), (own["unseen"], dot.unseen)
+                axes.plot(*ends, color="0.75", linewidth=0.7, zorder=0.8)
+        axes.margins(0.12)
+        axes.autoscale_view()
+        ends = axes.get_xlim(), axes.get_ylim()
+        axes.axline((50, 50), slope=1, color="0.7", linewidth=1, zorder=0)
+        axes.set(xlim=ends[0], ylim=ends[1])
+        decorate(axes, "took part (%)", "left out (%)", name, table.mark)
+    shown = {text: dots for axes in every for dots, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def heatmaps(panels: dict, x: str, y: str, title: str = ""):
+    """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
+    import seaborn
+
+    figure, every = new_figure(len(panels), width=min(2.4 * len(panels) + 0.8, WIDEST), height=3)
+    most = max(float(numpy.max(matrix)) for matrix in panels.values())
+    for axes, (name, matrix) in zip(every, panels.items(), strict=True):
+        seaborn.heatmap(matrix, cmap="Greys", vmin=0, vmax=most, square=True, cbar=False, ax=axes)
+        axes.set_xlabel(x)
+        axes.set_title(name, fontsize=10)
+    every[0].set_ylabel(y)
+    figure.colorbar(every[0].collections[0], ax=every, shrink=0.6)
+    figure.suptitle(title, fontsize=11)
+    return figure
