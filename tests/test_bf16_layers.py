@@ -67,6 +67,19 @@ def test_in_bf16_they_are_as_near_to_float64_as_torchs(ours, torchs, arguments, 
         assert (own - true).norm() / scale <= 1.5 * (theirs - true).norm() / scale + 0.002
 
 
+@weighted
+def test_a_processor_without_bf16_rounds_as_one_with_it(ours, torchs, arguments, shape, monkeypatch):
+    monkeypatch.setattr(layers, "_multiplies_bf16", lambda: False)
+    mine, plain = pair(ours, torchs, arguments)
+    found = derivatives(mine, shape)
+    plain.load_state_dict({name: value.bfloat16() for name, value in mine.state_dict().items()})
+    exact = derivatives(plain.double(), shape)
+    assert found[0].dtype == torch.bfloat16 and {own.dtype for own in found[1:]} == {torch.float32}
+    assert (found[0] - exact[0].bfloat16()).norm() <= 3e-4 * exact[0].norm()  # rounded once; a tie can fall either way
+    for own, true in zip(found, exact, strict=True):
+        assert (own - true).norm() <= 2 * 2**-8 * true.norm()
+
+
 @pytest.mark.parametrize(("height", "width"), [(3, 3), (3, 2), (1, 1), (6, 6), (7, 4)])
 def test_pooling_in_bf16_is_torchs(height, width):
     seen = images((4, 5, height, width)).bfloat16()
