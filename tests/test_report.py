@@ -7,7 +7,6 @@ from made_results import mean_accuracy, results, run
 from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.report import (
-    OTHER_DATA,
     STAND_IN,
     comparison,
     cross_site,
@@ -16,13 +15,13 @@ from fednb.report import (
     rules_table,
     runs_table,
     scoreboard,
-    setting,
     table,
-    verdict,
     words,
 )
+from fednb.report.claims import verdict
 from fednb.report.effects import Effect
 from fednb.report.intervals import Measured, Spread, wilson
+from fednb.report.words import OTHER_DATA, setting
 
 # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon.
 FEDAVG = (101, 101, 21, 51)

@@ -4,14 +4,13 @@
 """
 
 from fednb.report.board import board, by_paper
-from fednb.report.claims import scoreboard, verdict
+from fednb.report.claims import scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.effects import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import (
-    RULES,
     common_seeds,
     first_near,
     in_words,
@@ -22,15 +21,11 @@ from fednb.report.selection import (
     selected,
 )
 from fednb.report.sentences import TESTED, sentences, told
-from fednb.report.tables import Table
-from fednb.report.words import OTHER_DATA, STAND_IN, setting, settings
+from fednb.report.words import STAND_IN
 
 __all__ = [
-    "OTHER_DATA",
-    "RULES",
     "STAND_IN",
     "TESTED",
-    "Table",
     "board",
     "by_paper",
     "common_seeds",
@@ -51,9 +46,6 @@ __all__ = [
     "scoreboard",
     "selected",
     "sentences",
-    "setting",
-    "settings",
     "table",
     "told",
-    "verdict",
 ]
