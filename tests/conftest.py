@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import loaders
 import pytest
 import torch
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
 if "FEDNB_LAWS" not in os.environ:  # set by `fednb laws`; all other tests are of our own methods

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -167,8 +166,7 @@ def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
     made("together/endless", ["import time", "print(open('at', 'w').write('here'), flush=True)", "time.sleep(600)"])
     words = [sys.executable, "-m", "fednb", "run", "--only", "endless", "--jobs", "1000"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also where the tests run in the background
-    with subprocess.Popen(words, **streams, text=True, start_new_session=True, preexec_fn=heard) as command:
+    with subprocess.Popen(words, **streams, text=True, start_new_session=True) as command:
         while not (checkout / "notebooks/together/at").exists():
             assert command.poll() is None
             time.sleep(0.1)
