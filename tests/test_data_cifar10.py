@@ -193,6 +193,7 @@ class TestClassShares:
             (label,) = site.train.targets.unique().tolist()
             own.append(label)
             assert len(site.test) == 2 * TEST and held(site.test)[label] == TEST
+            assert (site.test.targets[:TEST] == label).all()  # distrans/fig4_alpha rests on the order
             assert [source[image] for image in pixels(site.test)] == site.test.targets.tolist()
             assert len({*pixels(site.test)[:TEST]}) == TEST
             negatives.update(

@@ -21,8 +21,8 @@ def by_class_shares(
 ) -> tuple[list[Site], list[str]]:
     """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes.
 
-    Test images are cut by the same shares. With one class per client each is tested on its own test images,
-    the positives, and as many of other classes with their true labels, drawn with replacement (as released;
+    Test images are cut by the same shares. With one class per client each is tested first on its own test images,
+    the positives, then on as many of other classes with their true labels, drawn with replacement (as released;
     the paper says "randomly selected"): DisTrans, Sec. 5.1.
 
     Raises DataError as ``_shares`` does.

@@ -78,6 +78,7 @@ def _multiplies_bf16() -> bool:
 
 
 def _product(product, *terms: Tensor, **geometry) -> Tensor:
+    """``product`` of bf16 tensors, in bf16."""
     if _multiplies_bf16():
         return product(*terms, **geometry)
     with torch.autocast("cpu", enabled=False):
