@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 
 from fednb import catalogue, load, papers, report
 from fednb.report import STAND_IN, names, pictures, plots
+from fednb.report.intervals import of_settings
 from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
@@ -248,6 +249,27 @@ def test_bars_per_client_beside_the_paper():
     assert shown.get_ylim()[0] == 0 and 90 < shown.get_ylim()[1] <= 100
     low = selected(run("fedavg", [(20, 20, 3, 6)]))
     assert axes(plots.bars(low)).get_ylim()[1] < 40  # no axis to 100 for numbers below 45
+
+
+def test_bars_of_a_methods_option_pool_the_spread_of_seeds():
+    """Two seeds each, 4 and 0 points apart: together they have two degrees of freedom, alone one and none to tell."""
+    values = {0.5: (60, 64), 0.9: (70, 70)}
+    rows = [
+        run("fedavg+fedfa", [(right,)], seed=seed, images={"here": 100}).assign(momentum=momentum)
+        for momentum, both in values.items()
+        for seed, right in enumerate(both)
+    ]
+    chosen = selected(pandas.concat(rows))
+
+    def whiskers(**given):
+        *_, errors = axes(plots.bars(chosen, x="momentum", **given)).containers
+        return [top - bottom for (_, bottom), (_, top) in errors.lines[2][0].get_segments()]
+
+    parts = [part.drop(columns="momentum") for _, part in chosen.groupby("momentum")]
+    expected = [found["average"].high - found["average"].low for found in of_settings(parts)]
+    assert whiskers(option=True) == pytest.approx(expected)
+    alone, told = whiskers(), whiskers(option=True)
+    assert alone[0] > 1.5 * told[0] and alone[1] < told[1]
 
 
 def test_bars_against_local_epochs_in_numerical_order():

@@ -314,12 +314,14 @@ def found(value, clear=True, untested="", seeds=3, spread=3.0):
 def test_verdicts_follow_the_written_rules():
     assert verdict(7.29, "not run") == "not run"
     assert verdict(7.29, found(-5)) == "opposite"
-    assert verdict(7.29, found(8, clear=False)) == verdict(7.29, found(-8, clear=False)) == "no effect"
     # Three runs and a printed one: the difference has a standard error of 3 * sqrt(4 / 3) = 3.46, and 2.086 of them
     # (20 degrees of freedom) are 7.23 points.
     assert verdict(7.29, found(0.1)) == "reproduced" and verdict(7.29, found(0.05)) == "smaller"
     assert verdict(7.29, found(14.5)) == "reproduced" and verdict(7.29, found(14.6)) == "larger"
     assert verdict(7.29, found(6, untested="one seed")) == "one seed"
+    # Not told from zero: the printed effect is left out or not, by the same interval.
+    assert verdict(7.29, found(-8, clear=False)) == verdict(7.29, found(0.05, clear=False)) == "no effect"
+    assert verdict(7.29, found(0.1, clear=False)) == verdict(7.29, found(14.6, clear=False)) == "undecided"
 
 
 def seeds_of(label, right, shifts=(0, 1, -1), **other):
@@ -415,9 +417,9 @@ def test_effects_of_one_table_are_tested_together():
     runs = four(7)
     pairs = [(f"{name}+fedrdn", name) for name in ("fedavg", "fedprox", "scaffold", "fednova")]
     made = effects(results(*[run for runs_of in runs for run in runs_of]), pairs).frame
-    assert 0.0125 < made["p"][0] < 0.05 and made["direction"].tolist() == ["no effect"] * 4
+    assert 0.0125 < made["p"][0] < 0.05 and made["direction"].tolist() == ["undecided"] * 4
     made = effects(results(*[run for runs_of in four(9) for run in runs_of]), pairs).frame
-    assert made["p"][0] < 0.0125 and made["direction"].tolist() == ["above"] + ["no effect"] * 3
+    assert made["p"][0] < 0.0125 and made["direction"].tolist() == ["above"] + ["undecided"] * 3
 
 
 def test_claims_on_one_data_set_are_tested_without_those_on_another():
@@ -434,7 +436,7 @@ def test_claims_on_one_data_set_are_tested_without_those_on_another():
     pacs = pair("pacs", ("art_painting", "cartoon", "photo", "sketch"), better=9)
     made = scoreboard(results(*pacs, *pair("digits", DIGITS, better=0)), "fraug", table="table2").frame
     told = made[made["p"].notna()].set_index("claim")
-    assert told["verdict"].tolist() == ["reproduced", "no effect"]
+    assert told["verdict"].tolist() == ["reproduced", "undecided"]
     assert 0.025 < told["p"].iloc[0] < 0.05
 
 

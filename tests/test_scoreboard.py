@@ -94,7 +94,7 @@ def test_four_sentences_add_up():
         "7 claims of 1 papers compare two runs: 3 are tested with two seeds or more, 0 of them at the printed setting "
         "and 3 at a smaller one."
     )
-    assert found == "Of those tested: 1 reproduced, 0 larger, 2 smaller, 0 no effect, 0 opposite."
+    assert found == "Of those tested: 1 reproduced, 0 larger, 2 smaller, 0 undecided, 0 no effect, 0 opposite."
     assert others == "Not tested: 2 not run, 1 run with one seed only, 1 run by older code only."
     assert why == "Of those not run, 2 are on data of which others are run (office_caltech10 2)."
     nothing = report.told(claims(["not run"], ours=[float("nan")]))[3]
@@ -111,13 +111,19 @@ def test_counts_by_paper_have_a_row_of_all():
 def test_a_sentence_says_what_the_verdict_says():
     verdicts = ["opposite", "no effect", "not run", "other sites", "not run"]
     told = report.sentences(report.board(claims(verdicts))).splitlines()
-    assert told[0] == "A is above B. The opposite here: A - B +2.0 points (+1.0 to +3.0)."
-    assert told[1].startswith("A is above B. No effect can be told from chance here")
+    assert told[0] == "Printed: A is above B. The opposite here: A - B +2.0 points (+1.0 to +3.0)."
+    assert told[1].startswith("Printed: A is above B. Not told from zero here, and below the printed effect")
     assert told[2:] == [
         "Not run: 2 of 5 claims.",
         "Run over other sites than the paper's: 1 of 5 claims.",
     ]
     assert "alone" not in told[0] and told[1].endswith("A - B +2.0 points (+1.0 to +3.0, alone).")
+
+
+def test_a_sentence_names_the_rules_that_say_otherwise():
+    table = report.board(claims(["larger", "larger"], other_rules=["best test: undecided", ""]))
+    first, second = report.sentences(table).splitlines()
+    assert first.endswith("(+1.0 to +3.0). By other rules, best test: undecided.") and "rules" not in second
 
 
 def test_an_interval_that_leaves_zero_out_alone_is_marked():

@@ -40,23 +40,26 @@ def verdict(printed: float, found: Effect | str) -> str:
     - older code: a side's methods, network or data behave otherwise today.
     - one seed: a side has no second seed, so nothing is known of the chance of a run.
     - not paired: a record has no scores of its images, or the two have other images or no seed in common.
-    - no effect: zero is not left out, when all claims of one table on one data set are tested together (Holm,
-      5 %).
-    - opposite: zero is left out, on the other side than the printed effect.
-    - smaller, larger, reproduced: zero is left out on the printed side, and the printed effect is above, below or
+    - opposite: zero is left out, when all claims of one table on one data set are tested together (Holm, 5 %), on the
+      other side than the printed effect.
+    - smaller, larger, reproduced: zero is left out so on the printed side, and the printed effect is above, below or
       inside the 95 % interval of ours, with the chance of our runs and of the printed one (both see the same images).
+    - no effect: zero is not left out so, and the printed effect is above that interval.
+    - undecided: neither zero nor the printed effect is left out: the runs are too few to say.
 
     A verdict holds for the setting in the caption, which need not be the paper's.
     """
     if isinstance(found, str):
         return found
-    if found.untested or not found.clear:
-        return found.direction
-    if found.measured.value < 0:
+    if found.untested:
+        return found.untested
+    if found.clear and found.measured.value < 0:
         return "opposite"
     difference = found.measured.against(printed)
     if difference.high < 0:
-        return "smaller"
+        return "smaller" if found.clear else "no effect"
+    if not found.clear:
+        return "undecided"
     return "larger" if difference.low > 0 else "reproduced"
 
 

@@ -36,9 +36,9 @@ class Effect(NamedTuple):
 
     @property
     def direction(self) -> str:
-        """ "above", "below" or "no effect", or why nothing can be said."""
+        """ "above", "below" or "undecided", or why nothing can be said."""
         if self.untested or not self.clear:
-            return self.untested or "no effect"
+            return self.untested or "undecided"
         return "above" if self.measured.value > 0 else "below"
 
 
@@ -84,8 +84,8 @@ def effects(
         where the frame has no such column. rule: see ``fednb.report.selection``. client: a site instead of the average.
         unseen: at the sites that were in no round, see ``fednb.report.selection.selected``.
 
-    Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or "no
-    effect", or why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
+    Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or
+    "undecided", or why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
     """
     import pandas
 

@@ -27,6 +27,7 @@ VERDICTS = {  # told apart in grey by their markers
     "reproduced": {"color": GREEN, "marker": "o"},
     "larger": {"color": BLUE, "marker": "^"},
     "smaller": {"color": ORANGE, "marker": "v"},
+    "undecided": {"color": "0.45", "marker": "p", "markerfacecolor": "white"},
     "no effect": {"color": "0.45", "marker": "s"},
     "opposite": {"color": RED, "marker": "X"},
 }

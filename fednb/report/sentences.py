@@ -8,7 +8,7 @@ from fednb.report.tables import Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TESTED = ("reproduced", "larger", "smaller", "no effect", "opposite")
+TESTED = ("reproduced", "larger", "smaller", "undecided", "no effect", "opposite")
 UNTESTED = {
     "not run": "not run",
     "one seed": "run with one seed only",
@@ -21,7 +21,8 @@ HERE = {
     "reproduced": "Reproduced here",
     "larger": "Larger here",
     "smaller": "Smaller here",
-    "no effect": "No effect can be told from chance here",
+    "undecided": "Undecided here, told neither from zero nor from the printed effect",
+    "no effect": "Not told from zero here, and below the printed effect",
     "opposite": "The opposite here",
     "one seed": "Here, one seed and no verdict",
     "older code": "Here, by older code and without a verdict",
@@ -30,7 +31,7 @@ HERE = {
 BETWEEN = {
     "above": "is above {}",
     "below": "is below {}",
-    "no effect": "cannot be told from {}",
+    "undecided": "cannot be told from {}",
     "one seed": "against {}, one seed and no verdict",
     "older code": "against {}, by older code and without a verdict",
     "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
@@ -54,8 +55,9 @@ def sentences(table: Table) -> str:
 
 
 def _of_claim(row) -> str:
-    here = HERE[row.verdict]
-    return f"{row.claim} {here}: {row.effect} {_points(row)}."
+    others = getattr(row, "other_rules", "")
+    told = f"Printed: {row.claim} {HERE[row.verdict]}: {row.effect} {_points(row)}."
+    return told + (f" By other rules, {others}." if others else "")
 
 
 def _of_effect(label: str, row) -> str:

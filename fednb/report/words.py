@@ -142,7 +142,7 @@ def effect_lines(frame) -> list[str]:
         )
     if alone(frame).any():
         lines.append(
-            "(alone): its interval leaves zero out, and not when all of the table are tested together: no effect. "
+            "(alone): its interval leaves zero out, and not when all of the table are tested together. "
             "In another table the same pair is in other company and can have another verdict."
         )
     untested = frame["ours"].notna() & frame["p"].isna()
@@ -163,7 +163,7 @@ def less(better: str, worse: str) -> str:
 def alone(frame):
     """Which effects leave zero out by themselves, and not when all of the table are tested together."""
     verdicts = frame["verdict" if "verdict" in frame else "direction"]
-    return (verdicts == "no effect") & (frame["low"] * frame["high"] > 0)
+    return verdicts.isin(["undecided", "no effect"]) & (frame["low"] * frame["high"] > 0)
 
 
 def mark(frame) -> str:

@@ -7,7 +7,7 @@ from fednb.report.plots.rows import rows_of_dots
 from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
 
 
-def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
+def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), option: bool = False):
     """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
 
     More than six methods are dots in rows instead, one panel for each value of ``x``.
@@ -18,18 +18,21 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=()):
     printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
         stand-in and other data are never drawn beside them.
     records: those of the runs, whose images' scores give Dice its intervals; without them these are far too wide.
+    option: ``x`` is an option of the methods, such as ``"momentum"``: its values are of one setting, whose spread of
+        seeds is pooled. Other fields make other settings.
     """
     marked = mark(chosen)
     of_images = None if counted(chosen) else {record.key: record for record in records}
-    heights = {}  # label -> {value of x: Interval}
-    runs, seeds = {}, set()
+    parts = {}  # (value of x, label) -> its rows
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
-        parts = dict(settings(part))
-        parts = told_seeds(parts) if x == "client" else parts
-        for (label, rows), found in zip(parts.items(), of_settings(parts.values(), of_images), strict=True):
-            seeds.add(rows["seed"].nunique())
-            heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
-            runs[label] = rows["run"].iloc[0]
+        told = dict(settings(part))
+        parts |= {(value, label): rows for label, rows in (told_seeds(told) if x == "client" else told).items()}
+    heights, runs, seeds = {}, {}, set()  # heights: label -> {value of x: Interval}
+    pooled = [rows.drop(columns=x) if option else rows for rows in parts.values()]
+    for ((value, label), rows), found in zip(parts.items(), of_settings(pooled, of_images), strict=True):
+        seeds.add(rows["seed"].nunique())
+        heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
+        runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
     groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=x in DOWNWARDS)
     theirs = {label: printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}

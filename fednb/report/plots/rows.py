@@ -47,7 +47,7 @@ def claims(rows, title: str = ""):
     every[-1].set_xlabel("points: the first of each row less the second")
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
     shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
-    look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 6, "fontsize": 8}
+    look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 7, "fontsize": 8}
     figure.legend(handles=shown, loc="outside upper center", frameon=False, **look)
     return figure
 
