@@ -76,11 +76,13 @@ MADE = {
         ),
         cell(
             "HTML(page)",
+            {"output_type": "stream", "name": "stdout", "text": ["before  1\n"]},
             {
                 "output_type": "display_data",
                 "metadata": {},
                 "data": {"text/html": "<p>ran</p><script src='far'></script>"},
             },
+            {"output_type": "stream", "name": "stdout", "text": ["after  2\n"]},
         ),
     ],
 }
@@ -113,7 +115,8 @@ def built(tmp_path_factory):
     place = tmp_path_factory.mktemp("report") / "site"
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None, None) for each in notebooks.found()]
-    entries += [Entry("fedrdn/made", about, MADE, None, "as told"), Entry("fedrdn/other", about, None, None, None)]
+    entries += [Entry("fedrdn/made", about, MADE, None, "as told", frozenset({"fedbn"}))]
+    entries += [Entry("fedrdn/other", about, None, None, None)]
     summary = ["runs: 7 <recorded>"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
     with pytest.MonkeyPatch.context() as patch:
@@ -222,7 +225,9 @@ def test_formulas_are_drawn_without_a_script(site):
 def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site):
     page = (site / "notebooks/fedrdn/made.html").read_text()
     assert f"https://arxiv.org/abs/{papers.settings('fedrdn')['arxiv']}" in page and "as told" in page
-    assert "../../methods/fedprox.html" in page and "../../reference/doors.html" in page
+    assert "../../methods/fedbn.html" in page and "../../reference/doors.html" in page
+    assert "../../methods/fedprox.html" not in page  # named in its code, and not run
+    assert page.index("before  1") < page.index("<p>ran</p>") < page.index("after  2")
     assert (
         "jupyter lab notebooks/fedrdn/made.ipynb" in re.sub("<[^>]+>", "", page)
         and "<p>ran</p>" in page

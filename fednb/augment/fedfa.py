@@ -19,7 +19,7 @@ class FedFA(Method):
     r"""Federated feature augmentation: a ``FeatureAugmentation`` layer (Eq. 2-4, 7-9) after chosen stages.
 
     Each client m keeps running statistics of each layer and sends them; the server takes their variance over the
-    clients and makes of it the weights that all clients receive for the next round:
+    clients and makes of it the weights gamma that all clients receive for the next round:
 
     .. math::
         \Sigma^2 = \tfrac{1}{M} \sum_m (\bar\mu_m - \mathbb E[\bar\mu])^2  \tag{5}
@@ -27,8 +27,8 @@ class FedFA(Method):
         \gamma^{(j)} = \frac{C\,(1 + 1/\Sigma^{2,(j)})^{-1}}{\sum_c (1 + 1/\Sigma^{2,(c)})^{-1}}  \tag{6}
 
     and likewise for the standard deviations. A client sends 2 C numbers a layer and round and receives as many. The
-    server keeps the weights; clients keep their running statistics. Until the first aggregation gamma is
-    1, as released.
+    server keeps the weights gamma; clients keep their running statistics. Until the first aggregation gamma is 1, as
+    released.
 
     Args:
         variant: "paper" or "released".

@@ -58,9 +58,9 @@ class FRAug(Method):
     with H the entropy of the softmax. L_syn moves the head h only: features, g and m are fixed in it. After each
     step of the model g takes a step on Eq. 5 and m one on Eq. 6, with u encoded anew, as at test time.
 
-    Sends g both ways each round; the server keeps its weighted mean, with the weights of the model's. A client
-    keeps m, the momenta of m and g, the prototypes, and its batch normalisation. Without generator, RTNet and EMA
-    it is FedBN. At a client that is in no round what is kept of batch normalisation is as in FedBN by default.
+    Sends the generator g both ways each round; the server keeps its weighted mean, with the weights of the model's. A
+    client keeps RTNet m, the momenta of m and g, the prototypes, and its batch normalisation. Without generator, RTNet
+    and EMA it is FedBN. At a client that is in no round what is kept of batch normalisation is as in FedBN by default.
 
     Args:
         variant: "paper" or "released".
@@ -69,7 +69,8 @@ class FRAug(Method):
         rtnet: False takes m away: v itself is in the place of u + m(v), and lambda_syn leads from u, or from the
             prototype, to v. The text says that v is used; how is the released code's.
         ema: False takes the prototypes' terms out of Eq. 2 and 6. These three are the columns of Table 5.
-        alpha, beta: at least 0. Not in our text of the paper; 1 as released for Digits (alpha) and PACS (beta).
+        alpha, beta: at least 0. Not in the paper's main part (we do not have its appendices); 1 as released for Digits
+            (alpha) and PACS (beta).
         growth: g in lambda_syn = exp(300 g (r / R - 1)) for the rounds r = 0, ..., R - 1; 0: lambda_syn is 1. The
             paper prints "exponential" only. Released: exp(g (r - 300)) over 300 rounds, here rescaled to R.
         latent: width of z, and hidden width of m; 0: half the width of the features, as released (256 of 512).
@@ -101,8 +102,8 @@ class FRAug(Method):
     7. No rate is printed, and the released ones belong to means. Eq. 6 sums over C classes what the release averages,
        and with rtnet_rate / C m's steps are as long as the release's (but for the 1/2 of its two halves). Eq. 2 sums
        likewise, so that the head follows what g makes C times as closely; Eq. 5 is a mean in both, and g is slowed
-       down by C for the head's sake. Eq. 2 itself moves the head by the model's own rate, which is L_real's too. With
-       either rate undivided accuracy falls late on Office-Caltech-10: see the notebook ``fraug/table5_ablation``.
+       down by C for the head's sake. Eq. 2 itself moves the head by the model's own rate, which is L_real's too. What
+       one seed of Office-Caltech-10 does with rates undivided is in the notebook ``fraug/table5_ablation``.
 
     As released (``variant="released"``):
 

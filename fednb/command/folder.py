@@ -135,7 +135,8 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
                 error = error or pages.failure(content) or UNFINISHED
             content = notebooks.settle(content)
         link = f"notebooks/{book.name}.html" if content else None
-        entries.append(pages.Entry(book.name, book.about, content, link, error))
+        run = _methods(book) if content and not alone else None
+        entries.append(pages.Entry(book.name, book.about, content, link, error, run))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     claims = scoreboard.claims()
@@ -146,6 +147,16 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
         site.build(report / "site", entries, methods.told(), _pictures(report), summary, claims, said)
         write_text(index, pages.forward("site/index.html"))
     return index
+
+
+def _methods(book: Notebook) -> frozenset[str] | None:
+    """Those of the runs that the notebook's first study asks for."""
+    try:
+        recipes = [recipe.full for recipe in notebooks.plan(book)]
+    except NotebookError:  # the page tells of it where it was executed
+        return None
+    named = {each["name"] for recipe in recipes for each in (recipe["algorithm"], *recipe["augmentations"])}
+    return frozenset(named) or None
 
 
 def _pictures(report: Path) -> dict[str, bytes]:

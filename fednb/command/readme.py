@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"
 END = "<!-- /{0} -->"
-SHOWN = 8  # methods, in ten lines
+SHOWN = ("fedrdn", "fedfa", "fraug", "distrans", "fedavg", "fedprox", "scaffold", "fedbn")  # methods, in ten lines
 PAGE = """# Recorded runs
 
 Written by `fednb report --readme` from the {runs} records in this folder, which took {hours} hours in all, each in one
@@ -109,15 +109,15 @@ def _store():
 
 
 def some_methods(_) -> str:
-    """One row for each of the first methods: where it is from, what it changes, sends, keeps, its tasks, its cost."""
+    """One row for each of eight methods: where it is from, what it changes, sends, keeps, its tasks, its cost."""
     heads = ("method", "from", "changes", "sends", "keeps", "tasks", "a round over FedAvg's")
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    found = [method for method in methods.told() if not method.source]
-    for method in found[:SHOWN]:
+    found = {method.name: method for method in methods.told() if not method.source}
+    for method in map(found.get, SHOWN):
         link = f"[{method.printed}](fednb/{method.room}/{method.name}.py)"
         cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - SHOWN}."])
+    return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - len(SHOWN)}."])
 
 
 # Each gets the claims.

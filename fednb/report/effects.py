@@ -85,7 +85,8 @@ def effects(
         unseen: at the sites that were in no round, see ``fednb.report.selection.selected``.
 
     Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or
-    "undecided", or why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
+    "undecided", or why there is none. A pair that was not run is left out. RecipeError where a label has several
+    settings.
     """
     import pandas
 

@@ -46,7 +46,6 @@ SETTINGS = {
     "html_domain_indices": False,
     "exclude_patterns": ["files"],
     "nb_execution_mode": "off",
-    "nb_merge_streams": True,
     "nb_code_prompt_show": "Show the code",
     "nb_code_prompt_hide": "Hide the code",
     "myst_enable_extensions": ["dollarmath"],
@@ -116,11 +115,12 @@ def _pages(
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]
         pages[f"notebooks/{room}/index.md"] = sources.room(room, within)
+    run = {name: used[name] if entry.methods is None else entry.methods for name, entry in shown.items()}
     for name, entry in shown.items():
-        pages |= notebook_page.page(entry, [method for method in methods if method.name in used[name]])
+        pages |= notebook_page.page(entry, [method for method in methods if method.name in run[name]])
     pages["methods/index.md"] = sources.methods(methods)
     for method in methods:
-        books = [name for name in shown if method.name in used[name]]
+        books = [name for name in shown if method.name in run[name]]
         pages[f"methods/{method.name}.md"] = sources.method(method, books)
     federations, rooms = catalogue.names("data"), sources.modules()
     pages["data/index.md"] = sources.listed("Data sets", federations, partial(catalogue.file, "data"))

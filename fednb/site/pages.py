@@ -37,13 +37,14 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; white-space: pre-wr
 @dataclass(frozen=True)
 class Entry:
     """One notebook in a report: its name, what it says about itself, its executed JSON (or None),
-    the page to link to, and what went wrong (None if nothing did)."""
+    the page to link to, what went wrong (None if nothing did), and the methods that it runs (None if it runs none)."""
 
     name: str
     about: dict
     content: dict | None
     link: str | None
     error: str | None
+    methods: frozenset[str] | None = None
 
 
 def shown(content: dict) -> Iterator[tuple[str, str]]:
