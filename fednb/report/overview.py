@@ -62,7 +62,7 @@ def runs_table(results, rule: str = "last") -> Table:
     counts = {client: "/".join(map(str, sorted(each))) for client, each in images.items()}
     cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in counts.items()})
     cells = cells.rename_axis(index=None, columns=None)
-    seeds = "/".join(map(str, sorted(numbers["seeds"].unique())))
+    seeds = " or ".join(map(str, sorted(numbers["seeds"].unique())))
     alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""
     what = f"Test {measure(chosen)} in per cent with its 95 % interval{alone}"
     caption = (

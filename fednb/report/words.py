@@ -1,5 +1,7 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
+from decimal import ROUND_HALF_UP, Decimal
+
 from fednb.catalogue import file
 from fednb.catalogue import names as files_in
 from fednb.doors import TASKS
@@ -111,11 +113,12 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
         return ["Nothing is recorded."]
     seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
     how = "; 95 % intervals from the test images"
-    how += (
-        " and the spread of seeds, pooled over this table's rows of the setting"
-        if len(seeds) > 1
-        else " alone: one seed says nothing of others"
-    )
+    if len(seeds) == 1:
+        how += " alone: one seed says nothing of others"
+    else:
+        how += " and the spread of seeds, pooled over this table's rows of the setting"
+        single = any(rows["seed"].nunique() == 1 for _, rows in settings(results.frame))
+        how += "; of a row with one seed from the images alone" if single else ""
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [
         f"Setting: {setting(results)}.",
@@ -223,11 +226,16 @@ def grid(columns: dict, rows: list[str]):
 
 
 def number(value: float) -> str:
-    return "" if value != value else f"{value:.1f}"
+    """With one decimal, halves away from zero: a printed 43.55 is 43.6, where its float alone would be 43.5."""
+    return "" if value != value else f"{_one_decimal(value):.1f}"
 
 
 def signed(value: float) -> str:
-    return "" if value != value else f"{value:+.1f}"
+    return "" if value != value else f"{_one_decimal(value):+.1f}"
+
+
+def _one_decimal(value: float) -> Decimal:
+    return Decimal(str(round(float(value), 6))).quantize(Decimal("0.1"), ROUND_HALF_UP)
 
 
 def below(values, small):
