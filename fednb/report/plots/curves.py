@@ -70,6 +70,7 @@ def _ends(axes, curves: dict, printed: dict) -> None:
     for value in sorted(ends.values()):  # one above the other, none on another
         places.append(max(value, places[-1] + (high - low) / 11 if places else low))
     down = max(0, places[-1] - high)
+    line = {"arrowstyle": "-", "color": "0.8", "relpos": (0, 0.5)}  # from the middle of the name's left side
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
         own, theirs = style(curves[label][0])["color"], printed[label]
         told = f"{label}\n{value:.1f} %" + ("" if theirs is None else f", the paper {theirs:.1f} ◇")
@@ -79,7 +80,7 @@ def _ends(axes, curves: dict, printed: dict) -> None:
             "annotation_clip": False,
             "verticalalignment": "center",
         }
-        axes.annotate(told, (last, value), color=own, arrowprops={"arrowstyle": "-", "color": "0.8"}, **look)
+        axes.annotate(told, (last, value), color=own, arrowprops=line, **look)
         if theirs is not None:
             axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=own, zorder=4, clip_on=False)
     axes.set_xlim(right=last)
