@@ -107,7 +107,7 @@ def test_halves_are_rounded_away_from_zero():
     assert [signed(value) for value in (66.05 - 63.0, 1.05, -1.05, 0.04, -0.04)] == [
         *("+3.1", "+1.1", "-1.1", "+0.0", "-0.0")
     ]
-    assert number(float("nan")) == signed(float("nan")) == ""
+    assert number(float("nan")) == signed(float("nan")) == "" and signed(-float("inf")) == "-inf"
 
 
 def test_caption_has_setting_rule_seeds_and_origin():

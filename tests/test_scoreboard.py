@@ -1,6 +1,7 @@
 """All claims of the papers: from recorded runs of the notebooks of their tables, counted, in sentences."""
 
 import json
+import re
 
 import numpy
 import pandas
@@ -11,6 +12,7 @@ import fednb
 from fednb import papers, report
 from fednb.command import scoreboard
 from fednb.report.board import effect
+from fednb.report.sentences import TESTED
 from fednb.runs.store import Store
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
@@ -118,6 +120,12 @@ def test_a_sentence_says_what_the_verdict_says():
         "Run over other sites than the paper's: 1 of 5 claims.",
     ]
     assert "alone" not in told[0] and told[1].endswith("A - B +2.0 points (+1.0 to +3.0, alone).")
+
+
+@pytest.mark.parametrize("word", TESTED)
+def test_every_verdict_has_a_sentence(word):
+    (told,) = report.sentences(report.board(claims([word]))).splitlines()
+    assert re.match(r"Printed: A is above B\. \w.* here.*: A - B \+2\.0 points", told)
 
 
 def test_a_sentence_names_the_rules_that_say_otherwise():

@@ -240,6 +240,14 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
 
 
+def test_methods_are_those_of_the_runs_and_not_the_words_of_the_code():
+    """Office-Caltech-10's split is called "fedbn"; FedAvg is a recipe's default, which no code names."""
+    (book_of_runs,) = (each for each in notebooks.found() if each.name == "fedrdn/fig3_tsne")
+    assert folder._methods(book_of_runs) == {"fedavg", "fedrdn"}
+    (without,) = (each for each in notebooks.found() if each.name == "distrans/fig2_toy_offsets")
+    assert folder._methods(without) is None
+
+
 def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
     page = (site / "index.html").read_text()
     assert "3 claims. Of those tested: 1 reproduced." in page and "runs: 7 &lt;recorded&gt;" in page

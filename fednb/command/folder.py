@@ -135,8 +135,8 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
                 error = error or pages.failure(content) or UNFINISHED
             content = notebooks.settle(content)
         link = f"notebooks/{book.name}.html" if content else None
-        run = _methods(book) if content and not alone else None
-        entries.append(pages.Entry(book.name, book.about, content, link, error, run))
+        ran = _methods(book) if content and not alone else None
+        entries.append(pages.Entry(book.name, book.about, content, link, error, ran))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     claims = scoreboard.claims()
@@ -150,7 +150,7 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
 
 
 def _methods(book: Notebook) -> frozenset[str] | None:
-    """Those of the runs that the notebook's first study asks for."""
+    """Those of the runs that the notebook's first study asks for with the parameters in its file; None without runs."""
     try:
         recipes = [recipe.full for recipe in notebooks.plan(book)]
     except NotebookError:  # the page tells of it where it was executed

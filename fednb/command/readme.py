@@ -113,7 +113,7 @@ def some_methods(_) -> str:
     heads = ("method", "from", "changes", "sends", "keeps", "tasks", "a round over FedAvg's")
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     found = {method.name: method for method in methods.told() if not method.source}
-    for method in map(found.get, SHOWN):
+    for method in (found[name] for name in SHOWN):
         link = f"[{method.printed}](fednb/{method.room}/{method.name}.py)"
         cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")

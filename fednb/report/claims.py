@@ -9,6 +9,7 @@ from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
 from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, short_and_wide, told_bounds
 from fednb.report.selection import RULES, selected
+from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
@@ -24,8 +25,8 @@ from fednb.report.words import (
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 AGAINST = (
-    "Reproduced, smaller, larger: the printed effect against ours on the same images, with the spread of our runs and "
-    "of the paper's own. So one can be reproduced a little outside the interval, and larger or smaller inside."
+    "The printed effect is held against ours on the same images, with the spread of our runs and of the paper's own. "
+    "So it can lie a little outside the interval and not be told from ours, or inside and be told."
 )
 
 
@@ -45,7 +46,8 @@ def verdict(printed: float, found: Effect | str) -> str:
     - smaller, larger, reproduced: zero is left out so on the printed side, and the printed effect is above, below or
       inside the 95 % interval of ours, with the chance of our runs and of the printed one (both see the same images).
     - no effect: zero is not left out so, and the printed effect is above that interval.
-    - undecided: neither zero nor the printed effect is left out: the runs are too few to say.
+    - undecided: zero is not left out so, and the printed effect is not above that interval: runs or images are too few
+      to say.
 
     A verdict holds for the setting in the caption, which need not be the paper's.
     """
@@ -125,7 +127,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     )
     made = (
         *effect_lines(frame),
-        *([AGAINST] if frame["verdict"].isin(["reproduced", "smaller", "larger"]).any() else []),
+        *([AGAINST] if frame["verdict"].isin({*TESTED} - {"opposite"}).any() else []),
         *(
             f"{spaced(name)} is not looked at: some runs have no such images."
             for name in RULES

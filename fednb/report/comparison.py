@@ -248,9 +248,8 @@ def _ours(chosen, federation: str, not_run, records):
         for (source, column), part in runs.groupby(["source", "column"], sort=False)
     }
     of_images = None if counted(chosen) else {record.key: record for record in records}
-    pools = [part.rename(columns={"column": "setting"}) for part in parts.values()]  # the spread is a setting's own
     rows = {}
-    for (*row, column), part, found in zip(parts, parts.values(), of_settings(pools, of_images), strict=True):
+    for (*row, column), part, found in zip(parts, parts.values(), of_settings(parts.values(), of_images), strict=True):
         numbers = _numbers(part, federation, found)
         rows.setdefault(tuple(row), {}).update({column: numbers["average"]} if column else numbers)
     return [(*row, found) for row, found in rows.items()]

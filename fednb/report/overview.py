@@ -54,7 +54,8 @@ def runs_table(results, rule: str = "last") -> Table:
     numbers = pandas.DataFrame(numbers)
     if numbers["client"].nunique() > 1 + MOST_CLIENTS:
         numbers = numbers[numbers["client"] == "average"]
-    texts = numbers.assign(text=[f"{n.value:.1f} [{n.low:.1f}, {n.high:.1f}]" for n in numbers.itertuples()])
+    shown = numbers[["value", "low", "high"]].map(number)
+    texts = numbers.assign(text=[f"{value} [{low}, {high}]" for value, low, high in shown.itertuples(index=False)])
     cells = texts.pivot(index="row", columns="client", values="text")
     clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
     cells = cells.loc[numbers["row"].unique(), clients].fillna("")

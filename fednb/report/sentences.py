@@ -21,7 +21,7 @@ HERE = {
     "reproduced": "Reproduced here",
     "larger": "Larger here",
     "smaller": "Smaller here",
-    "undecided": "Undecided here, told neither from zero nor from the printed effect",
+    "undecided": "Undecided here, neither told from zero nor below the printed effect",
     "no effect": "Not told from zero here, and below the printed effect",
     "opposite": "The opposite here",
     "one seed": "Here, one seed and no verdict",
@@ -41,8 +41,8 @@ BETWEEN = {
 def sentences(table: Table) -> str:
     """A line for each row of ``fednb.report.scoreboard`` or ``fednb.report.effects``; what was not run is counted.
 
-    A sentence says no more than the row's verdict: what cannot be told from chance is neither above nor below, also
-    where its interval, taken alone, leaves zero out.
+    A sentence says no more than the row's verdict, and names the rules that give another: what cannot be told from
+    chance is neither above nor below, also where its interval, taken alone, leaves zero out.
     """
     claims = "verdict" in table.frame
     rows = zip(table.cells.index, table.frame.assign(alone=words.alone(table.frame)).itertuples(), strict=True)

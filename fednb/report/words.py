@@ -1,6 +1,7 @@
 """What rows, captions and cells say: names of runs and settings, and numbers as texts."""
 
 from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
 
 from fednb.catalogue import file
 from fednb.catalogue import names as files_in
@@ -85,8 +86,9 @@ def with_seeds(label: str, count: int) -> str:
 
 
 def setting_of(rows) -> tuple:
-    """What runs have in common whose spreads are pooled: all but methods and seeds; and whether they are older."""
-    others = [name for name in rows.columns if name not in ALWAYS | METHODS_AND_SEEDS]
+    """What runs have in common whose spreads are pooled: all but methods and seeds (the column of a table, too, where
+    columns are printed settings); and whether they are older."""
+    others = [name for name in rows.columns if name not in (ALWAYS - {"column"}) | METHODS_AND_SEEDS]
     return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
 
 
@@ -143,6 +145,8 @@ def effect_lines(frame) -> list[str]:
             "one setting: in another table a pair has another. Verdicts: all of a table on one data set tested "
             "together (Holm)."
         )
+    if "direction" in frame and (frame["direction"] == "undecided").any():
+        lines.append("Undecided: not told from zero.")
     if alone(frame).any():
         lines.append(
             "(alone): its interval leaves zero out, and not when all of the table are tested together. "
@@ -231,11 +235,13 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
+    """The same with a sign."""
     return "" if value != value else f"{_one_decimal(value):+.1f}"
 
 
-def _one_decimal(value: float) -> Decimal:
-    return Decimal(str(round(float(value), 6))).quantize(Decimal("0.1"), ROUND_HALF_UP)
+def _one_decimal(value: float) -> Decimal | float:
+    """From six: a difference of printed numbers has its floats' own digits after these. Bounds can be infinite."""
+    return Decimal(f"{value:.6f}").quantize(Decimal("0.1"), ROUND_HALF_UP) if isfinite(value) else value
 
 
 def below(values, small):

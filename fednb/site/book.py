@@ -115,12 +115,12 @@ def _pages(
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]
         pages[f"notebooks/{room}/index.md"] = sources.room(room, within)
-    run = {name: used[name] if entry.methods is None else entry.methods for name, entry in shown.items()}
+    ran = {name: used[name] if entry.methods is None else entry.methods for name, entry in shown.items()}
     for name, entry in shown.items():
-        pages |= notebook_page.page(entry, [method for method in methods if method.name in run[name]])
+        pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]])
     pages["methods/index.md"] = sources.methods(methods)
     for method in methods:
-        books = [name for name in shown if method.name in run[name]]
+        books = [name for name in shown if method.name in ran[name]]
         pages[f"methods/{method.name}.md"] = sources.method(method, books)
     federations, rooms = catalogue.names("data"), sources.modules()
     pages["data/index.md"] = sources.listed("Data sets", federations, partial(catalogue.file, "data"))

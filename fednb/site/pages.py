@@ -37,7 +37,8 @@ pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; white-space: pre-wr
 @dataclass(frozen=True)
 class Entry:
     """One notebook in a report: its name, what it says about itself, its executed JSON (or None),
-    the page to link to, what went wrong (None if nothing did), and the methods that it runs (None if it runs none)."""
+    the page to link to, what went wrong (None if nothing did), and the methods that it runs (None where that is not
+    known: then those that its code names)."""
 
     name: str
     about: dict

@@ -15,7 +15,7 @@ LEGEND = (
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
     "points beyond the axis. The printed effect is held against ours with the chance of the paper's own run, too. No "
     "effect: not told from zero when all claims of a table on one data set are tested together, and below the printed "
-    "effect. Undecided: told from neither."
+    "effect. Undecided: not told from zero, and not below it."
 )
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 
