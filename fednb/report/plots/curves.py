@@ -1,5 +1,6 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
+from fednb.report import words
 from fednb.report.looks import LINES, MARKERS, colour, style
 from fednb.report.plots._axes import MOST, WIDEST, decorate, new_figure, printed_values
 from fednb.report.words import mark, measure, settings, told_seeds
@@ -73,7 +74,7 @@ def _ends(axes, curves: dict, printed: dict) -> None:
     line = {"arrowstyle": "-", "color": "0.8", "relpos": (0, 0.5)}  # from the middle of the name's left side
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
         own, theirs = style(curves[label][0])["color"], printed[label]
-        told = f"{label}\n{value:.1f} %" + ("" if theirs is None else f", the paper {theirs:.1f} ◇")
+        told = f"{label}\n{words.number(value)} %" + ("" if theirs is None else f", the paper {words.number(theirs)} ◇")
         look = {
             "xytext": (1.05 * last, place - down),
             "fontsize": 8,
