@@ -116,14 +116,14 @@ def test_effects_with_a_run_missing_are_told_from_counts():
     assert effects(made, "fedavg", unseen=True).frame["direction"].tolist() == ["not paired"]
 
 
-def test_the_figure_has_a_dot_for_each_method_and_site():
+def test_the_figure_has_a_line_from_took_part_to_left_out_for_each_method_and_site():
     shown = participation(results(*in_turn(), *in_turn("fedavg+distrans"), *in_turn("fedavg+distrans(at_unseen=none)")))
     (axes,) = plots.seen_and_unseen({"Office": shown, "nothing": participation(results())}).axes
-    assert [len(dots.get_offsets()) for dots in axes.collections] == [4, 4, 4]
-    assert axes.collections[0].get_offsets()[2].tolist() == pytest.approx([68.75, 25])
-    assert [len(dots.get_facecolors()) for dots in axes.collections] == [1, 1, 0]
-    shown.frame["seen"] += [float(row) for row in range(len(shown.frame))]
-    (axes,) = plots.seen_and_unseen({"apart": shown}).axes
-    joined = [tuple(line.get_xydata()[-1]) for line in axes.lines]
-    assert all(tuple(dot) in joined for dots in axes.collections for dot in dots.get_offsets())
-    assert {text.get_text() for text in axes.texts} == set(IMAGES)
+    joined, hollow = ([line for line in axes.lines if len(line.get_xdata()) == count] for count in (2, 1))
+    assert len(joined) == len(hollow) == 3 * len(IMAGES)
+    assert joined[2].get_ydata() == pytest.approx([68.75, 25]) and joined[2].get_markevery() == [0]
+    assert hollow[2].get_ydata() == pytest.approx([25]) and hollow[2].get_markerfacecolor() == "white"
+    places = [line.get_xdata()[0] for line in joined]
+    assert len(set(places)) == len(places) and {round(place) for place in places} == set(range(len(IMAGES)))
+    assert [text.get_text() for text in axes.get_xticklabels()] == list(IMAGES)
+    assert [line.get_linestyle() for line in joined[::4]] == ["-", "-", ":"]

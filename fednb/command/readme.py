@@ -9,6 +9,7 @@ from fednb.errors import NotebookError
 from fednb.files import write_text
 from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
+from fednb.report.words import number
 from fednb.study import Study
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def headline(_) -> str:
     size = base.full["federation"]["size"]
     return (
         f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; last round, average of "
-        f"the four sites) FedAvg reaches {ours['fedavg']:.1f} % and FedAvg + FedRDN {ours['fedavg+fedrdn']:.1f} %; the "
-        f"paper prints {theirs['']:.1f} and {theirs['fedrdn']:.1f}. "
+        f"the four sites) FedAvg reaches {number(ours['fedavg'])} % and FedAvg + FedRDN "
+        f"{number(ours['fedavg+fedrdn'])} %; the paper prints {number(theirs[''])} and {number(theirs['fedrdn'])}. "
         f"{sentences(effects(results, [('fedavg+fedrdn', 'fedavg')]))}"
     )
 

@@ -5,8 +5,8 @@ shows it once, as the value of a cell.
 """
 
 from fednb.report.plots.curves import convergence, lines, over_rounds
-from fednb.report.plots.groups import bars
-from fednb.report.plots.planes import embedding, heatmaps, seen_and_unseen
+from fednb.report.plots.groups import bars, seen_and_unseen
+from fednb.report.plots.planes import embedding, heatmaps
 from fednb.report.plots.rows import claims, effects
 
 __all__ = [

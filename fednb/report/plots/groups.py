@@ -1,4 +1,4 @@
-"""Bars in groups, and panels of dots where the bars would be too many."""
+"""Bars in groups, panels of dots where the bars would be too many, and lines from taking part to being left out."""
 
 from fednb.report.intervals import of_settings
 from fednb.report.looks import HATCHES, style
@@ -65,4 +65,38 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def seen_and_unseen(panels: dict, title: str = ""):
+    """What each method loses at each site: a line from its score where the site took part, a full marker, down to
+    where it was left out, a hollow one.
+
+    panels: ``{title: table of fednb.report.participation}``, one below the other. Of two rows that look alike (one
+    method with other options) the second has a dotted line.
+    """
+    from matplotlib.lines import Line2D
+
+    panels = {name: table for name, table in panels.items() if len(table.frame)}
+    count = max(1, len(panels))
+    figure, every = new_figure(count, width=9.0, height=2.6 * count + 0.8, columns=1, common=False)
+    looks = {}
+    for axes, (name, table) in zip(every, panels.items(), strict=False):
+        sites = table.frame[table.frame["client"] != "average"]
+        names, rows = (list(dict.fromkeys(sites[column])) for column in ("client", "row"))
+        for number, row in enumerate(rows):
+            own = sites[sites["row"] == row]
+            look = style(own["run"].iloc[0]) | {"linestyle": "-"}
+            if look in (other for label, other in looks.items() if label != row):
+                look["linestyle"] = ":"
+            looks.setdefault(row, look)
+            for one in own.itertuples():
+                place = names.index(one.client) + 0.8 * ((number + 0.5) / len(rows) - 0.5)
+                axes.plot([place] * 2, [one.seen, one.unseen], **look, markevery=[0])
+                axes.plot(place, one.unseen, marker=look["marker"], color=look["color"], markerfacecolor="white")
+        decorate(axes, "", "test (%)", name, table.mark)
+        axes.set_xticks(range(len(names)), names)
+    shown = [Line2D([], [], **look, label=row) for row, look in looks.items()]
+    figure.legend(handles=shown, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=11)
     return figure

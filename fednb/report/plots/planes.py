@@ -1,11 +1,11 @@
-"""Features in the plane, sites that took part against sites left out, and matrices."""
+"""Features in the plane, and matrices."""
 
 import importlib.util
 from itertools import cycle, islice
 
 import numpy
 
-from fednb.report.looks import CLASSES, style
+from fednb.report.looks import CLASSES
 from fednb.report.plots._axes import WIDEST, decorate, new_figure
 from fednb.report.words import STAND_IN
 
@@ -89,44 +89,6 @@ def _umap(rows, seed: int):
 
 
 PLANES = {"t-SNE": _tsne, "UMAP": _umap}
-
-
-def seen_and_unseen(panels: dict, title: str = ""):
-    """A dot per method and site, with a line to the site's mean, where its name stands.
-
-    panels: ``{title: table of fednb.report.participation}``. Across: the site took part; upwards: it was left out; on
-    the line both are equal. Of two rows that look alike (one method with other options) the second is hollow.
-    """
-    from matplotlib.patheffects import withStroke
-
-    panels = {name: table for name, table in panels.items() if len(table.frame)}
-    figure, every = new_figure(max(1, len(panels)), width=3.8 * max(1, len(panels)) + 0.8)
-    looks = {}
-    for axes, (name, table) in zip(every, panels.items(), strict=False):
-        sites = table.frame[table.frame["client"] != "average"]
-        for row, part in sites.groupby("row", sort=False):
-            look = style(part["run"].iloc[0])
-            look = {"marker": look["marker"], "edgecolors": look["color"], "facecolors": look["color"]}
-            if look in (own for other, own in looks.items() if other != row):
-                look["facecolors"] = "none"
-            axes.scatter(part["seen"], part["unseen"], label=row, **looks.setdefault(row, look))
-        look = {"color": "0.2", "fontsize": 7, "horizontalalignment": "center", "verticalalignment": "center"}
-        look["path_effects"] = [withStroke(linewidth=2, foreground="white")]
-        for client, own in sites.groupby("client")[["seen", "unseen"]].mean().iterrows():
-            axes.annotate(client, (own["seen"], own["unseen"]), **look)
-            for dot in sites[sites["client"] == client].itertuples():
-                ends = (own["seen"], dot.seen), (own["unseen"], dot.unseen)
-                axes.plot(*ends, color="0.75", linewidth=0.7, zorder=0.8)
-        axes.margins(0.12)
-        axes.autoscale_view()
-        ends = axes.get_xlim(), axes.get_ylim()
-        axes.axline((50, 50), slope=1, color="0.7", linewidth=1, zorder=0)
-        axes.set(xlim=ends[0], ylim=ends[1])
-        decorate(axes, "took part (%)", "left out (%)", name, table.mark)
-    shown = {text: dots for axes in every for dots, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=11)
-    return figure
 
 
 def heatmaps(panels: dict, x: str, y: str, title: str = ""):
