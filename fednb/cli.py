@@ -156,7 +156,7 @@ def _laws(verbs) -> None:
 
 
 def _bench(verbs) -> None:
-    told = "time a round against a bare PyTorch loop, and each method against FedAvg"
+    told = "time a round against a bare PyTorch loop, and the four methods against FedAvg"
     verb = _verb(verbs, "bench", told, "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
     told = "instead, write what `list --methods` and the notebook on speed show: every method, 4 to 500 clients"

@@ -129,6 +129,8 @@ def test_an_effect_by_hand():
     assert found.p == ALMOST(2 * t.sf(5 / sqrt(17), freedom))
     # Against a printed number 1: 4, with the spread of the mean of two runs and of one more.
     assert found.against(1.0) == ALMOST((4, 4 - 12.706205 * sqrt(27), 4 + 12.706205 * sqrt(27)), rel=1e-6)
+    # Or of the mean of two runs and that of three: 18 (1 / 2 + 1 / 3).
+    assert found.against(1.0, 3) == ALMOST((4, 4 - 12.706205 * sqrt(15), 4 + 12.706205 * sqrt(15)), rel=1e-6)
 
 
 def test_the_variance_is_never_below_that_of_images_or_of_runs():

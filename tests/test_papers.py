@@ -190,6 +190,7 @@ def test_a_change_stands_beside_fedrdns_averages_where_something_was_added(paper
 def test_a_deviation_stands_beside_every_value_of_fraug_but_table_1(paper, table):
     frame = papers.printed(paper, table)
     assert (frame["std"].notna() == (paper == "fraug" and table != "table1")).all()
+    assert (frame["runs"] == (3 if paper == "fraug" else 1)).all(), "FRAug, Sec. 4.1.3: all experiments, 3 seeds"
     assert frame["std"].dropna().between(0.1, 1.6).all()
 
 

@@ -116,6 +116,11 @@ def test_effects_with_a_run_missing_are_told_from_counts():
     assert effects(made, "fedavg", unseen=True).frame["direction"].tolist() == ["not paired"]
 
 
+def test_without_sites_left_out_the_table_is_empty_and_can_be_shown():
+    shown = participation(results(run("fedavg", [(192, 225, 32, 59)])))
+    assert shown.frame.empty and "<table" in shown.html() and shown.text()
+
+
 def test_the_figure_has_a_line_from_took_part_to_left_out_for_each_method_and_site():
     shown = participation(results(*in_turn(), *in_turn("fedavg+distrans"), *in_turn("fedavg+distrans(at_unseen=none)")))
     (axes,) = plots.seen_and_unseen({"Office": shown, "nothing": participation(results())}).axes

@@ -179,4 +179,4 @@ if __name__ == "__main__":
         name: equal(entry, before.get(name, {}), known["now"].get(name, []), known["by_hand"].get(name, 0))
         for name, entry in runs.items()
     }
-    behaviour.FILE.write_text(as_text({"now": now, "by_hand": known["by_hand"], "before": known["before"]}))
+    behaviour.FILE.write_text(as_text({"now": now, "by_hand": known["by_hand"]}))

@@ -338,6 +338,28 @@ def test_verdicts_follow_the_written_rules():
     assert verdict(7.29, found(0.1, clear=False)) == verdict(7.29, found(14.6, clear=False)) == "undecided"
 
 
+def test_a_printed_mean_of_three_runs_has_less_chance_than_one_run():
+    # 2.086 times 3 * sqrt(1 / 3 + 1 / 3) are 5.11 points.
+    assert verdict(7.29, found(2.1)) == "reproduced" and verdict(7.29, found(2.1), 3) == "smaller"
+    assert verdict(7.29, found(2.1, clear=False), 3) == "no effect" and verdict(7.29, found(2.3), 3) == "reproduced"
+    # Amazon 98/192 is 2.1 points below the printed number; with two degrees of freedom 2.6 and 1.8 count.
+    seeds = results(*seeds_of("fedavg", (98, *FEDAVG[1:])))
+    for runs, coloured in ((1, False), (3, True)):
+        assert cell(comparison(seeds, printed().assign(runs=runs)), "FedAvg", "amazon")["outside"] == coloured
+    # FRAug prints a gain of 3.97 on Digits. Ours, 0.7, has a spread of 0.8: 4.303 times 0.8 * sqrt(2 / 3) are 2.8.
+    images = dict.fromkeys(papers.sites("fraug", "digits"), 1000)
+    sides = {"fedavg": (600, (0, 4, -4)), "fedavg+fraug": (607, (0, -4, 4))}
+    made = results(
+        *(
+            run(label, [(right + shift,) * len(images)], seed=seed, images=images, federation="digits")
+            for label, (right, shifts) in sides.items()
+            for seed, shift in enumerate(shifts)
+        )
+    )
+    first = scoreboard(made, "fraug", table="table2").frame.iloc[0]
+    assert first["ours"] == pytest.approx(0.7) and first["verdict"] == "no effect"
+
+
 def seeds_of(label, right, shifts=(0, 1, -1), **other):
     """Three seeds of a run, with so many images more or fewer at each site."""
     rounds = [[tuple(count + shift for count in right)] for shift in shifts]
@@ -372,6 +394,14 @@ def test_one_seed_has_a_number_and_no_verdict():
     )
     other = unpaired.frame.iloc[0]
     assert other["ours"] == pytest.approx(first["ours"]) and other["high"] - other["low"] > first["high"] - first["low"]
+
+
+def test_one_seed_without_scores_of_its_images_rests_on_counts_and_says_so():
+    made = results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE]), scores=lambda rows: {})
+    for shown in (scoreboard(made, "fedrdn", table="table1"), effects(made, "fedavg")):
+        assert shown.cells.iloc[0].iloc[0] == "not paired"
+        assert shown.cells["interval"].iloc[0].endswith("(counts only)") and "images only" not in shown.text()
+        assert any(line.startswith("Counts only") for line in shown.setting)
 
 
 def test_seeds_without_scores_of_their_images_have_no_verdict():

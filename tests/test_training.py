@@ -388,6 +388,16 @@ def test_every_images_score_is_kept_in_the_rounds_that_a_rule_may_choose(toy, st
         assert all(set(own) <= {0.0, 1.0} for own in found)
 
 
+@pytest.mark.parametrize("unseen", ["clinic", "harbour", "tower"])
+def test_scores_are_kept_of_the_rounds_that_are_best_where_sites_took_part(toy, store, unseen):
+    record = train_one(SMALL.with_(rounds=24, unseen=[unseen]), store)
+    places = [number for number, name in enumerate(record.clients) if name != unseen]
+    for split in ("validation", "test"):
+        shares = [[values[split][n] / record.images[split][n] for n in places] for values in record.rounds]
+        means = [sum(own) / len(own) for own in shares]
+        assert next(n for n, mean in enumerate(means, 1) if mean >= max(means) - 1e-9) in record.scores()
+
+
 def test_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy, store, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
     recipe = SMALL.with_(rounds=5)

@@ -1,4 +1,4 @@
-"""`fednb bench`: a federated round against a bare PyTorch loop of the same work, each method against FedAvg."""
+"""`fednb bench`: a federated round against a bare PyTorch loop of the same work, the four methods against FedAvg."""
 
 import statistics
 import time

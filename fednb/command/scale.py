@@ -27,9 +27,7 @@ if importlib.util.find_spec("ray"):
     WAYS["two workers of Ray"] = ("ray", 2)
 
 
-def rows(
-    rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print, clients: tuple[int, ...] | None = None
-) -> list[dict]:
+def rows(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print) -> list[dict]:
     """One row for each number of clients and each way to run: seconds a round, and the peak memory of a process.
 
     ``seconds``: the median round of FedAvg, with its evaluation, over the runs at once: what a round costs where many
@@ -37,7 +35,7 @@ def rows(
     """
     found = []
     for way, (engine, jobs) in WAYS.items():
-        for count in clients or CLIENTS:
+        for count in CLIENTS:
             told = _measured(engine, jobs, device, partial(run, count, rounds, device))
             seconds = statistics.median(each["seconds"] for each in told) / jobs
             most = {name: max(each[name] for each in told) for name in ("data", "memory")}

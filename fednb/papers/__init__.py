@@ -65,6 +65,7 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
     value: per cent, 0..100, as printed. DisTrans prints fractions: here they are times 100.
     change: the rise (+) or fall (-) in points that is printed beside an average; NaN where none is.
     std: the standard deviation over seeds that is printed beside a value; NaN where none is.
+    runs: of how many runs the value is the mean, as the paper's text says; 1 where it says nothing.
     run_on: the federation with the options that make the setting, ``cifar10(classes_per_client=6)``, as
         ``[setting]`` of the paper's settings says; ``""`` where no option of ours makes it.
     sites: the sites that the paper averages over, sorted, where the site is ``average`` and it names them; none where
@@ -94,6 +95,7 @@ def _printed(paper: str, table: str):
     frame = frame.reindex(columns=[*_CELL, "value", "change", "std"], fill_value="")
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
+    frame["runs"] = settings(paper)["printed"].get("seeds", {"value": 1})["value"]
     made_by = settings(paper).get("setting", {})
     frame["run_on"] = [_run_on(made_by, cell.federation, cell.setting) for cell in frame.itertuples()]
     over = {name: ", ".join(sorted(sites(paper, name))) for name in frame["federation"].unique()}

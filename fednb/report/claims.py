@@ -30,21 +30,22 @@ AGAINST = (
 )
 
 
-def verdict(printed: float, found: Effect | str) -> str:
+def verdict(printed: float, found: Effect | str, runs: int = 1) -> str:
     """What is said of a claim.
 
-    printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words.
+    printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words. runs:
+        of how many runs of each side the printed effect is the mean.
 
     - not run: one side has no recorded run of its own on the claim's federation under the printed setting, such as
       DisTrans' heterogeneity, or at its site. A stand-in does not count.
     - other sites: both sides were run so, and their averages are over other sites than the paper's.
     - older code: a side's methods, network or data behave otherwise today.
-    - one seed: a side has no second seed, so nothing is known of the chance of a run.
+    - one seed: the two have one seed in common, so nothing is known of the chance of a run.
     - not paired: a record has no scores of its images, or the two have other images or no seed in common.
     - opposite: zero is left out, when all claims of one table on one data set are tested together (Holm, 5 %), on the
       other side than the printed effect.
     - smaller, larger, reproduced: zero is left out so on the printed side, and the printed effect is above, below or
-      inside the 95 % interval of ours, with the chance of our runs and of the printed one (both see the same images).
+      inside the 95 % interval of ours, with the chance of our runs and of the printed ones (all see the same images).
     - no effect: zero is not left out so, and the printed effect is above that interval.
     - undecided: zero is not left out so, and the printed effect is not above that interval: runs or images are too few
       to say.
@@ -57,7 +58,7 @@ def verdict(printed: float, found: Effect | str) -> str:
         return found.untested
     if found.clear and found.measured.value < 0:
         return "opposite"
-    difference = found.measured.against(printed)
+    difference = found.measured.against(printed, runs)
     if difference.high < 0:
         return "smaller" if found.clear else "no effect"
     if not found.clear:
@@ -80,6 +81,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
+    runs = [rows["runs"].iloc[0] for rows in there]
     by_rule = {}
     for name in dict.fromkeys((rule, *(RULES if others else ()))):
         try:
@@ -88,7 +90,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
-    verdicts = {name: [verdict(*each) for each in zip(said, found, strict=True)] for name, found in by_rule.items()}
+    verdicts = {name: list(map(verdict, said, found, runs)) for name, found in by_rule.items()}
     rows = []
     for number, claim in enumerate(claims):
         own = by_rule[rule][number]

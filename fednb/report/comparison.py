@@ -110,8 +110,8 @@ def comparison(results, printed, rule: str = "last"):
     Columns: row (label), site (or setting), paper, remark and star (what is wrong with the printed number),
     sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval),
     images, seeds (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the
-    spread of runs explains, ours and the printed one; never with one seed, nor of older code). Per cent and points; NaN
-    where there is none.
+    spread of runs explains, ours and the printed ones; never with one seed, nor of older code). Per cent and points;
+    NaN where there is none.
     """
     import pandas
 
@@ -191,7 +191,8 @@ def _theirs(printed) -> dict:
     for cell in printed.itertuples():
         label = "+".join(filter(None, (cell.algorithm, cell.augmentation)))
         cells = theirs.setdefault((label, cell.source), {})
-        cells[cell.setting or cell.site] = {"paper": cell.value, "remark": cell.remark, "sites": cell.sites}
+        numbers = {"paper": cell.value, "runs": cell.runs, "remark": cell.remark, "sites": cell.sites}
+        cells[cell.setting or cell.site] = numbers
     return theirs
 
 
@@ -274,11 +275,12 @@ def _side_by_side(label: str, theirs: dict, ours: dict) -> list[dict]:
 
 
 def _beside(theirs: dict, ours: dict) -> dict:
-    """What is shown of ours, and whether the printed number is farther off than the chance of both runs explains."""
+    """What is shown of ours, and whether the printed number is farther off than the chance of all runs explains."""
     if not ours:
         return {}
     own: Measured = ours["ours"]
-    difference = own.against(theirs["paper"]) if "paper" in theirs and not ours["older"] else None
+    compared = "paper" in theirs and not ours["older"]
+    difference = own.against(theirs["paper"], theirs["runs"]) if compared else None
     outside = difference is not None and not difference.low <= 0 <= difference.high
     return ours | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
 

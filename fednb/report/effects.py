@@ -151,9 +151,7 @@ def short_and_wide(shown: dict, rows, value: str) -> tuple:
 
 def told_bounds(frame):
     """The interval of each row of effects, marked where it does not know all or is not the whole table's word."""
-    untested, single = frame["ours"].notna() & frame["p"].isna(), frame["seeds"] == 1
-    told = {(True, True): " (images only)", (True, False): " (counts only)"}
-    marks = [told.get(each, "") for each in zip(untested, single, strict=True)]
+    marks = words.untested(frame).map({"images": " (images only)", "counts": " (counts only)", "": ""})
     return words.bounds(frame, words.signed) + marks + words.alone(frame).map({True: " (alone)", False: ""})
 
 
@@ -224,6 +222,6 @@ def _stale(pair: Pair) -> bool:
 def _untested(pair: Pair, cell: Cell | None, measured: Measured) -> str:
     if _stale(pair):
         return OLDER
-    if measured.seeds < 2:
-        return ONE_SEED
-    return NOT_PAIRED if cell is None else ""
+    if cell is None:
+        return NOT_PAIRED
+    return ONE_SEED if measured.seeds < 2 else ""

@@ -28,7 +28,8 @@ holds the residual a second time, so the interval is rather too wide than too na
 that were left out, or those that took part, with the mean of the runs that had them. They are taken as they are: an
 interval says nothing of a site that nobody has seen.
 
-**A printed number** is one run on the same images: held against ours it has the chance of one run more, and no images'.
+**A printed number** is one run on the same images, or the mean of as many as its paper says: held against ours it has
+the chance of so many runs more, and no images'.
 """
 
 from collections.abc import Hashable, Sequence
@@ -74,11 +75,11 @@ class Measured(NamedTuple):
     run: Spread
     p: float = nan
 
-    def against(self, printed: float) -> Interval | None:
-        """Ours minus a printed number of one run on the same images; None with one seed."""
+    def against(self, printed: float, runs: int = 1) -> Interval | None:
+        """Ours minus a printed number, the mean of so many runs on the same images; None with one seed."""
         if self.seeds < 2:
             return None
-        reach = _quantile(self.run.freedom) * sqrt(self.run.variance * (1 / self.seeds + 1))
+        reach = _quantile(self.run.freedom) * sqrt(self.run.variance * (1 / self.seeds + 1 / runs))
         value = self.value - printed
         return Interval(value, value - reach, value + reach)
 

@@ -50,7 +50,7 @@ class Table:
     def html(self) -> str:
         """The caption and the table; the same numbers always give the same text."""
         shown = self.cells if self.wide is None else self.wide
-        first, *sites = dict.fromkeys(shown.columns.get_level_values(0))
+        first, *sites = dict.fromkeys(shown.columns.get_level_values(0)) or [""]
         if not first.startswith("average") or len(sites) <= MOST:
             return self._html(shown, self._caption())
         folded = self._html(shown[sites], "")

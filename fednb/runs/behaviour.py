@@ -8,8 +8,6 @@ holds its hash, by room and name, and is written together with them by ``python 
   record rests on as it was. A record keeps the hashes that it used.
 - ``by_hand``: how often a file has changed in a way that no tiny run shows, such as in bf16 alone (they are in float64)
   or on masks. Raised by hand in the commit that changes it; it is part of the hash.
-- ``before``: of records made before they kept any, ``"augment/fedfa"`` -> the versions of the code under which it
-  behaved otherwise, or ``"*"`` for all. Written by hand; it goes when the last of these records is made again.
 
 What comes from outside has no recorded behaviour: the hash of its source takes its place. Images in memory have none:
 the recipe holds their fingerprint.
@@ -45,12 +43,7 @@ def sources(recipe: Recipe) -> dict[str, str]:
 def changed(record) -> list[str]:
     """What a record used and what behaves otherwise today, by room and name; where there is nothing, it speaks for
     today's code. Of what comes from outside and is not at hand nothing is known."""
-    if record.behaviours:
-        return [name for name, then in record.behaviours.items() if then not in (_equal(name) or (then,))]
-    before = known()["before"]
-    codes = {name: before.get(name, []) for name in _names(record.recipe)}
-    made_by = record.origin["code"].removesuffix("-dirty")
-    return [name for name, older in codes.items() if older == "*" or made_by in older]
+    return [name for name, then in record.behaviours.items() if then not in (_equal(name) or (then,))]
 
 
 def _equal(name: str) -> list[str]:

@@ -15,7 +15,8 @@ TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]:
     """The last ten rounds, and those of the best mean over clients on validation and on test images.
 
-    rounds: as in a record. images: for each split, the number of images of each client.
+    rounds: as in a record. images: for each split, the number of images of each client; 0 for those that are unseen,
+    which choose no round.
     """
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):

@@ -89,12 +89,16 @@ def _finish(
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
         store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
         run, (rounds, before, kept) = begin(), ([], 0.0, {})
+    seen = {
+        split: [n * (name not in recipe.unseen) for name, n in zip(run.clients, counts, strict=True)]
+        for split, counts in run.images.items()
+    }
     begun = written = time.monotonic()
     progress(recipe, run.rounds)
     while run.rounds < recipe.rounds:
         rounds.append(run.advance())
         kept[run.rounds] = run.scores
-        kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, run.images)}
+        kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
         progress(recipe, run.rounds)
         late = run.saved_every_round or time.monotonic() - written >= CHECKPOINT_SECONDS
         if (late or interruption.requested()) and run.rounds < recipe.rounds:

@@ -67,8 +67,10 @@ def train(
             waiting = [recipe for recipe in waiting if recipe not in ended]
             free = _freed(waiting, store)
             for recipe in [recipe for recipe, record in store.found(free).items() if record]:
-                free.remove(recipe), waiting.remove(recipe)
-                ended[recipe] = progress(recipe, recipe.rounds)
+                free.remove(recipe)
+                waiting.remove(recipe)
+                progress(recipe, recipe.rounds)
+                ended[recipe] = None
     return {recipe: ended[recipe] for recipe in dict.fromkeys(recipes)}
 
 

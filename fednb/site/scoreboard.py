@@ -15,7 +15,7 @@ HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "n
 LEGEND = (
     "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
-    "points beyond the axis. The printed effect is held against ours with the chance of the paper's own run, too. No "
+    "points beyond the axis. The printed effect is held against ours with the chance of the paper's own runs, too. No "
     "effect: not told from zero when all claims of a table on one data set are tested together, and below the printed "
     "effect. Undecided: not told from zero, and not below it."
 )
