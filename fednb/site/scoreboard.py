@@ -3,8 +3,6 @@
 import html
 from typing import TYPE_CHECKING
 
-from fednb.report.words import signed
-
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -59,7 +57,7 @@ def _filter(name: str, values) -> str:
 def _row(one, reach: float, shown: "Container[str]") -> str:
     marked = " ".join(f'data-{name}="{html.escape(getattr(one, column))}"' for name, column in FILTERS.items())
     ran = one.ours == one.ours
-    numbers = (signed(one.paper), signed(one.ours))
+    numbers = (f"{one.paper:+.1f}", f"{one.ours:+.1f}" if ran else "")
     word = one.verdict.replace(" ", "-")
     name = html.escape(one.notebook)
     told = name.replace("/", "/<wbr>").replace("_", "_<wbr>")
@@ -80,7 +78,7 @@ def _picture(one, reach: float) -> str:
         return round(WIDTH * (0.5 + 0.46 * min(max(points, -reach), reach) / reach), 1)
 
     middle = HEIGHT / 2
-    told = f"the paper {signed(one.paper)}, ours {signed(one.ours)}, {signed(one.low)} to {signed(one.high)}"
+    told = f"the paper {one.paper:+.1f}, ours {one.ours:+.1f}, {one.low:+.1f} to {one.high:+.1f}"
     shapes = f'<path d="M{at(0)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
     shapes += f'<path d="M{at(one.low)} {middle}H{at(one.high)}" stroke="currentColor" stroke-width="2"/>'
     dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'

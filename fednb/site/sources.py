@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import fednb
 from fednb import catalogue, papers
-from fednb.report import names
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
@@ -56,7 +55,7 @@ def _table_of(entries: list[Entry]) -> str:
     rows = ["| | the paper claims |", "|---|---|"]
     for entry in entries:
         room, _, name = entry.name.partition("/")
-        result = f"{names.printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
@@ -75,11 +74,17 @@ def listed(title: str, pages: Iterable[str], module: Callable[[str], ModuleType]
     return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{_tree('', pages)}\n"
 
 
+def _called(paper: str) -> str:
+    """A paper by its method's name, as it prints it."""
+    method = catalogue.find("augment", paper)
+    return method.printed or method.__name__
+
+
 def room(room: str, entries: list[Entry]) -> str:
     """The page of one folder of notebooks: a paper's, or those of all together."""
     title, about = room.capitalize(), ""
     if room in papers.names():
-        told, title = papers.settings(room), names.printed(room)
+        told, title = papers.settings(room), _called(room)
         about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
         about += f"The method: [{title}](../../methods/{room}.md)."
     pages = [entry.name.partition("/")[2] for entry in entries if entry.content]
