@@ -40,8 +40,8 @@ def verdict(printed: float, found: Effect | str, runs: int = 1) -> str:
       DisTrans' heterogeneity, or at its site. A stand-in does not count.
     - other sites: both sides were run so, and their averages are over other sites than the paper's.
     - older code: a side's methods, network or data behave otherwise today.
-    - one seed: the two have one seed in common, so nothing is known of the chance of a run.
     - not paired: a record has no scores of its images, or the two have other images or no seed in common.
+    - one seed: the two have one seed in common, so nothing is known of the chance of a run.
     - opposite: zero is left out, when all claims of one table on one data set are tested together (Holm, 5 %), on the
       other side than the printed effect.
     - smaller, larger, reproduced: zero is left out so on the printed side, and the printed effect is above, below or

@@ -151,7 +151,7 @@ def short_and_wide(shown: dict, rows, value: str) -> tuple:
 
 def told_bounds(frame):
     """The interval of each row of effects, marked where it does not know all or is not the whole table's word."""
-    marks = words.untested(frame).map({"images": " (images only)", "counts": " (counts only)", "": ""})
+    marks = words.rests_on(frame).map({"images": " (images only)", "counts": " (counts only)", "": ""})
     return words.bounds(frame, words.signed) + marks + words.alone(frame).map({True: " (alone)", False: ""})
 
 

@@ -152,18 +152,18 @@ def effect_lines(frame) -> list[str]:
             "(alone): its interval leaves zero out, and not when all of the table are tested together. "
             "In another table the same pair is in other company and can have another verdict."
         )
-    rest_on = set(untested(frame))
-    if "images" in rest_on:
+    bases = set(rests_on(frame))
+    if "images" in bases:
         lines.append("Images only: one seed gives a number and no verdict.")
-    if "counts" in rest_on:
+    if "counts" in bases:
         lines.append(
             "Counts only: as if the two had seen images of their own, without the spread of seeds; no verdict."
         )
     return lines
 
 
-def untested(frame):
-    """What the interval of each effect without a test rests on, "images" or "counts"; "" of those with one."""
+def rests_on(frame):
+    """What the interval of an effect rests on that is not tested: "images" alone, or "counts"; "" of those tested."""
     word = frame["verdict" if "verdict" in frame else "direction"].map({"one seed": "images"}).fillna("counts")
     return word.where(frame["ours"].notna() & frame["p"].isna(), "")
 

@@ -69,11 +69,11 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
 
 
 def seen_and_unseen(panels: dict, title: str = ""):
-    """What each method loses at each site: a line from its score where the site took part, a full marker, down to
-    where it was left out, a hollow one.
+    """What each method loses at each site: a line from its score where the site took part, a full marker, to that
+    where it was left out, a hollow one; in per cent.
 
-    panels: ``{title: table of fednb.report.participation}``, one below the other. Of two rows that look alike (one
-    method with other options) the second has a dotted line.
+    panels: ``{title: table of fednb.report.participation}``, one below the other; those without rows are left out. Of
+    two rows that look alike (one method with other options) the second has a dotted line.
     """
     from matplotlib.lines import Line2D
 
@@ -89,7 +89,7 @@ def seen_and_unseen(panels: dict, title: str = ""):
             look = style(own["run"].iloc[0]) | {"linestyle": "-"}
             if look in (other for label, other in looks.items() if label != row):
                 look["linestyle"] = ":"
-            looks.setdefault(row, look)
+            looks[row] = look
             for one in own.itertuples():
                 place = names.index(one.client) + 0.8 * ((number + 0.5) / len(rows) - 0.5)
                 axes.plot([place] * 2, [one.seen, one.unseen], **look, markevery=[0])
