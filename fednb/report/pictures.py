@@ -5,14 +5,16 @@ import numpy
 from fednb.federation import IGNORED
 from fednb.report.looks import BLACK, BLUE, ORANGE
 
+SHOWN = 8  # images of a site
 
-def samples(federation, count: int = 8):
-    """The first training images of every site, one row for each: what feature shift looks like. Masks are lines around
-    what is not background.
 
-    federation: of images, uint8 ``[n, channels, height, width]``. count: images of a site.
+def samples(federation):
+    """The first eight training images of every site, one row for each: what feature shift looks like. Masks are lines
+    around what is not background.
+
+    federation: of images, uint8 ``[n, channels, height, width]``.
     """
-    figure, axes = _rows(len(federation.sites), count)
+    figure, axes = _rows(len(federation.sites), SHOWN)
     for row, site in zip(axes, federation.sites, strict=True):
         shown = site.train
         for place, image, target in zip(row, shown.images.permute(0, 2, 3, 1), shown.targets, strict=False):

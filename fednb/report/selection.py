@@ -4,6 +4,7 @@ from fednb.errors import DataError, RecipeError, nearest
 from fednb.runs.scores import TIE
 
 WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
+NEAR = 2.0  # points below the end of a curve from which on it is near
 
 
 def last(frame) -> list[int]:
@@ -85,16 +86,16 @@ def late_steps(frame, by: str | list[str] = "run"):
     return steps.groupby(each).std().groupby(by).mean()
 
 
-def first_near(frame, end_of: str | None = None, points: float = 2.0):
+def first_near(frame, end_of: str | None = None):
     """How fast curves are: the first round in which a mean over seeds and sites is near its end, or the end of a run.
 
-    frame: as in ``selected``. end_of: the run, such as ``"fedavg"``. points: near is from so many below the end on,
-    which is the mean of the last ten rounds. Returns a Series by run; NaN where a curve never comes near.
+    frame: as in ``selected``. end_of: the run, such as ``"fedavg"``. Near is from two points below the end
+    on, which is the mean of the last ten rounds. Returns a Series by run; NaN where a curve never comes near.
     """
     tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
     curves = tested.pivot_table("accuracy", "round", "run")
     ends = curves.tail(WINDOW).mean()
-    near = curves >= (ends if end_of is None else ends[end_of]) - points
+    near = curves >= (ends if end_of is None else ends[end_of]) - NEAR
     return near.idxmax().where(near.any())
 
 

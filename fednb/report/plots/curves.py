@@ -6,32 +6,30 @@ from fednb.report.plots._axes import MOST, WIDEST, decorate, new_figure, printed
 from fednb.report.words import mark, measure, settings, told_seeds
 
 
-def convergence(frame, client: str = "average", split: str = "test", title: str = "", printed=None):
-    """Accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
+def convergence(frame, title: str = "", printed=None):
+    """Test accuracy or Dice over rounds, the unweighted mean over all sites that took part, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
     More than six methods have a panel each, with FedAvg (else the first) in grey behind.
 
-    frame: rows of ``Results.frame``. client: a site, or ``"average"``, the unweighted mean over all that took part.
+    frame: rows of ``Results.frame``.
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
         numbers beside them, which are diamonds too. A stand-in and other data are never drawn beside these.
     """
-    shown = frame[frame["split"] == split]
-    shown = shown[shown["took_part"] if client == "average" else shown["client"] == client]
+    shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
     curves = {
         label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
         for label, rows in told_seeds(dict(settings(shown))).items()
     }
-    marked, what = mark(frame), f"{split} {measure(frame)} (%)"
-    where = "mean over clients" if client == "average" else client
+    marked, what = mark(frame), f"test {measure(frame)} (%)"
     if len(curves) <= MOST:
         figure, (axes,) = new_figure(1, width=7.6)
         for label, curve in curves.items():
             _curve(axes, label, *curve)
-        decorate(axes, "round", f"{what}, {where}", title, marked)
+        decorate(axes, "round", f"{what}, mean over clients", title, marked)
         if printed is None or marked:
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
         else:
-            _ends(axes, curves, {label: printed_values(printed, run).get(client) for label, (run, _) in curves.items()})
+            _ends(axes, curves, {label: printed_values(printed, run).get("average") for label, (run, _) in curves.items()})
     else:
         behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
         own = {label: curve for label, curve in curves.items() if label != behind}
@@ -42,7 +40,7 @@ def convergence(frame, client: str = "average", split: str = "test", title: str 
             lowest = number + 4 >= len(own)
             decorate(axes, "round" if lowest else "", "" if number % 4 else what, label, marked)
             axes.tick_params(labelbottom=lowest)
-        figure.suptitle(f"{title} ({where}; grey: {behind})".strip(), fontsize=11)
+        figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
     return figure
 

@@ -17,10 +17,8 @@ def embedding(
     site_names=None,
     class_names=None,
     title: str = "",
-    seed: int = 0,
     stand_in=False,
     told=None,
-    ways=("t-SNE", "UMAP"),
 ):
     """Test features in the plane, t-SNE and UMAP side by side: a colour for each site, a marker for each class.
 
@@ -31,7 +29,7 @@ def embedding(
     features: ``[n, d]``, or ``{title of a row: [n, d]}`` for the same images under several models. Two
         columns are drawn as they are, side by side.
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
-    seed: of both. stand_in: whether the features come from a stand-in, which is then written on the figure.
+    stand_in: whether the features come from a stand-in, which is then written on the figure.
     told: ``{title of a row: what is measured on its features}``, written beside the title.
     """
     import pandas
@@ -48,15 +46,15 @@ def embedding(
     shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
     look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85, "snap": True}  # whole pixels make small files
     flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
-    absent = not flat and "UMAP" in ways and importlib.util.find_spec("umap") is None
-    ways = ("",) if flat else tuple(way for way in ways if way != "UMAP" or not absent)
+    absent = not flat and importlib.util.find_spec("umap") is None
+    ways = ("",) if flat else tuple(way for way in PLANES if way != "UMAP" or not absent)
     across = len(panels) if flat else len(ways)
     rows = len(panels) * len(ways) // across
     size = {"width": 4.2 * across + 1.4, "height": 3.6 * rows + 0.6}
     figure, every = new_figure(len(panels) * len(ways), **size, columns=across, common=False)
     drawn = ((name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways)
     for axes, (name, way, own) in zip(every, drawn, strict=True):
-        points = PLANES[way](own, seed) if way else own
+        points = PLANES[way](own) if way else own
         frame["x"], frame["y"] = points.T
         seaborn.scatterplot(frame, x="x", y="y", ax=axes, **shown, **look)
         key = axes.get_legend_handles_labels()
@@ -75,17 +73,17 @@ def _names(numbers, given) -> list[str]:
     return [given[number] if given else str(number) for number in numbers]
 
 
-def _tsne(rows, seed: int):
+def _tsne(rows):
     from sklearn.manifold import TSNE
 
     perplexity = min(30, (len(rows) - 1) / 3)
-    return TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(rows)
+    return TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(rows)
 
 
-def _umap(rows, seed: int):
+def _umap(rows):
     from umap import UMAP
 
-    return UMAP(random_state=seed, n_jobs=1, n_neighbors=min(15, len(rows) - 1)).fit_transform(rows)
+    return UMAP(random_state=0, n_jobs=1, n_neighbors=min(15, len(rows) - 1)).fit_transform(rows)
 
 
 PLANES = {"t-SNE": _tsne, "UMAP": _umap}
