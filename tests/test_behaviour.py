@@ -11,6 +11,7 @@ from fednb.errors import StoreError
 from fednb.recipe import Recipe
 from fednb.runs import behaviour, store, training
 from fednb.runs.behaviour import changed, used
+from fednb.runs.record import to_text
 from fednb.runs.store import Record, Store
 from fednb.study import Study
 
@@ -128,7 +129,7 @@ class TestStore:
         """A method whose default has changed behaves otherwise; its older records are refused until made again."""
         entries = json.loads(old.read_text())
         entries["recipe"]["algorithm"]["mu"], entries["checksums"] = 7.0, {}
-        old.write_text(json.dumps(entries))
+        old.write_text(to_text(Record(**entries)))
         with pytest.raises(StoreError, match="A default has changed"):
             one.find(MIXED)
         one.renew = True

@@ -19,6 +19,7 @@ from fednb import cli
 from fednb.command import folder, notebooks, worktree
 from fednb.errors import StoreError
 from fednb.runs import behaviour
+from fednb.runs.record import Record, to_text
 from fednb.runs.store import Store
 from fednb.study import default_store
 
@@ -496,15 +497,16 @@ def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(o
     features.write_bytes(b"new")  # written just before its record, when recording was interrupted
     assert worktree.dirty(committed) == []
     name = older.relative_to(committed).as_posix()
-    fresh = entries | {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}, "checksums": {}}
-    older.write_text(json.dumps(fresh))
+    entries |= {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}, "checksums": {}}
+    fresh = to_text(Record(**entries))
+    older.write_text(fresh)
     assert worktree.dirty(committed) == []
-    for other in (stale + " ", json.dumps(fresh | {"key": "0"}), "{", "[]"):
+    for other in (stale + " ", to_text(Record(**entries | {"key": "0"})), "{", "[]"):
         older.write_text(other)
         assert worktree.dirty(committed) == [f" M {name}"]
     older.unlink()
     assert worktree.dirty(committed) == [f" D {name}"]
-    older.write_text(json.dumps(fresh))
+    older.write_text(fresh)
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "made again")
     features.write_bytes(b"by hand")

@@ -23,7 +23,8 @@ PAGE = """# Recorded runs
 Written by `fednb report --readme` from the {runs} records in this folder, which took {hours} hours in all, each in one
 process but where the table names an engine. A record (`.json`) holds the whole recipe, every round's losses, scores and
 bytes, the version of the code, and hashes of the behaviour of what it used; beside it lie the score of every test image
-and what else the recipe asked for (`.npz`). New records carry checksums.
+and what else the recipe asked for (`.npz`). A record carries its own checksum and
+one of each file beside it.
 
 {table}
 

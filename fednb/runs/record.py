@@ -32,9 +32,9 @@ class Record:
     origin: version of the code, torch, device, threads, seconds of training and evaluation, and, where clients were
     elsewhere, ``engine``: what carried their messages, and ``wire``: for each kind of message the bytes ``down`` and
     ``up`` as they were sent, tests included, over the whole run.
-    behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``); empty in older records.
+    behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``).
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
-    name, over the file's bytes; empty in older records. They are made where it is written.
+    name, over the file's bytes. They are made where it is written.
     """
 
     recipe: dict
@@ -192,15 +192,9 @@ def _validate(entries) -> None:
 
 
 def _validate_checksums(entries: dict) -> None:
-    """Only an older record has none, and an older record has no field of a later version."""
-    checksums = entries.get("checksums", {})
-    _dictionary(checksums, "checksums")
-    if not checksums:
-        unknown = [name for name in entries if name not in {each.name for each in fields(Record)}]
-        _need(not unknown, "checksums", None, f"to be there beside {', '.join(unknown)}")
-    else:
-        own = _own_checksum(entries)
-        _need(checksums.get("record") == own, "checksums.record", checksums.get("record"), f"{own}: it was edited")
+    _dictionary(entries.get("checksums"), "checksums", ("record",))
+    found, own = entries["checksums"]["record"], _own_checksum(entries)
+    _need(found == own, "checksums.record", found, f"{own}: it was edited")
 
 
 def _validate_recipe(recipe) -> None:
