@@ -31,7 +31,7 @@ def claims(verdicts, **columns):
     }
     settings = numpy.where(ran, "small", "")
     frame = pandas.DataFrame({"verdict": verdicts, **numbers, "high": 3 * numbers["low"], "setting": settings})
-    return frame.assign(p=0.01, seeds=3, notebook="fedrdn/table1_main", **about).assign(**columns)
+    return frame.assign(p=0.01, seeds=3, notebook="fedrdn/table1_main", other_rules="", **about).assign(**columns)
 
 
 def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
@@ -55,7 +55,7 @@ def two_profiles(tmp_path, monkeypatch):
         told = {"paper": paper, "quick": quick}
 
         def judged(book, federation, profile, table, store):
-            frame = report.scoreboard(told[profile], book.about["paper"], table=table, others=False).frame
+            frame = report.scoreboard(told[profile], book.about["paper"], table=table).frame
             return frame.assign(setting=frame["ours"].notna().map({True: scoreboard.PROFILES[profile], False: ""}))
 
         monkeypatch.setattr(scoreboard, "_judged", judged)
@@ -132,6 +132,7 @@ def test_a_sentence_names_the_rules_that_say_otherwise():
     table = report.board(claims(["larger", "larger"], other_rules=["best test: undecided", ""]))
     first, second = report.sentences(table).splitlines()
     assert first.endswith("(+1.0 to +3.0). By other rules, best test: undecided.") and "rules" not in second
+    assert table.cells["by other rules"].tolist() == ["best test: undecided", ""]
 
 
 def test_an_interval_that_leaves_zero_out_alone_is_marked():

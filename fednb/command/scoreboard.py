@@ -64,7 +64,7 @@ def _judged(book, federation: str, profile: str, table: str, store: "Store") -> 
         recipes = []
     paper = book.about["paper"]
     results = Study(recipes, paper=paper, store=store).recorded()
-    frame = scoreboard(results, paper, table=table, others=False).frame
+    frame = scoreboard(results, paper, table=table).frame
     return frame.assign(setting=frame["ours"].notna().map({True: PROFILES[profile], False: ""}))
 
 

@@ -11,9 +11,9 @@ from fednb.report.tables import Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# of: the paper. effect: the claim in short. setting: fednb.report.sentences.PRINTED or SMALL, "" without a run.
+# of: the paper. effect: the claim in short. other_rules: those with another verdict, "best validation: undecided". setting: fednb.report.sentences.PRINTED or SMALL, "" without a run.
 COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", "ours", "low", "high", "p", "seeds", "verdict")
-COLUMNS += ("setting", "notebook")
+COLUMNS += ("other_rules", "setting", "notebook")
 
 
 def effect(claim: dict) -> str:
@@ -47,6 +47,7 @@ def board(claims: "DataFrame") -> Table:
         "ours": claims["ours"].map(words.signed),
         "interval": told_bounds(claims),
         "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
+        "by other rules": claims["other_rules"],
         "setting": claims["setting"],
         "notebook": claims["notebook"],
     }

@@ -66,12 +66,12 @@ def verdict(printed: float, found: Effect | str, runs: int = 1) -> str:
     return "larger" if difference.low > 0 else "reproduced"
 
 
-def scoreboard(results, paper: str, rule: str = "last", table: str | None = None, others: bool = True) -> Table:
+def scoreboard(results, paper: str, rule: str = "last", table: str | None = None) -> Table:
     """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
 
     A side is the run with the claim's own options; where there is none, a run of its methods with more options
     (``fedprox(mu=0.1)`` for ``fedprox``). ``rule`` decides the numbers and the verdict that are shown; where another
-    rule of ``fednb.report.selection`` gives another verdict, the last column says so, unless ``others`` is off.
+    rule of ``fednb.report.selection`` gives another verdict, a column says so.
     ``table`` keeps the claims of one printed table. RecipeError if a side was run in several settings: keep one.
     """
     import pandas
@@ -83,7 +83,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     runs = [rows["runs"].iloc[0] for rows in there]
     by_rule = {}
-    for name in dict.fromkeys((rule, *(RULES if others else ()))):
+    for name in dict.fromkeys((rule, *RULES)):
         try:
             chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
             by_rule[name] = _found(results, chosen, there, claims)
@@ -119,7 +119,6 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         "table": frame["table"],
     }
     cells, wide = short_and_wide(shown, frame["claim"], "ours")
-    wide["by other rules"] = "\n" + wide["by other rules"].str.replace("; ", "\n")
     left_out = [f"Results on {mark(everything)} are left out: they say nothing about the paper."]
     caption = (
         f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
@@ -133,7 +132,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         *(
             f"{spaced(name)} is not looked at: some runs have no such images."
             for name in RULES
-            if others and name not in by_rule
+            if name not in by_rule
         ),
         *setting_lines(results),
     )

@@ -142,11 +142,14 @@ def columns(effect: Effect | None) -> dict:
 
 
 def short_and_wide(shown: dict, rows, value: str) -> tuple:
-    """Cells of a table for text, and for a page, where the interval stands below the value."""
+    """Cells of a table for text, and for a page, where the interval stands below the value and each rule has a line."""
     import pandas
 
     cells = pandas.DataFrame(shown).set_axis(rows, axis="index").rename_axis(None)
-    return cells, cells.assign(**{value: words.below(cells[value], cells["interval"])}).drop(columns="interval")
+    wide = cells.assign(**{value: words.below(cells[value], cells["interval"])}).drop(columns="interval")
+    if "by other rules" in wide:
+        wide["by other rules"] = "\n" + wide["by other rules"].str.replace("; ", "\n")
+    return cells, wide
 
 
 def told_bounds(frame):

@@ -15,7 +15,8 @@ LEGEND = (
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
     "points beyond the axis. The printed effect is held against ours with the chance of the paper's own runs, too. No "
     "effect: not told from zero when all claims of a table on one data set are tested together, and below the printed "
-    "effect. Undecided: not told from zero, and not below it."
+    "effect. Undecided: not told from zero, and not below it. Small, below a verdict: the rules of selection by which it "
+    "is another."
 )
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 
@@ -61,7 +62,9 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     word = one.verdict.replace(" ", "-")
     name = html.escape(one.notebook)
     told = name.replace("/", "/<wbr>").replace("_", "_<wbr>")
-    cells = [f"<td>{html.escape(one.claim)}</td>", f'<td><span class="verdict {word}">{one.verdict}</span></td>']
+    others = "".join(f"<br><small>{html.escape(rule)}</small>" for rule in one.other_rules.split("; ") if rule)
+    cells = [f"<td>{html.escape(one.claim)}</td>"]
+    cells.append(f'<td><span class="verdict {word}">{one.verdict}</span>{others}</td>')
     cells += [f'<td class="number">{text}</td>' for text in numbers]
     cells.append(f'<td class="effect verdict {word}">{_picture(one, reach) if ran else ""}</td>')
     cells.append(f"<td>{', '.join(filter(None, (str(one.seeds or ''), one.setting)))}</td>")
