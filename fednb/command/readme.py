@@ -1,5 +1,6 @@
 """README's generated parts, of records and of methods, and the page of results/: what is recorded."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,21 +24,29 @@ PAGE = """# Recorded runs
 Written by `fednb report --readme` from the {runs} records in this folder, which took {hours} hours in all, each in one
 process but where the table names an engine. A record (`.json`) holds the whole recipe, every round's losses, scores and
 bytes, the version of the code, and hashes of the behaviour of what it used; beside it lie the score of every test image
-and what else the recipe asked for (`.npz`). A record carries its own checksum and
-one of each file beside it.
+and what else the recipe asked for (`.npz`). A record carries its own checksum and one of each file beside it.
 
 {table}
 
-"By older code": something that the run used behaves otherwise today; such runs carry no verdict. Hours are of training
-and evaluation, on machines of two cores that were not always quiet.
+A row is of many settings: methods, options, numbers of images, heterogeneities. Each record has its own in full; where
+each is printed, or why it was taken, stands in `fednb/papers/*.toml`. "At three seeds": how many of these settings have
+three seeds or more; the others have the first alone or two. "By older code": something that the run used behaves
+otherwise today; such runs carry no verdict.
 
-All of them again, where the data sets are at hand (`fednb data` says which):
+Hours are of training and evaluation: one thread a run, mostly two runs side by side on machines of two cores (Linux,
+x86_64). They are no timings: a record keeps no processor's name, some processors multiply in bf16 and some do not, and
+the machines were not always quiet (the same DisTrans run took 1.3 minutes on one and 4.1 on another). `fednb bench`
+times.
+
+All of them again, from nothing, where the data sets are at hand (`fednb data` says which); what is recorded is not
+trained again, so that the records must go first:
 
 ```bash
-make run DATA=folder                                        # into report/, without touching this folder
-.venv/bin/fednb run --record --data folder                  # what is missing here
-.venv/bin/fednb run --record --data folder --profile paper  # at the printed settings
+git rm -qr 'results/*.json' 'results/*.npz' && git commit -qm "Record again" && .venv/bin/fednb run --record --data folder
 ```
+
+Without the removal the last command trains what is missing here, `--only NAME` what is missing for one notebook. With
+`--profile paper` it trains at the printed settings: those of 256 x 256 pixels above, and all that nobody has run yet.
 """
 
 
@@ -136,13 +145,14 @@ def recorded(folder: Path) -> str:
         record, _ = read(path)
         groups.setdefault(_setting(record), []).append(record)
     rows = [
-        "| federation | network | rounds | precision | on | runs | seeds | by older code | hours |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| federation | network | rounds | precision | on | runs | settings | at three seeds | by older code | hours |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for setting, records in sorted(groups.items()):
-        seeds = ", ".join(map(str, sorted({record.recipe["seed"] for record in records})))
+        seeds = Counter(repr(record.recipe | {"seed": None}) for record in records)
+        enough = sum(count >= 3 for count in seeds.values())
         older = sum(bool(changed(record)) for record in records)
-        told = (len(records), seeds, older or "", f"{_hours(records):.1f}")
+        told = (len(records), len(seeds), enough, older or "", f"{_hours(records):.1f}")
         rows.append("| " + " | ".join(map(str, (*setting, *told))) + " |")
     every = [record for records in groups.values() for record in records]
     return PAGE.format(runs=len(every), hours=f"{_hours(every):.0f}", table="\n".join(rows))
