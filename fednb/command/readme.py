@@ -42,7 +42,8 @@ All of them again, from nothing, where the data sets are at hand (`fednb data` s
 trained again, so that the records must go first:
 
 ```bash
-git rm -qr 'results/*.json' 'results/*.npz' && git commit -qm "Record again" && .venv/bin/fednb run --record --data folder
+git rm -qr 'results/*.json' 'results/*.npz' && git commit -qm "Record again"
+.venv/bin/fednb run --record --data folder
 ```
 
 Without the removal the last command trains what is missing here, `--only NAME` what is missing for one notebook. With

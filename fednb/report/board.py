@@ -11,7 +11,8 @@ from fednb.report.tables import Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# of: the paper. effect: the claim in short. other_rules: those with another verdict, "best validation: undecided". setting: fednb.report.sentences.PRINTED or SMALL, "" without a run.
+# of: the paper. effect: the claim in short. other_rules: those with another verdict, "best validation: undecided".
+# setting: fednb.report.sentences.PRINTED or SMALL, "" without a run.
 COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", "ours", "low", "high", "p", "seeds", "verdict")
 COLUMNS += ("other_rules", "setting", "notebook")
 

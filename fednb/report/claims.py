@@ -129,11 +129,7 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
     made = (
         *effect_lines(frame),
         *([AGAINST] if frame["verdict"].isin({*TESTED} - {"opposite"}).any() else []),
-        *(
-            f"{spaced(name)} is not looked at: some runs have no such images."
-            for name in RULES
-            if name not in by_rule
-        ),
+        *(f"{spaced(name)} is not looked at: some runs have no such images." for name in RULES if name not in by_rule),
         *setting_lines(results),
     )
     return Table(frame, caption, cells, made, wide)

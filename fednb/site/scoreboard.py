@@ -15,8 +15,8 @@ LEGEND = (
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
     "points beyond the axis. The printed effect is held against ours with the chance of the paper's own runs, too. No "
     "effect: not told from zero when all claims of a table on one data set are tested together, and below the printed "
-    "effect. Undecided: not told from zero, and not below it. Small, below a verdict: the rules of selection by which it "
-    "is another."
+    "effect. Undecided: not told from zero, and not below it. Small, below a verdict: the rules of selection by which "
+    "it is another."
 )
 FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
 

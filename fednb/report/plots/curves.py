@@ -7,9 +7,10 @@ from fednb.report.words import mark, measure, settings, told_seeds
 
 
 def convergence(frame, title: str = "", printed=None):
-    """Test accuracy or Dice over rounds, the unweighted mean over all sites that took part, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
+    """Test accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
-    More than six methods have a panel each, with FedAvg (else the first) in grey behind.
+    A curve is the unweighted mean over all sites that took part. More than six methods have a panel each, with FedAvg
+    (else the first) in grey behind.
 
     frame: rows of ``Results.frame``.
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
@@ -29,7 +30,8 @@ def convergence(frame, title: str = "", printed=None):
         if printed is None or marked:
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
         else:
-            _ends(axes, curves, {label: printed_values(printed, run).get("average") for label, (run, _) in curves.items()})
+            theirs = {label: printed_values(printed, run).get("average") for label, (run, _) in curves.items()}
+            _ends(axes, curves, theirs)
     else:
         behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
         own = {label: curve for label, curve in curves.items() if label != behind}
