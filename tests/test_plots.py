@@ -330,7 +330,7 @@ def test_ten_classes_have_ten_markers():
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 10
 
 
-def test_without_umap_there_is_tsne_alone_and_the_figure_says_so(monkeypatch):
+def test_without_umap_there_is_tsne_alone_the_same_each_time_and_the_figure_says_so(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
     rows = numpy.random.default_rng(0).normal(size=(12, 5))

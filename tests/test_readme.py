@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from small_runs import SMALL, record
 
 from fednb import papers
 from fednb.command import methods, readme
@@ -25,6 +26,13 @@ def test_the_page_of_recorded_runs_is_up_to_date():
     assert readme.recorded(folder) == text, "write it again: fednb report --readme"
     counts = [int(row.split(" | ")[5]) for row in text.splitlines() if row.startswith("| ") and "federation" not in row]
     assert sum(counts) == len(list(folder.rglob("*.json")))
+
+
+def test_the_page_of_recorded_runs_counts_the_settings_with_three_seeds(tmp_path):
+    for recipe in [*SMALL.vary(seed=[0, 1, 2]), *SMALL.with_(learning_rate=0.5).vary(seed=[0, 1])]:
+        Store(tmp_path).write(recipe, record(recipe))
+    (row,) = (row for row in readme.recorded(tmp_path).splitlines() if row.startswith("| shifted_digits"))
+    assert row.split(" | ")[5:8] == ["5", "2", "1"]
 
 
 def test_readme_without_markers_is_refused():

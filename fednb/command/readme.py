@@ -28,26 +28,27 @@ and what else the recipe asked for (`.npz`). A record carries its own checksum a
 
 {table}
 
-A row is of many settings: methods, options, numbers of images, heterogeneities. Each record has its own in full; where
-each is printed, or why it was taken, stands in `fednb/papers/*.toml`. "At three seeds": how many of these settings have
-three seeds or more; the others have the first alone or two. "By older code": something that the run used behaves
-otherwise today; such runs carry no verdict.
+A row can be of many settings: methods, options, numbers of images, heterogeneities. Each record has its own in full;
+where each is printed, or why it was taken, stands in `fednb/papers/*.toml`. "At three seeds": how many of these
+settings have three seeds or more; the others have the first alone or two. "By older code": something that the run used
+behaves otherwise today; such runs carry no verdict.
 
 Hours are of training and evaluation: one thread a run, mostly two runs side by side on machines of two cores (Linux,
 x86_64). They are no timings: a record keeps no processor's name, some processors multiply in bf16 and some do not, and
 the machines were not always quiet (the same DisTrans run took 1.3 minutes on one and 4.1 on another). `fednb bench`
 times.
 
-All of them again, from nothing, where the data sets are at hand (`fednb data` says which); what is recorded is not
-trained again, so that the records must go first:
+The small settings again, from nothing, where the data sets are at hand (`fednb data` says which). What is recorded is
+not trained again, so that the records must go first:
 
 ```bash
-git rm -qr 'results/*.json' 'results/*.npz' && git commit -qm "Record again"
+git rm -qr 'results/*.json' 'results/*.npz' ':!results/flower' && git commit -qm "Record again"
 .venv/bin/fednb run --record --data folder
 ```
 
 Without the removal the last command trains what is missing here, `--only NAME` what is missing for one notebook. With
 `--profile paper` it trains at the printed settings: those of 256 x 256 pixels above, and all that nobody has run yet.
+The run over Flower is made by `fednb federate` ([network](../notebooks/together/network.ipynb) says how).
 """
 
 
