@@ -211,6 +211,8 @@ def test_one_edited_number_is_noticed(store):
     path.write_text(whole.replace('"test": [3, 4]', '"test": [4, 4]'))
     assert path.read_text() != whole and store.find(SMALL) is None
     assert "checksums.record" in store.notes[0]
+    path.write_text(json.dumps({name: value for name, value in json.loads(whole).items() if name != "checksums"}))
+    assert store.find(SMALL) is None and "checksums" in store.notes[-1]
     path.write_text(json.dumps(json.loads(whole), indent=1))  # the same content, laid out otherwise
     assert store.find(SMALL) == record(SMALL)
 
