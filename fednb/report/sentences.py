@@ -83,6 +83,7 @@ def told(claims: "DataFrame") -> list[str]:
     tested = claims[claims["verdict"].isin(TESTED)]
     printed = int((tested["setting"] == PRINTED).sum())
     found = ", ".join(f"{verdicts.get(word, 0)} {word}" for word in TESTED)
+    turned = int((tested["other_rules"] != "").sum())
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
@@ -94,7 +95,7 @@ def told(claims: "DataFrame") -> list[str]:
     return [
         f"{len(claims)} claims of {claims['of'].nunique()} papers compare two runs: {len(tested)} are tested with two "
         f"seeds or more, {printed} of them at the printed setting and {len(tested) - printed} at a smaller one.",
-        f"Of those tested: {found}.",
+        f"Of those tested: {found}; {turned} have another verdict by another rule of selection.",
         f"Not tested: {', '.join(others) or 'none'}.",
         f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]
