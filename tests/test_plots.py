@@ -284,7 +284,7 @@ def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
     for figure in (
         plots.convergence(frame),
         bars,
-        plots.embedding(points, [0] * 6, [0] * 6, stand_in=True),
+        plots.embedding({"before": points}, [0] * 6, [0] * 6, stand_in=True),
     ):
         assert STAND_IN in axes(figure).get_title("left")
     assert "paper" not in texts(axes(bars).get_legend())
@@ -307,7 +307,6 @@ def test_embedding_has_a_colour_per_site_and_a_marker_per_class():
         sites,
         ["amazon", "dslr"],
         ["mug", "bike"],
-        title="Fig. 3",
     )
     assert [panel.get_title("left") for panel in figure.axes] == ["before", "after"]
     (dots,) = figure.axes[0].collections
@@ -320,13 +319,14 @@ def test_embedding_has_a_colour_per_site_and_a_marker_per_class():
 
 
 def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
-    figure = plots.embedding(numpy.arange(8.0).reshape(4, 2), [1, 0, 1, 0], [0, 1, 0, 1], ["a", "b"], ["mug", "bike"])
+    panels = {"before": numpy.arange(8.0).reshape(4, 2)}
+    figure = plots.embedding(panels, [1, 0, 1, 0], [0, 1, 0, 1], ["a", "b"], ["mug", "bike"])
     assert texts(figure.legends[0]) == ["mug", "bike"]
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 2
 
 
 def test_ten_classes_have_ten_markers():
-    figure = plots.embedding(numpy.arange(20.0).reshape(10, 2), range(10), [0] * 10)
+    figure = plots.embedding({"before": numpy.arange(20.0).reshape(10, 2)}, range(10), [0] * 10)
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 10
 
 

@@ -4,6 +4,7 @@ import pytest
 from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
+from fednb.report import selection
 from fednb.report.selection import (
     best_test,
     best_validation,
@@ -123,7 +124,7 @@ def test_common_seeds_are_those_that_every_run_has():
     assert common_seeds(pandas.concat(rows), ["run", "client"]).equals(shared)
 
 
-def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_another():
+def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_another(monkeypatch):
     import pandas
 
     fast, slow = [10, *[40] * 11], [10, 20, *[60] * 9, 75]
@@ -132,6 +133,8 @@ def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_ano
     assert first_near(both).to_dict() == {"fedavg": 2, "fedbn": 3}
     assert first_near(both, "fedavg")["fedbn"] == 3
     assert in_words(first_near(both, "fedbn")).to_dict() == {"fedavg": "no round", "fedbn": "round 3"}
+    monkeypatch.setattr(selection, "NEAR", 20)
+    assert first_near(both, "fedavg")["fedbn"] == 2
 
 
 def test_losses_are_means_over_the_clients_that_trained():

@@ -35,8 +35,7 @@ behaves otherwise today; such runs carry no verdict.
 
 Hours are of training and evaluation: one thread a run, mostly two runs side by side on machines of two cores (Linux,
 x86_64). They are no timings: a record keeps no processor's name, some processors multiply in bf16 and some do not, and
-the machines were not always quiet (the same DisTrans run took 1.3 minutes on one and 4.1 on another). `fednb bench`
-times.
+the machines were not always quiet. `fednb bench` times.
 
 The small settings again, from nothing, where the data sets are at hand (`fednb data` says which). What is recorded is
 not trained again, so that the records must go first:

@@ -53,7 +53,7 @@ class Record:
     def scores(self) -> dict[int, list]:
         """By round each client's test images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
 
-        Empty where the record is older than such scores. Raises DamagedError where they are not those of its images.
+        Empty where none lie beside the record. Raises DamagedError where they are not those of its images.
         """
         from fednb.runs.scores import unpacked
 

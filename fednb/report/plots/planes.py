@@ -10,24 +10,15 @@ from fednb.report.plots._axes import WIDEST, decorate, new_figure
 from fednb.report.words import STAND_IN
 
 
-def embedding(
-    features,
-    labels,
-    sites,
-    site_names=None,
-    class_names=None,
-    title: str = "",
-    stand_in=False,
-    told=None,
-):
+def embedding(panels: dict, labels, sites, site_names=None, class_names=None, stand_in=False, told=None):
     """Test features in the plane, t-SNE and UMAP side by side: a colour for each site, a marker for each class.
 
     Where each class is at one site of its own, colours are of the classes as well.
 
     Where umap-learn is not installed the figure has t-SNE alone, and says so.
 
-    features: ``[n, d]``, or ``{title of a row: [n, d]}`` for the same images under several models. Two
-        columns are drawn as they are, side by side.
+    panels: ``{title of a row: features [n, d]}``, of the same images under several models. Two columns are drawn as
+        they are, side by side.
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
     stand_in: whether the features come from a stand-in, which is then written on the figure.
     told: ``{title of a row: what is measured on its features}``, written beside the title.
@@ -35,7 +26,6 @@ def embedding(
     import pandas
     import seaborn
 
-    panels = features if isinstance(features, dict) else {"": features}
     frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
     coloured, numbers, given = "site", sites, site_names
     if len(frame.drop_duplicates()) == frame["site"].nunique() == frame["class"].nunique():
@@ -59,12 +49,11 @@ def embedding(
         seaborn.scatterplot(frame, x="x", y="y", ax=axes, **shown, **look)
         key = axes.get_legend_handles_labels()
         axes.get_legend().remove()
-        head = ", ".join(filter(None, (name or title, way))) + (f"\n{told[name]}" if told and name in told else "")
+        head = ", ".join(filter(None, (name, way))) + (f"\n{told[name]}" if told and name in told else "")
         decorate(axes, "", "", head, STAND_IN if stand_in else "")
         axes.set(xticks=[], yticks=[])
         axes.spines[["left", "bottom"]].set_color("0.8")
-    missing = "t-SNE alone: umap-learn is not installed" if absent else ""
-    figure.suptitle("; ".join(filter(None, (title if "" not in panels else "", missing))), fontsize=11)
+    figure.suptitle("t-SNE alone: umap-learn is not installed" if absent else "", fontsize=11)
     figure.legend(*key, loc="outside right upper", frameon=False, fontsize=8)
     return figure
 
