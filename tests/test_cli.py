@@ -176,7 +176,7 @@ def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
         else:
             os.killpg(command.pid, signal.SIGINT)
         try:
-            out, told = command.communicate(timeout=20)  # until the last of its processes has closed the pipes
+            out, told = command.communicate(timeout=120)  # until the last of its processes has closed the pipes
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(command.pid, signal.SIGKILL)

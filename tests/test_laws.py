@@ -5,11 +5,27 @@ import math
 import pairs
 import pytest
 import torch
-from methods import CASES, HELD_OUT, ROW, ROWS, SIZES, federation, label, reloaded, row_of, same, train, trained
+from methods import (
+    CASES,
+    HELD_OUT,
+    LEARNING,
+    ROW,
+    ROWS,
+    SIZES,
+    federation,
+    label,
+    lessons,
+    reloaded,
+    row_of,
+    same,
+    train,
+    trained,
+)
 
 from fednb.catalogue import own
 from fednb.doors import Method, overrides
-from fednb.errors import RecipeError
+from fednb.engine.loop import FederatedRun
+from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation
 
 ROW_IDS = [row.name for row in ROWS]
@@ -26,21 +42,35 @@ def test_every_method_has_a_row():
 def test_the_neutral_setting_is_the_simpler_method(row):
     data = federation(tuple(row.sizes.items()))
     simpler = row.simpler(data) if callable(row.simpler) else row.simpler
-    neutral, plain = train(row.neutral, data), train(simpler, data)
+    precision = {"precision": "fp32" if row.exact else "fp64"}
+    neutral, plain = train(row.neutral | precision, data), train(simpler | precision, data)
     for one, other in zip(neutral.rounds, plain.rounds, strict=True):
-        assert one["loss"] == pytest.approx(other["loss"], rel=0 if row.exact else 1e-3, abs=0)
+        assert one["loss"] == pytest.approx(other["loss"], rel=0 if row.exact else 1e-9, abs=0)
         assert not row.exact or (one["validation"], one["test"]) == (other["validation"], other["test"])
     if row.exact:
         assert same(neutral.weights, plain.weights)
     else:
-        torch.testing.assert_close(neutral.weights, plain.weights, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(neutral.weights, plain.weights, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.neutral], ids=lambda row: row.name)
 def test_away_from_the_neutral_setting_it_is_another_method(row):
-    plain, changed = trained({"algorithm": {"name": "fedavg"}}), "test" if row.adapts else "loss"
+    plain = trained({"algorithm": {"name": "fedavg"}})
     for case in row.cases():
-        assert trained(case).rounds[-1][changed] != plain.rounds[-1][changed]
+        changed = trained(case)
+        if row.adapts:
+            assert not same(network_at_test(changed.run), network_at_test(plain.run))
+        else:
+            assert changed.rounds[-1]["loss"] != plain.rounds[-1]["loss"]
+
+
+def network_at_test(run: FederatedRun) -> dict:
+    """The network as the test images of each client meet it."""
+    networks = {}
+    for name, client in run.clients.items():
+        with client.at_test(run.server.send(name), run.rounds):
+            networks[name] = {entry: value.clone() for entry, value in client.model.state_dict().items()}
+    return networks
 
 
 @each_case
@@ -191,32 +221,57 @@ def test_the_pairs_have_every_case_beside_every_door_in_both_precisions():
     assert pairs.cover(pairs.every()[::-1]) == chosen
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @each_case
-def test_the_loss_falls_where_there_is_something_to_learn(case):
-    rounds = learning(case)
-    assert falls(case, rounds)
-    assert sum(rounds[-1]["test"]) > HELD_OUT  # of 3 x HELD_OUT; one class for all gives a third
+def test_what_there_is_to_learn_is_learned(case, precision):
+    """On average of three seeds, of each the last three rounds: a single one swings by another machine's last digit."""
+    fall, right = zip(*(learning(case, precision, seed) for seed in range(3)), strict=True)
+    assert learned(sum(fall) / 3, sum(right) / 3), f"loss of {fall}, right {right} of {3 * HELD_OUT}"
 
 
+def left_out(optimiser, closure=None):
+    """A step that is not taken."""
+
+
+def turned(optimiser, closure=None):
+    """A step up the slope."""
+    for group in optimiser.param_groups:
+        torch._foreach_neg_([weight.grad for weight in group["params"] if weight.grad is not None])
+    return STEPS[type(optimiser)](optimiser, closure)
+
+
+STEPS = {kind: kind.step for kind in (torch.optim.SGD, torch.optim.Adam)}
+
+
+@pytest.mark.parametrize("step", [left_out, turned], ids=["left out", "turned"])
 @each_case
-def test_the_loss_falls_in_bf16_too(case):
-    assert falls(case, learning(case, precision="bf16"))
+def test_without_its_steps_or_with_their_sign_turned_nothing_is_learned(case, step, monkeypatch):
+    """The law above can fail, for every method."""
+    for kind in STEPS:
+        monkeypatch.setattr(kind, "step", step)
+    try:
+        assert not learned(*learning(case, "fp32", 0))
+    except RunError as error:
+        assert "not finite" in str(error) or "the loss of client" in str(error)
 
 
-def learning(case: dict, precision: str = "fp32") -> list[dict]:
-    row = row_of(case)
-    rounds = 14 if case in row.cases(row.learns_slowly) else 9
-    settings = {"flow": (), "rounds": rounds, "local_epochs": 4, "learning_rate": 0.03, "precision": precision}
-    return train(case | settings, federation(stripes=row.takes_brightness)).rounds
+def learning(case: dict, precision: str, seed: int) -> tuple[float, float]:
+    """The loss of the last three rounds, as a share of the first one's that has all terms, and how many test images of
+    3 x HELD_OUT they classify correctly."""
+    settings = LEARNING | {"precision": precision, "seed": seed}
+    rounds = train(case | settings, lessons(row_of(case).takes_brightness)).rounds
+    losses = [sum(values["loss"].values()) for values in rounds[row_of(case).begins_in_round - 1 :]]
+    return sum(losses[-3:]) / 3 / losses[0], sum(sum(values["test"]) for values in rounds[-3:]) / 3
 
 
-def falls(case: dict, rounds: list[dict]) -> bool:
-    """From the first round with all terms of the loss to the mean of the last three.
+def learned(fall: float, right: float) -> bool:
+    """Both bounds stand between what was measured of methods as they are and of broken ones.
 
-    Of so few images a single round's loss swings, by another machine's last digit too.
+    Six seeds of each case in both precisions, from perturbed weights: of any three the loss is at most 0.69 and at
+    least 64.9 are right. Without steps or with steps turned round: 0.89 and more, or (DisTrans, whose offsets learn
+    alone) 49 right at most; FedProto's prototypes alone have 71 right at 0.89.
     """
-    losses = [sum(values["loss"].values()) for values in rounds]
-    return sum(losses[-3:]) / 3 < 0.8 * losses[row_of(case).begins_in_round - 1]
+    return fall < 0.8 and right > 0.75 * 3 * HELD_OUT
 
 
 @each_case

@@ -241,13 +241,25 @@ class TestWhoDoesWhat:
             with pytest.raises(RecipeError, match=f"{row.name} has no meaning for squares.*segmentation: {reason}"):
                 FederatedRun(Recipe(**PIXELS | case), pixel_federation())
 
-    def test_there_is_something_to_learn(self):
+    def test_there_is_something_to_learn(self, monkeypatch):
+        """Of three seeds the loss ends at 0.22 to 0.23 of where it began and Dice at 5.3 to 5.6 of 6 images, from six
+        starts that differ by one in a million. Without a step: 1.0 and 1.3."""
+
+        def learned(seeds) -> bool:
+            runs = [train(settings | {"seed": seed}, pixel_federation()).rounds for seed in seeds]
+            fall = sum(sum(r["loss"].values()) for run in runs for r in run[-3:]) / 3
+            dice = sum(sum(r["test"]) for run in runs for r in run[-3:]) / 3
+            return fall < 0.5 * sum(sum(run[0]["loss"].values()) for run in runs) and dice > 3 * len(runs)
+
         settings = PIXELS | {"flow": (), "rounds": 12, "local_epochs": 4, "precision": "bf16"}
         settings |= {"optimiser": "adam", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0}
-        rounds = train(settings | {"evaluation": ("cross_site",)}, pixel_federation()).rounds
-        assert sum(rounds[-1]["loss"].values()) < 0.5 * sum(rounds[0]["loss"].values())
-        assert sum(rounds[-1]["test"]) > 3  # Dice 0.5 on average of 6 images
-        assert [len(totals) for totals in rounds[-1]["cross_site"].values()] == [2, 2]
+        assert learned(range(3))
+        monkeypatch.setattr(torch.optim.Adam, "step", lambda optimiser: None)
+        assert not learned([0])
+
+    def test_each_local_model_is_tested_on_every_site(self):
+        (last,) = train(PIXELS | {"rounds": 1, "evaluation": ("cross_site",)}, pixel_federation()).rounds
+        assert [len(totals) for totals in last["cross_site"].values()] == [2, 2]
 
     @pytest.mark.parametrize("algorithm", ["fedavg", "fedbabu", "fedaws"])
     def test_a_network_without_a_head_is_refused_by_name(self, algorithm, monkeypatch):

@@ -1,0 +1,97 @@
+"""The tests under the arithmetic of other processors: which of them hang on last digits?
+
+Run by hand: ``python tests/hard/arithmetics.py``, or with pytest's own words, ``python tests/hard/arithmetics.py
+--only noise,avx2 -- tests/test_laws.py -k falls``. The exit status is 1 if a test fails under one of them; a last table
+says which test under which. What stands for another processor:
+
+- older instructions for torch, oneDNN, MKL, OpenBLAS and numpy: a processor without AMX, AVX-512 or AVX2;
+- two threads, which add up in another order;
+- noise: every weight that a run starts from times 1 + 1e-6 x a standard normal number, 1e-13 in float64. That is ten to
+  a thousand times what a last digit is, so that what chaos makes of one shows.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ARITHMETICS = {
+    "own": {},
+    "no_amx": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_CBWR": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    },
+    "oldest": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_CBWR": "COMPATIBLE",
+        "OPENBLAS_CORETYPE": "Nehalem",
+    },
+    "threads": {"FEDNB_TEST_THREADS": "2"},
+    **{f"noise{seed}": {"FEDNB_TEST_NOISE": str(seed)} for seed in (1, 2, 3)},
+}
+WITHOUT_NOISE = (  # what a run with noise is held against there has none: another process, a network as drawn
+    "tests/test_bench.py::test_the_bare_loop_does_what_a_federated_round_of_one_site_does",
+    "tests/test_rivals_noise.py::test_main_entries_keep_names_and_values_and_auxiliary_ones_start_equal",
+    "tests/test_training.py::test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_once",
+    "tests/test_training.py::test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported",
+    "tests/test_worlds.py::test_an_unseen_client_of_fedbn_has_statistics_of_its_own_images",
+)
+
+
+def pytest_sessionstart(session):
+    """This file is pytest's plugin, too: what no library reads from the environment is done here."""
+    import torch
+
+    if threads := os.environ.get("FEDNB_TEST_THREADS"):
+        torch.set_num_threads(int(threads))
+        os.environ["OMP_NUM_THREADS"] = threads
+    if seed := os.environ.get("FEDNB_TEST_NOISE"):
+        from methods import perturbed
+
+        from fednb.engine import loop, remote
+
+        loop.build = remote.build = perturbed(loop.build, int(seed), {torch.float32: 1e-6, torch.float64: 1e-13})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="names of arithmetics, with commas; all unless given")
+    parser.add_argument("pytest", nargs="*", help="pytest's words, after --")
+    options = parser.parse_args()
+    chosen = [name for name in options.only.split(",") if name] or list(ARITHMETICS)
+    if unknown := [name for name in chosen if name not in ARITHMETICS]:
+        parser.error(f"no arithmetic is called {unknown[0]}; there are {', '.join(ARITHMETICS)}")
+    words = options.pytest or ["tests", "-n", "2", "--dist", "worksteal"]
+    failed: dict[str, list[str]] = {}
+    wrong = []
+    for name in chosen:
+        print(f"--- {name}: {' '.join(f'{k}={v}' for k, v in ARITHMETICS[name].items())}", flush=True)
+        given = (
+            os.environ | ARITHMETICS[name] | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(ROOT)])}
+        )
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "arithmetics", "-p", "no:cacheprovider", "-rfE", *words]
+        if name.startswith("noise"):
+            command += [f"--deselect={test}" for test in WITHOUT_NOISE]
+        run = subprocess.Popen(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, text=True)
+        for line in run.stdout:
+            print(line, end="", flush=True)
+            if found := re.match(r"(?:FAILED|ERROR) (\S+?(?:\[.*?\])?)(?: - |$)", line):
+                failed.setdefault(found[1], []).append(name)
+        if run.wait():
+            wrong.append(name)
+    for test, names in sorted(failed.items()):
+        print(f"{test}: {', '.join(names)}")
+    print(f"{len(chosen) - len(wrong)} of {len(chosen)} arithmetics pass; {len(failed)} tests fail under another.")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
