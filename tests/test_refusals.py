@@ -32,7 +32,11 @@ def refusal(tmp_path, monkeypatch):
         ({"name": "moon", "tau": 0}, "moon has tau 0.0; expected a value above 0"),
         ({"name": "fedaws", "margin": 3}, "fedaws has margin 3.0; expected a value in [0, 2]"),
         ({"name": "pfedhn", "momentum": 1}, "pfedhn has momentum 1.0; expected a value in [0, 1)"),
-        ({"name": "fedrobust", "penalty": 0}, "fedrobust has penalty 0.0; expected a value above 0"),
+        ({"name": "fedrobust", "matrix_penalty": 0}, "fedrobust has matrix_penalty 0.0; expected a value above 0"),
+        (
+            {"name": "fedrobust", "offset_rate": 1},
+            "fedrobust has offset_rate 1.0 and offset_penalty 1.0; expected a pro",
+        ),
         ({"name": "harmofl", "variant": "papr"}, 'harmofl has no variant "papr"; did you mean "paper"'),
         ({"name": "partialfed", "layers": ["haed"]}, 'partialfed was asked not to load "haed"; did you mean "head"'),
         ({"name": "pfedavg", "epochs": -1}, "pfedavg has epochs -1; expected at least 0"),
