@@ -59,6 +59,10 @@ class FedBABU(Method):
         if self.tune_epochs < 0:
             raise RecipeError(f"fedbabu has tune_epochs {self.tune_epochs}; expected at least 0.")
 
+    @property
+    def trains_before_a_test(self) -> bool:
+        return self.tune_epochs > 0
+
     def keeps(self, model: nn.Module) -> set[str]:
         return {f"head.{name}" for name in model.head.state_dict()}
 

@@ -40,6 +40,10 @@ class PFedAvg(Method):
         if self.epochs < 0:
             raise RecipeError(f"pfedavg has epochs {self.epochs}; expected at least 0.")
 
+    @property
+    def trains_before_a_test(self) -> bool:
+        return self.epochs > 0
+
     def adapt(self, client: Client) -> None:
         if self.epochs:
             client.train(self.epochs)  # Eq. 1

@@ -61,6 +61,7 @@ class PFedMe(Method):
 
     printed = "pFedMe"
     tasks = EVERY_TASK
+    trains_before_a_test = False
 
     penalty: float = 15.0
     steps: int = 5

@@ -38,8 +38,8 @@ class FedMix(Method):
         mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The images are shuffled first; the last average
             may be of fewer, but a last single image joins the average before.
 
-    Raises DataError for a site with one training image, RecipeError together with a method that changes a batch's
-    images, such as normalisation.
+    Raises DataError for a client of the rounds with one training image, RecipeError together with a method that changes
+    a batch's images, such as normalisation.
 
     Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
     Algorithm 2. FedRDN's code for it is not released.
@@ -71,7 +71,7 @@ class FedMix(Method):
         groups = list(order.to(client.device).split(self.mean_batch))
         if len(groups) > 1 and len(groups[-1]) == 1 < self.mean_batch:  # no single image leaves the client
             groups[-2:] = [torch.cat(groups[-2:])]
-        if len(split) == 1:
+        if len(split) == 1 and not client.unseen:
             raise DataError(
                 f"{client.name} has one training image, whose average is the image itself: fedmix would send it. "
                 "Add images or leave the site out."

@@ -80,7 +80,8 @@ class FRAug(Method):
         generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
             prototypes of its labels, of synthetic embeddings to those that they started from.
 
-    Raises RecipeError for a network whose head is no linear layer, DataError for batches of one image.
+    Raises RecipeError for a network whose head is no linear layer, DataError where a client of the rounds has batches
+    of one image.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Algorithm 1, Eq. 1 to 6, Tables 4 and 5.
@@ -186,7 +187,7 @@ class FRAug(Method):
         """Its statistics are its own by then; nothing else that is kept has a part in testing."""
 
     def prepare_offer(self, client: Client) -> Message:
-        if self._networks:
+        if self._networks and not client.unseen:
             _refuse_batches_of_one(client)
         if not self.generator:
             return {}
