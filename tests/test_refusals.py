@@ -54,6 +54,10 @@ def test_options_of_an_algorithm(refusal, algorithm, message):
         ({"algorithm": "scaffold", "optimiser": "adam"}, 'scaffold needs optimiser "sgd", not "adam"'),
         ({"algorithm": "scaffold", "learning_rate": 0}, "scaffold has learning_rate 0; expected more"),
         (
+            {"algorithm": {"name": "pfedme", "penalty": 30}, "learning_rate": 0.09},
+            "pfedme has penalty 30.0, and learning_rate x (penalty + weight_decay) is 2.7; with momentum 0.0 expected less",
+        ),
+        (
             {"algorithm": "fednova", "momentum": 0.9, "optimiser_state": "kept"},
             'fednova with momentum 0.9 needs optimiser_state "renewed"',
         ),

@@ -1,12 +1,19 @@
 """pFedMe: each client has a model of its own near its copy of the global weights, and is tested with it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from fednb.algorithms.fedprox import refuse_divergence
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,9 @@ class PFedMe(Method):
         beta: above 0. 1 as released in most commands, 2 where tuned; varied up to 4.
         personalised: True tests theta_k, the paper's "pFedMe (PM)". False tests the global model, "pFedMe (GM)", and
             keeps nothing; with steps 1, local_rate times penalty 1 and beta 1 that is FedAvg.
+
+    Raises RecipeError where the K steps of SGD diverge from Eq. 1's solution however many they are: see
+    ``fedprox.refuse_divergence``.
 
     Reference: Dinh et al., *Personalized federated learning with Moreau envelopes*, NeurIPS 2020,
     Algorithm 1. Values are those of the released commands, not checked against the paper's text; the numbers of the
@@ -81,6 +91,9 @@ class PFedMe(Method):
             )
         if self.beta <= 0:
             raise RecipeError(f"pfedme has beta {self.beta}; expected a value above 0.")
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_divergence(self, "penalty", recipe)
 
     def begin(self, client: Client) -> None:
         parameters = list(client.parameters().values())
