@@ -57,7 +57,7 @@ class FedBABU(Method):
 
     def __post_init__(self):
         if self.tune_epochs < 0:
-            raise RecipeError(f"fedbabu has tune_epochs {self.tune_epochs}; expected at least 0.")
+            raise RecipeError(f"{self.name} has tune_epochs {self.tune_epochs}; expected at least 0.")
 
     @property
     def trains_before_a_test(self) -> bool:

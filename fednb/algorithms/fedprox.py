@@ -49,7 +49,7 @@ class FedProx(Method):
 
     def __post_init__(self):
         if self.mu < 0:
-            raise RecipeError(f"fedprox has mu {self.mu}; expected at least 0.")
+            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         refuse_divergence(self, "mu", recipe)

@@ -74,11 +74,11 @@ class HarmoFL(Method):
 
     def __post_init__(self):
         if self.alpha < 0:
-            raise RecipeError(f"harmofl has alpha {self.alpha}; expected at least 0.")
+            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
         if not 0 < self.momentum <= 1:
-            raise RecipeError(f"harmofl has momentum {self.momentum}; expected a value in (0, 1].")
+            raise RecipeError(f"{self.name} has momentum {self.momentum}; expected a value in (0, 1].")
         if self.variant not in VARIANTS:
-            raise RecipeError(f'harmofl has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
 
     def send(self, server: Server, client: str) -> Message:
         return server.memory(self)

@@ -87,22 +87,22 @@ class PartialFed(Method):
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
-            raise RecipeError(f'partialfed has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
         if not isinstance(self.layers, list | tuple) or not all(isinstance(name, str) for name in self.layers):
             raise RecipeError(
-                f'partialfed has layers {self.layers!r}; expected names, such as ["normalisation", "head"].'
+                f'{self.name} has layers {self.layers!r}; expected names, such as ["normalisation", "head"].'
             )
         for option in ("temperature", "decay"):
             if (value := getattr(self, option)) <= 0:
-                raise RecipeError(f"partialfed has {option} {value}; expected a value above 0.")
+                raise RecipeError(f"{self.name} has {option} {value}; expected a value above 0.")
         if self.strategy_rate < 0:
-            raise RecipeError(f"partialfed has strategy_rate {self.strategy_rate}; expected at least 0.")
+            raise RecipeError(f"{self.name} has strategy_rate {self.strategy_rate}; expected at least 0.")
         for option in fields(self):
             value = getattr(self, option.name)
             other = OF_VARIANT.get(option.name, self.variant) != self.variant
             if other and (tuple(value) if option.name == "layers" else value) != option.default:
                 raise RecipeError(
-                    f"partialfed has {option.name} {value!r}, an option of the variant {OF_VARIANT[option.name]}; "
+                    f"{self.name} has {option.name} {value!r}, an option of the variant {OF_VARIANT[option.name]}; "
                     f"this is {self.variant}. Leave it out, or take the other variant."
                 )
 
@@ -111,7 +111,7 @@ class PartialFed(Method):
         known = [place for place, _ in model.named_modules() if place]
         for layer in self.layers:
             if layer != NORMALISATION and not any(_lies_in(place, layer) for place in known):
-                raise RecipeError(f'partialfed was asked not to load "{layer}"; {nearest(layer, known)}')
+                raise RecipeError(f'{self.name} was asked not to load "{layer}"; {nearest(layer, known)}')
         return model
 
     def prepare_receive(self, client: Client, shared: Message) -> None:

@@ -81,16 +81,16 @@ class PFedMe(Method):
 
     def __post_init__(self):
         if self.penalty < 0:
-            raise RecipeError(f"pfedme has penalty {self.penalty}; expected at least 0.")
+            raise RecipeError(f"{self.name} has penalty {self.penalty}; expected at least 0.")
         if self.steps < 1:
-            raise RecipeError(f"pfedme has steps {self.steps}; expected at least 1.")
+            raise RecipeError(f"{self.name} has steps {self.steps}; expected at least 1.")
         if self.local_rate < 0 or self.local_rate * self.penalty > 1:
             raise RecipeError(
-                f"pfedme has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
+                f"{self.name} has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
                 "least 0 and a product of at most 1, beyond which a client's weights would step over its own model."
             )
         if self.beta <= 0:
-            raise RecipeError(f"pfedme has beta {self.beta}; expected a value above 0.")
+            raise RecipeError(f"{self.name} has beta {self.beta}; expected a value above 0.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         refuse_divergence(self, "penalty", recipe)
