@@ -46,7 +46,9 @@ class FedBABU(Method):
 
     1. The head has a rate of its own, 0: nothing moves it. Ours: it has no gradient, which is the same.
     2. ``ft_ep`` is 5; so is ``num-finetune-epochs`` of Flower's baseline, which follows the paper's Table 13.
-    3. The rate falls to a tenth after half and after three quarters of the rounds. Ours: the recipe's.
+    3. The rate falls to a tenth after half and after three quarters of the rounds, and clients tune at the last one, a
+       hundredth of the first. Ours: the recipe's one rate, for both.
+    4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights.
 
     PFLlib and Flower's baseline tune body and head together as well, with the optimiser of training.
     """
