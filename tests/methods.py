@@ -253,7 +253,7 @@ ROWS = [
         neutral={"algorithm": {"name": "fedprox", "mu": 0}},
         variants=({"mu": 1.0},),
     ),
-    Row("algorithms", "fedrobust", neutral={"algorithm": {"name": "fedrobust", "rate": 0}}),
+    Row("algorithms", "fedrobust", neutral={"algorithm": {"name": "fedrobust", "matrix_rate": 0, "offset_rate": 0}}),
     Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
     Row(
         "algorithms",

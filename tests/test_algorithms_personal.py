@@ -348,16 +348,18 @@ def test_fedbabus_head_never_moves_in_a_round(settings):
     assert not any(name.startswith("head.") for name in run.server.model)
 
 
-def test_partialfed_that_keeps_normalisation_is_fedbn_with_all_layers_sent():
+@pytest.mark.parametrize("participation", [1.0, 0.34])
+def test_partialfed_that_keeps_normalisation_is_fedbn_with_all_layers_sent(participation):
+    """Also at clients that are tested before their first round, in which they have the layers of the start."""
     ours, fedbn = (
-        train({"algorithm": {"name": "partialfed", "layers": ["normalisation"]}}),
-        train({"algorithm": "fedbn"}),
+        train({"algorithm": algorithm, "participation": participation})
+        for algorithm in ({"name": "partialfed", "layers": ["normalisation"]}, "fedbn")
     )
     for one, other in zip(ours.rounds, fedbn.rounds, strict=True):
         assert (one["loss"], one["validation"], one["test"]) == (other["loss"], other["validation"], other["test"])
         assert one["up"]["model"] > other["up"]["model"]
     assert same(ours.weights, fedbn.weights)
-    whole = train({}).rounds[0]
+    whole = train({"participation": participation}).rounds[0]
     assert (ours.rounds[0]["up"], ours.rounds[0]["down"]) == (whole["up"], whole["down"])
 
 

@@ -146,11 +146,17 @@ def shifted(x, matrix, offset):
     return torch.stack(channels, 1)
 
 
+def robust(rate: dict, penalty: dict) -> dict:
+    """FedRobust with these of its matrix and of its offset."""
+    given = (("rate", rate), ("penalty", penalty))
+    return {"name": "fedrobust"} | {f"{part}_{kind}": own for kind, both in given for part, own in both.items()}
+
+
 @pytest.mark.parametrize("later", [{}, {"augmentations": ({"name": "normalise", "mean": (0.5, 0.4, 0.3)},)}], ids=str)
 def test_fedrobust(plain, later):
     """The shift is of images in [0, 1]; what is normalised afterwards has its slope by the chain rule."""
-    eta, penalty = 0.4, 0.7
-    run, w = start(algorithm={"name": "fedrobust", "rate": eta, "penalty": penalty}, **later)
+    eta, penalty = {"matrix": 0.4, "offset": 0.2}, {"matrix": 0.7, "offset": 0.3}
+    run, w = start(algorithm=robust(eta, penalty), **later)
     centre, spread = doubles([0, 0, 0]), doubles([1, 1, 1])
     if later:
         centre, spread = (doubles(getattr(run.server.methods[1], name)) for name in ("mean", "std"))
@@ -169,7 +175,7 @@ def test_fedrobust(plain, later):
                 g = gradient(objective, now | own, x, y)
                 away = {"matrix": own["matrix"] - identity, "offset": own["offset"]}
                 for name in own:
-                    own[name] = own[name] + eta * (g[name] - 2 * penalty * away[name])
+                    own[name] = own[name] + eta[name] * (g[name] - 2 * penalty[name] * away[name])
                 return g
 
             ended[site.name], _ = local(w, site, t, slope)
@@ -184,18 +190,18 @@ def test_fedrobust(plain, later):
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_fedrobust_by_hand(cut):
-    """rate 0.1, penalty 2, images (1, -2) and (3, 1) of two channels and one pixel; Lambda [[1.5, 0], [-1, 1]], delta
-    (0.2, -0.4).
+    """Lambda has rate 0.1 and penalty 2, delta rate 0.3 and penalty 1; images are (1, -2) and (3, 1) of two channels
+    and one pixel; Lambda is [[1.5, 0], [-1, 1]], delta (0.2, -0.4).
 
     They become (1.5 + 0.2, -1 - 2 - 0.4) = (1.7, -3.4) and (4.7, -2.4). A later method doubles what is seen; the loss
     is the mean over images of half of channel 1 less half of channel 2, so that with it delta has the slope (1, -1) and
     Lambda (1, -1) times the mean image (2, -0.5): [[2, -0.5], [-2, 0.5]].
     Lambda + 0.1 (slope - 4 (Lambda - I)): 1.5 + 0.1 (2 - 2) = 1.5; -0.05; -1 + 0.1 (-2 + 4) = -0.8; 1.05.
-    delta + 0.1 (slope - 4 delta): 0.2 + 0.1 (1 - 0.8) = 0.22; -0.4 + 0.1 (-1 + 1.6) = -0.34.
+    delta + 0.3 (slope - 2 delta): 0.2 + 0.3 (1 - 0.4) = 0.38; -0.4 + 0.3 (-1 + 0.8) = -0.46.
 
     It is the same where a later method cuts the images off from what they were, and adds to them.
     """
-    method = FedRobust(rate=0.1, penalty=2.0)
+    method = FedRobust(matrix_rate=0.1, matrix_penalty=2.0, offset_rate=0.3, offset_penalty=1.0)
 
     def objective(batch):
         return (0.5 * (batch.images[:, 0] - batch.images[:, 1])).mean()
@@ -216,22 +222,23 @@ def test_fedrobust_by_hand(cut):
         batch.images = batch.images.detach() + 7
     method.step(client, batch)
     torch.testing.assert_close(kept["matrix"], doubles([[1.5, -0.05], [-0.8, 1.05]]))
-    torch.testing.assert_close(kept["offset"].flatten(), doubles([0.22, -0.34]))
+    torch.testing.assert_close(kept["offset"].flatten(), doubles([0.38, -0.46]))
     assert not kept["matrix"].requires_grad
 
 
 def test_fedrobust_climbs_the_penalised_loss(plain):
     """With weights that stay, on all images of a client at once."""
-    penalty = 0.5
-    algorithm = {"name": "fedrobust", "rate": 0.05, "penalty": penalty}
+    rate, penalty = {"matrix": 0.05, "offset": 0.5}, {"matrix": 0.5, "offset": 0.1}
+    algorithm = robust(rate, penalty)
     run, w = start(algorithm=algorithm, learning_rate=0.0, batch_size=16, rounds=6, local_epochs=1)
     site, heights = run.federation.sites[0], []
     for _ in range(6):
         run.advance()
         shift = run.clients[site.name].memories["fedrobust"]
-        away = (shift["matrix"] - torch.eye(3)).square().sum() + shift["offset"].square().sum()
+        away = {"matrix": shift["matrix"] - torch.eye(3), "offset": shift["offset"]}
+        paid = sum(penalty[part] * distance.square().sum() for part, distance in away.items())
         seen = shifted(site.train.images.double() / 255, **shift)
-        heights.append(float(cross_entropy(w, seen, site.train.targets) - penalty * away))
+        heights.append(float(cross_entropy(w, seen, site.train.targets) - paid))
     start_height = float(cross_entropy(w, site.train.images.double() / 255, site.train.targets))
     climbed = [start_height, *heights]
     assert all(after > before for before, after in pairwise(climbed))
@@ -240,9 +247,9 @@ def test_fedrobust_climbs_the_penalised_loss(plain):
 
 def test_fedrobust_with_a_huge_penalty_has_no_shift():
     """And with a small one it has, which no message shows and no test image gets."""
-    shifts = {}
+    shifts, both = {}, ("matrix", "offset")
     for penalty, rate in ((1e6, 5e-7), (0.1, 1.0)):
-        trained = train({"algorithm": {"name": "fedrobust", "rate": rate, "penalty": penalty}})
+        trained = train({"algorithm": robust(dict.fromkeys(both, rate), dict.fromkeys(both, penalty))})
         client = trained.run.clients["clinic"]
         shift = client.memories["fedrobust"]
         shifts[penalty] = max((shift["matrix"] - torch.eye(3)).abs().max(), shift["offset"].abs().max())
@@ -253,6 +260,13 @@ def test_fedrobust_with_a_huge_penalty_has_no_shift():
         tested = next(client.test_batches(client.site.test)).images
         assert torch.equal(tested, client.site.test.images.float() / 255)
     assert shifts[1e6] < 1e-5 < 1e-3 < shifts[0.1]
+
+
+@pytest.mark.parametrize("still", ["matrix", "offset"])
+def test_a_part_of_fedrobusts_shift_with_rate_0_stays_at_its_start(still):
+    kept = train({"algorithm": {"name": "fedrobust", f"{still}_rate": 0}}).run.clients["clinic"].memories["fedrobust"]
+    begun = {"matrix": torch.eye(3), "offset": torch.zeros(3, 8, 8)}
+    assert [part for part in begun if torch.equal(kept[part], begun[part])] == [still]
 
 
 # --- HarmoFL -----------------------------------------------------------------------------------------------
@@ -384,9 +398,10 @@ def test_a_client_that_comes_later_takes_the_amplitude_that_is_known():
         ({"name": "moon", "mu": -1}, "moon has mu -1.0; expected at least 0"),
         ({"name": "moon", "tau": 0}, "moon has tau 0.0; expected a value above 0"),
         ({"name": "moon", "temperature": 1.0}, 'moon has no option "temperature"'),
-        ({"name": "fedrobust", "rate": -1}, "fedrobust has rate -1.0; expected at least 0"),
-        ({"name": "fedrobust", "penalty": 0}, "fedrobust has penalty 0.0; expected a value above 0"),
-        ({"name": "fedrobust", "rate": 2, "penalty": 0.5}, "expected a product below 1"),
+        ({"name": "fedrobust", "matrix_rate": -1}, "fedrobust has matrix_rate -1.0; expected at least 0"),
+        ({"name": "fedrobust", "offset_penalty": 0}, "fedrobust has offset_penalty 0.0; expected a value above 0"),
+        ({"name": "fedrobust", "offset_rate": 2, "offset_penalty": 0.5}, "expected a product below 1"),
+        ({"name": "fedrobust", "rate": 0.4}, 'fedrobust has no option "rate"'),
         ({"name": "harmofl", "alpha": -1}, "harmofl has alpha -1.0; expected at least 0"),
         ({"name": "harmofl", "momentum": 0}, "harmofl has momentum 0.0; expected a value in \\(0, 1\\]"),
         ({"name": "harmofl", "variant": "relesed"}, 'harmofl has no variant "relesed"; did you mean "released"'),

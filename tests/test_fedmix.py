@@ -232,11 +232,13 @@ def test_images_that_another_method_changes_are_refused():
 
 
 def test_a_single_image_never_leaves_its_site():
-    """Its average would be the image itself."""
+    """Its average would be the image itself. An unseen one sends nothing, and is not refused."""
     site = federation((("clinic", 1), ("tower", 5))).site("clinic")
     client = SimpleNamespace(
-        name="clinic", site=site, methods=[], classes=3, task=TASKS["classification"], device=torch.device("cpu")
+        name="clinic", site=site, unseen=False, classes=3, task=TASKS["classification"], device=torch.device("cpu")
     )
     client.generator = generator
     with pytest.raises(DataError, match="clinic has one training image.*fedmix would send it"):
         FedMix().prepare_offer(client)
+    client.unseen = True
+    assert FedMix().prepare_offer(client)["images"].shape == (1, 3, 8, 8)

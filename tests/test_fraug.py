@@ -749,6 +749,8 @@ def test_batches_of_one_image_are_refused():
     run.clients["clinic"].site = data.sites[0]
     with pytest.raises(DataError, match="batches of one image.*1 training images"):
         run.prepare()
+    run.clients["clinic"].unseen = True  # it trains no generator
+    assert run.prepare()
 
 
 def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():

@@ -10,6 +10,7 @@ from methods import (
     HELD_OUT,
     LEARNING,
     ONE,
+    ROWS,
     SIZES,
     TINY,
     Trained,
@@ -156,6 +157,43 @@ def test_every_image_is_seen_once_an_epoch(monkeypatch):
 def test_a_batch_of_one_is_refused_under_batch_normalisation(size, batch_size):
     with pytest.raises(DataError, match=r"client lonely .* batches of one image"):
         train({"batch_size": batch_size}, federation((("lonely", size), ("other", 8))), rounds=0)
+
+
+LONELY = (("clinic", 4), ("lonely", 1), ("tower", 5))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.refuses_unseen], ids=lambda row: row.name)
+def test_one_image_is_enough_at_an_unseen_site_where_nothing_trains_or_measures_on_it(row):
+    settings = row.cases()[0] | {"unseen": ["lonely"], "rounds": 1}
+    there = {"fedbabu": "train", "pfedavg": "train", "pfedhn": "train", "fedbn": "measure", "fraug": "measure"}
+    if does := there.get(row.name):
+        with pytest.raises(DataError, match=f"client lonely would {does} .*on batches of one image"):
+            train(settings, federation(LONELY), rounds=0)
+    else:
+        assert train(settings, federation(LONELY)).rounds[0]["test"][1] >= 0
+
+
+@pytest.mark.parametrize(
+    "algorithm", [{"name": "pfedavg", "epochs": 0}, {"name": "fedbabu", "tune_epochs": 0}], ids=str
+)
+def test_one_image_is_enough_at_an_unseen_site_that_is_not_tuned(algorithm):
+    assert train({"algorithm": algorithm, "unseen": ["lonely"], "rounds": 1}, federation(LONELY)).rounds
+
+
+@pytest.mark.parametrize("settings", [{"buffers": "local"}, {"evaluation": ["own_statistics"]}], ids=str)
+def test_running_statistics_of_one_image_are_refused_before_training(settings):
+    with pytest.raises(DataError, match="client lonely would measure running statistics on batches of one image"):
+        train(settings | {"unseen": ["lonely"]}, federation(LONELY), rounds=0)
+    assert train({"unseen": ["lonely"], "batch_size": 2, "rounds": 1}, federation(LONELY)).rounds
+
+
+@pytest.mark.parametrize("lonely", ["clinic", "tower"])
+def test_all_trains_where_a_site_has_one_image(lonely):
+    """The first one's joins the others'; at the others nothing is trained."""
+    data = federation(tuple((name, 1 if name == lonely else 4) for name in ("clinic", "tower")))
+    assert train({"algorithm": "all", "rounds": 1}, data).rounds[0]["loss"].keys() == {"clinic"}
+    with pytest.raises(DataError, match="client clinic would train on batches of one image"):
+        train({"algorithm": "all", "batch_size": 1}, data, rounds=0)
 
 
 def test_a_loss_that_is_not_a_number_names_round_client_and_recipe():

@@ -26,6 +26,7 @@ from test_algorithms import (
 from torch import nn
 
 from fednb.algorithms.fedaws import FedAwS, slope
+from fednb.algorithms.fedprox import FedProx
 from fednb.algorithms.pfedhn import PFedHN, weights
 from fednb.algorithms.pfedme import PFedMe
 from fednb.doors import Batch, part
@@ -171,6 +172,44 @@ def test_a_visiting_network_is_tested_as_it_comes(plain, algorithm):
         assert [found for _, found in seen[site.name]] == [right(w, site) for w, _ in seen[site.name]]
         assert len({w["head.bias"].sum().item() for w, _ in seen[site.name]}) == 3
     assert not any(client.visiting for client in run.clients.values())
+
+
+def distance_after(method, rate: float, momentum: float, decay: float) -> float:
+    """From the minimum of a loss of slope 1 with a quadratic term of strength 30 around 1, after 800 steps from 1."""
+    w, scratch = nn.Parameter(number(1.0)), {}
+    optimiser = torch.optim.SGD([w], rate, momentum, weight_decay=decay)
+    client = SimpleNamespace(parameters=lambda: {"w": w}, scratch=lambda method: scratch)
+    client.objective = lambda batch: w + (method.loss(client, batch) or 0)
+
+    def descend(loss, batch):
+        optimiser.zero_grad()
+        loss.backward()
+        method.gradients(client, batch)
+        optimiser.step()
+
+    client.descend = descend
+    method.begin(client)
+    for _ in range(800):
+        method.step(client, None)
+    return abs(w.item() - (30 - 1) / (30 + decay))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("decay", [0.0, 3.0])
+@pytest.mark.parametrize(
+    ("method", "option"), [(PFedMe(penalty=30, steps=1, local_rate=0), "penalty"), (FedProx(mu=30), "mu")], ids=str
+)
+def test_sgd_that_leads_away_from_where_a_method_pulls_is_refused(method, option, decay, momentum):
+    bound = 2 * (1 + momentum) / (30 + decay)
+    settings = {"algorithm": {"name": method.name, option: 30}, "momentum": momentum, "weight_decay": decay}
+    assert distance_after(method, 0.99 * bound, momentum, decay) < 1e-3
+    assert distance_after(method, 1.01 * bound, momentum, decay) > 1e3
+    assert Recipe(**settings, learning_rate=0.99 * bound)
+    with pytest.raises(
+        RecipeError, match=rf"^{method.name} has {option} 30.0, and learning_rate x .* expected less than 2 x"
+    ):
+        Recipe(**settings, learning_rate=1.01 * bound)
+    assert Recipe(**settings, learning_rate=1.01 * bound, optimiser="adam")  # whose steps have the rate's length
 
 
 # pFedHN

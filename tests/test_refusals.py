@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from methods import ROWS, train
 
+from fednb.catalogue import find, options
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
@@ -32,7 +34,11 @@ def refusal(tmp_path, monkeypatch):
         ({"name": "moon", "tau": 0}, "moon has tau 0.0; expected a value above 0"),
         ({"name": "fedaws", "margin": 3}, "fedaws has margin 3.0; expected a value in [0, 2]"),
         ({"name": "pfedhn", "momentum": 1}, "pfedhn has momentum 1.0; expected a value in [0, 1)"),
-        ({"name": "fedrobust", "penalty": 0}, "fedrobust has penalty 0.0; expected a value above 0"),
+        ({"name": "fedrobust", "matrix_penalty": 0}, "fedrobust has matrix_penalty 0.0; expected a value above 0"),
+        (
+            {"name": "fedrobust", "offset_rate": 1},
+            "fedrobust has offset_rate 1.0 and offset_penalty 1.0; expected a pro",
+        ),
         ({"name": "harmofl", "variant": "papr"}, 'harmofl has no variant "papr"; did you mean "paper"'),
         ({"name": "partialfed", "layers": ["haed"]}, 'partialfed was asked not to load "haed"; did you mean "head"'),
         ({"name": "pfedavg", "epochs": -1}, "pfedavg has epochs -1; expected at least 0"),
@@ -44,11 +50,38 @@ def test_options_of_an_algorithm(refusal, algorithm, message):
     assert message in refusal(algorithm=algorithm)
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if options(find(row.room, row.name))], ids=lambda row: row.name)
+def test_what_is_refused_bears_the_name_that_was_asked_for(row):
+    """Also where the method is another's subclass: one of these, and one from a file of its own."""
+    made, messages = find(row.room, row.name), []
+    other = type("Other", (made,), {"__module__": "theirs.another_name"})
+    for option in options(made):
+        for value in (-1, -1.0, 9e9, "no such", (-1,)):
+            for method, name in ((made, row.name), (other, "another_name")):
+                try:
+                    method(**{option: value})
+                except RecipeError as error:
+                    messages.append((name, str(error)))
+                except TypeError:  # a recipe refuses another type by itself
+                    pass
+    assert [told for name, told in messages if not told.startswith(f"{name} ")] == []
+
+
+@pytest.mark.parametrize("name", ["pfedhn", "pfedhn_pc"])
+def test_a_hypernetwork_that_is_too_large_bears_the_name_that_was_asked_for(name):
+    with pytest.raises(RecipeError, match=f"^{name} has hidden 1000000 "):
+        train({"algorithm": {"name": name, "hidden": 10**6}})
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"algorithm": "scaffold", "optimiser": "adam"}, 'scaffold needs optimiser "sgd", not "adam"'),
         ({"algorithm": "scaffold", "learning_rate": 0}, "scaffold has learning_rate 0; expected more"),
+        (
+            {"algorithm": {"name": "pfedme", "penalty": 30}, "learning_rate": 0.09},
+            "pfedme has penalty 30.0, and learning_rate x (penalty + weight_decay) is 2.7; with momentum 0.0",
+        ),
         (
             {"algorithm": "fednova", "momentum": 0.9, "optimiser_state": "kept"},
             'fednova with momentum 0.9 needs optimiser_state "renewed"',

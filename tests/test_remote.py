@@ -68,6 +68,13 @@ def test_clients_that_live_for_one_message_give_the_same_run(case):
     equal_runs(case | {"evaluation": ["cross_site", "own_statistics", "examples"]}, federation())
 
 
+def test_one_image_elsewhere_is_refused_where_a_client_trains_on_it():
+    data = federation((("clinic", 4), ("lonely", 1)))
+    equal_runs({"unseen": ["lonely"], "rounds": 1}, data)
+    with pytest.raises(DataError, match="client lonely would train on batches of one image"):
+        remote({}, data).prepare()
+
+
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 def test_an_optimiser_goes_on_from_a_momentum_that_came_in_another_memory_layout(optimiser):
     equal_runs({"optimiser_state": "kept", "optimiser": optimiser, "learning_rate": 0.02}, federation())

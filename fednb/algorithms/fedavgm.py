@@ -47,7 +47,7 @@ class FedAvgM(Method):
 
     def __post_init__(self):
         if not 0 <= self.beta < 1:
-            raise RecipeError(f"fedavgm has beta {self.beta}; expected a value in [0, 1).")
+            raise RecipeError(f"{self.name} has beta {self.beta}; expected a value in [0, 1).")
 
     def aggregate_model(self, server: Server, mean: Message) -> Message:
         velocity, moved = server.memory(self), dict(mean)

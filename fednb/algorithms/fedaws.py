@@ -80,11 +80,13 @@ class FedAwS(Method):
 
     def __post_init__(self):
         if not 0 < self.target <= 1:
-            raise RecipeError(f"fedaws has target {self.target}; expected a value in (0, 1].")
+            raise RecipeError(f"{self.name} has target {self.target}; expected a value in (0, 1].")
         if not 0 <= self.margin <= 2:
-            raise RecipeError(f"fedaws has margin {self.margin}; expected a value in [0, 2], as cosine distances are.")
+            raise RecipeError(
+                f"{self.name} has margin {self.margin}; expected a value in [0, 2], as cosine distances are."
+            )
         if self.spread < 0:
-            raise RecipeError(f"fedaws has spread {self.spread}; expected at least 0.")
+            raise RecipeError(f"{self.name} has spread {self.spread}; expected at least 0.")
 
     def prepare_offer(self, client: Client) -> Message:
         return {"images": self._images(client)}
@@ -93,8 +95,8 @@ class FedAwS(Method):
         missing = (sum(offer["images"] for offer in offers.values()) == 0).nonzero().flatten().tolist()
         if missing:
             raise RecipeError(
-                f"fedaws finds no training image of class {', '.join(map(str, missing))} (from 0) at any client; its "
-                "embedding would never be learned. Take a federation without the class, or other clients."
+                f"{self.name} finds no training image of class {', '.join(map(str, missing))} (from 0) at any client; "
+                "its embedding would never be learned. Take a federation without the class, or other clients."
             )
         return {}
 

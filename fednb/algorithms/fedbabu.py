@@ -46,7 +46,9 @@ class FedBABU(Method):
 
     1. The head has a rate of its own, 0: nothing moves it. Ours: it has no gradient, which is the same.
     2. ``ft_ep`` is 5; so is ``num-finetune-epochs`` of Flower's baseline, which follows the paper's Table 13.
-    3. The rate falls to a tenth after half and after three quarters of the rounds. Ours: the recipe's.
+    3. The rate falls to a tenth after half and after three quarters of the rounds, and clients tune at the last one, a
+       hundredth of the first. Ours: the recipe's one rate, for both.
+    4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights.
 
     PFLlib and Flower's baseline tune body and head together as well, with the optimiser of training.
     """
@@ -57,7 +59,11 @@ class FedBABU(Method):
 
     def __post_init__(self):
         if self.tune_epochs < 0:
-            raise RecipeError(f"fedbabu has tune_epochs {self.tune_epochs}; expected at least 0.")
+            raise RecipeError(f"{self.name} has tune_epochs {self.tune_epochs}; expected at least 0.")
+
+    @property
+    def trains_before_a_test(self) -> bool:
+        return self.tune_epochs > 0
 
     def keeps(self, model: nn.Module) -> set[str]:
         return {f"head.{name}" for name in model.head.state_dict()}

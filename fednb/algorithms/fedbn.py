@@ -49,7 +49,7 @@ class FedBN(Method):
 
     def __post_init__(self):
         if self.at_unseen not in AT_UNSEEN:
-            raise RecipeError(f'fedbn has no at_unseen "{self.at_unseen}"; {nearest(self.at_unseen, AT_UNSEEN)}')
+            raise RecipeError(f'{self.name} has no at_unseen "{self.at_unseen}"; {nearest(self.at_unseen, AT_UNSEEN)}')
 
     def send(self, server: Server, client: str) -> Message:
         return {} if client in server.images else server.memory(self)

@@ -69,7 +69,7 @@ class FedProto(Method):
 
     def __post_init__(self):
         if self.mu < 0:
-            raise RecipeError(f"fedproto has mu {self.mu}; expected at least 0.")
+            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
 
     def keeps(self, model: nn.Module) -> set[str]:
         return set() if self.share_model else set(model.state_dict())

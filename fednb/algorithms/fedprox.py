@@ -1,12 +1,18 @@
 """FedProx: each client is held near the global weights by a proximal term."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fednb.doors import EVERY_TASK, Batch, Client, Method
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,8 @@ class FedProx(Method):
 
     Args:
         mu: at least 0. 0 is FedAvg. 0.001 in FedRDN, Sec. 4.1.
+
+    Raises RecipeError where SGD diverges on the proximal term alone: see ``refuse_divergence``.
 
     Reference: Li et al., *Federated optimization in heterogeneous networks*, MLSys 2020, Algorithm 2.
 
@@ -41,7 +49,10 @@ class FedProx(Method):
 
     def __post_init__(self):
         if self.mu < 0:
-            raise RecipeError(f"fedprox has mu {self.mu}; expected at least 0.")
+            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_divergence(self, "mu", recipe)
 
     def begin(self, client: Client) -> None:
         parameters = list(client.parameters().values())
@@ -54,3 +65,18 @@ class FedProx(Method):
         scratch = client.scratch(self)
         distances = torch._foreach_norm(torch._foreach_sub(scratch["parameters"], scratch["start"]))
         return self.mu / 2 * torch.stack(distances).square().sum()  # Eq. 1
+
+
+def refuse_divergence(method: Method, option: str, recipe: Recipe) -> None:
+    """RecipeError where SGD's steps on a term h/2 |w - c|^2 lead away from c, with h the method's option and the weight
+    decay. With rate eta and momentum m the distance goes d' = (1 + m - eta h) d - m d_before, whose two roots are both
+    below 1 if and only if eta h < 2 (1 + m). A convex loss beside it leaves less room.
+    """
+    strength, momentum = getattr(method, option), recipe.momentum
+    pull = recipe.learning_rate * (strength + recipe.weight_decay)
+    if recipe.optimiser == "sgd" and strength and pull >= 2 * (1 + momentum):
+        raise RecipeError(
+            f"{method.name} has {option} {strength}, and learning_rate x ({option} + weight_decay) is {pull:g}; with "
+            f"momentum {momentum} expected less than 2 x (1 + momentum) = {2 * (1 + momentum):g}, from which on the "
+            f"steps lead away from where it pulls. Lower {option} or the learning rate."
+        )

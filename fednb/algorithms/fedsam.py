@@ -45,7 +45,7 @@ class FedSAM(Method):
 
     def __post_init__(self):
         if self.rho < 0:
-            raise RecipeError(f"fedsam has rho {self.rho}; expected at least 0.")
+            raise RecipeError(f"{self.name} has rho {self.rho}; expected at least 0.")
 
     def step(self, client: Client, batch: Batch) -> Tensor:
         if self.rho == 0:

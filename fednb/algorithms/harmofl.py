@@ -52,17 +52,20 @@ class HarmoFL(Method):
     2. The average before the first batch is 0, by which the first images would be all but black; the first batch sets
        it here, as released.
 
-    As released (github.com/med-air/HarmoFL; ``variant="released"``):
+    As released (github.com/med-air/HarmoFL; ``variant="released"``; its compiled code was run, and 1 and 2 hold):
 
     1. The part of the spectrum that is replaced has size 0 around the centre (``L=0``), and that is the zero frequency
        alone: each channel gets the same mean brightness, and nothing else changes.
     2. The momentum passes through a C integer (``int momentum``, Cython 0.29): 0.1 becomes 0, and the average stays
-       that of a client's first batch. Read off the code, which was not run.
+       that of a client's first batch.
     3. Amplitudes are exchanged after round 1 only, to save bytes. Ours go up then, and down each time, since a client
        may have missed a round.
     4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights, in both variants.
     5. Its networks have batch normalisation without running statistics and without weights. Ours have both, and the
        running statistics see the first pass of a step only, as in ``fedsam``.
+    6. Each client's optimiser lives through all rounds, ``optimiser_state="kept"`` of a recipe. Ours: the recipe's.
+    7. Every site is cut to as many training images as the smallest has, unless ``--imbalance`` is given. Ours: all
+       images of a site.
     """
 
     tasks = EVERY_TASK
@@ -74,11 +77,11 @@ class HarmoFL(Method):
 
     def __post_init__(self):
         if self.alpha < 0:
-            raise RecipeError(f"harmofl has alpha {self.alpha}; expected at least 0.")
+            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
         if not 0 < self.momentum <= 1:
-            raise RecipeError(f"harmofl has momentum {self.momentum}; expected a value in (0, 1].")
+            raise RecipeError(f"{self.name} has momentum {self.momentum}; expected a value in (0, 1].")
         if self.variant not in VARIANTS:
-            raise RecipeError(f'harmofl has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
 
     def send(self, server: Server, client: str) -> Message:
         return server.memory(self)

@@ -58,9 +58,9 @@ class Moon(Method):
 
     def __post_init__(self):
         if self.mu < 0:
-            raise RecipeError(f"moon has mu {self.mu}; expected at least 0.")
+            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
         if self.tau <= 0:
-            raise RecipeError(f"moon has tau {self.tau}; expected a value above 0.")
+            raise RecipeError(f"{self.name} has tau {self.tau}; expected a value above 0.")
 
     def begin(self, client: Client) -> None:
         if self.mu and client.memory(self):

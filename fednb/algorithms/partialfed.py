@@ -22,8 +22,9 @@ class PartialFed(Method):
 
     with w the global weights and w_k' those that the client ended its last round with. It trains from there, and
     **all** layers go to the server and are averaged (of FedBN, those that every client loads). It is tested with the
-    same mixture, of the new global weights and what it has just learned. A client that has been in no round loads
-    everything, so that an unseen one has the global network.
+    same mixture, of the new global weights and what it has just learned. Before a client's first round w_k' are the
+    weights that all start from; where choices are learned it has made none by then, and loads everything. An unseen
+    client loads everything, so that it has the global network.
 
     ``fixed``: the layers that are not loaded are named. ``adaptive``: each client learns which. For layer l it has two
     logits a_l, of loading and of keeping, 0 at first, and in every round, before it trains, one step a batch through
@@ -45,8 +46,8 @@ class PartialFed(Method):
     Args:
         variant: "fixed" or "adaptive".
         layers: of the fixed variant, what is not loaded: "normalisation" (all layers of batch normalisation, if there
-            are any) and names of modules, such as "head" or "stage1". ["normalisation"] trains and tests as FedBN; []
-            is FedAvg.
+            are any) and names of modules, such as "head" or "stage1". ["normalisation"] trains and tests as FedBN, but
+            for unseen clients; [] is FedAvg.
         temperature, decay: of the adaptive variant: tau is temperature * decay ** (round - 1). Both above 0. 5 and
             0.965 are PFLlib's (see below).
         strategy_rate: of the adaptive variant: eta_a, at least 0. 0 is FedAvg. 1 is ours.
@@ -86,22 +87,22 @@ class PartialFed(Method):
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
-            raise RecipeError(f'partialfed has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
         if not isinstance(self.layers, list | tuple) or not all(isinstance(name, str) for name in self.layers):
             raise RecipeError(
-                f'partialfed has layers {self.layers!r}; expected names, such as ["normalisation", "head"].'
+                f'{self.name} has layers {self.layers!r}; expected names, such as ["normalisation", "head"].'
             )
         for option in ("temperature", "decay"):
             if (value := getattr(self, option)) <= 0:
-                raise RecipeError(f"partialfed has {option} {value}; expected a value above 0.")
+                raise RecipeError(f"{self.name} has {option} {value}; expected a value above 0.")
         if self.strategy_rate < 0:
-            raise RecipeError(f"partialfed has strategy_rate {self.strategy_rate}; expected at least 0.")
+            raise RecipeError(f"{self.name} has strategy_rate {self.strategy_rate}; expected at least 0.")
         for option in fields(self):
             value = getattr(self, option.name)
             other = OF_VARIANT.get(option.name, self.variant) != self.variant
             if other and (tuple(value) if option.name == "layers" else value) != option.default:
                 raise RecipeError(
-                    f"partialfed has {option.name} {value!r}, an option of the variant {OF_VARIANT[option.name]}; "
+                    f"{self.name} has {option.name} {value!r}, an option of the variant {OF_VARIANT[option.name]}; "
                     f"this is {self.variant}. Leave it out, or take the other variant."
                 )
 
@@ -110,8 +111,12 @@ class PartialFed(Method):
         known = [place for place, _ in model.named_modules() if place]
         for layer in self.layers:
             if layer != NORMALISATION and not any(_lies_in(place, layer) for place in known):
-                raise RecipeError(f'partialfed was asked not to load "{layer}"; {nearest(layer, known)}')
+                raise RecipeError(f'{self.name} was asked not to load "{layer}"; {nearest(layer, known)}')
         return model
+
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        if self.variant == "fixed" and not client.unseen:
+            self._remember(client)
 
     def load(self, client: Client, received: Message) -> Message:
         own = part(client.memory(self), "own")
@@ -130,13 +135,18 @@ class PartialFed(Method):
         _mix(client.model, _kept(memory["strategy"], own), received, own)
 
     def reply(self, client: Client) -> Message:
-        memory, state = client.memory(self), client.model.state_dict()
-        names = [name for name in state if name not in client.keeps and self._may_keep(client.model, name)]
-        memory.update(entries("own", {name: state[name].clone() for name in names}))
+        memory, names = client.memory(self), self._remember(client)
         if self.variant == "adaptive" and "strategy" not in memory:
             some = next(client.model.parameters())
             memory["strategy"] = torch.zeros(len(_places(names)), 2, dtype=some.dtype, device=some.device)
         return {}
+
+    def _remember(self, client: Client) -> list[str]:
+        """Its layers, as they are, are its own from now on; returns the names of their entries."""
+        state = client.model.state_dict()
+        names = [name for name in state if name not in client.keeps and self._may_keep(client.model, name)]
+        client.memory(self).update(entries("own", {name: state[name].clone() for name in names}))
+        return names
 
     def _may_keep(self, model: nn.Module, name: str) -> bool:
         if self.variant == "adaptive":

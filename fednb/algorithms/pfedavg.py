@@ -38,7 +38,11 @@ class PFedAvg(Method):
 
     def __post_init__(self):
         if self.epochs < 0:
-            raise RecipeError(f"pfedavg has epochs {self.epochs}; expected at least 0.")
+            raise RecipeError(f"{self.name} has epochs {self.epochs}; expected at least 0.")
+
+    @property
+    def trains_before_a_test(self) -> bool:
+        return self.epochs > 0
 
     def adapt(self, client: Client) -> None:
         if self.epochs:

@@ -93,9 +93,9 @@ class PFedHN(Method):
     def __post_init__(self):
         for name in ("embedding", "hidden", "layers", "rate", "decay"):
             if getattr(self, name) < 0:
-                raise RecipeError(f"pfedhn has {name} {getattr(self, name)}; expected at least 0.")
+                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 0.")
         if not 0 <= self.momentum < 1:
-            raise RecipeError(f"pfedhn has momentum {self.momentum}; expected a value in [0, 1).")
+            raise RecipeError(f"{self.name} has momentum {self.momentum}; expected a value in [0, 1).")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if self.personal_head and recipe.unseen:
@@ -183,7 +183,7 @@ class PFedHN(Method):
         size = sum(value.numel() * value.element_size() for value in first.values())
         if (self.hidden + 1) * size > LIMIT:
             raise RecipeError(
-                f"pfedhn has hidden {self.hidden} and a network of {count:,} parameters; its hypernetwork would have "
+                f"{self.name} has hidden {self.hidden} and a network of {count:,} parameters; its hypernetwork needs "
                 f"{(self.hidden + 1) * size / 1e9:.1f} GB, and {LIMIT / 1e9:.0f} GB is its limit. Take a hidden of at "
                 f"most {max(int(LIMIT // size) - 1, 0)}, or a smaller network."
             )

@@ -1,12 +1,19 @@
 """pFedMe: each client has a model of its own near its copy of the global weights, and is tested with it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from fednb.algorithms.fedprox import refuse_divergence
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server
 from fednb.errors import RecipeError
+
+if TYPE_CHECKING:
+    from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,9 @@ class PFedMe(Method):
         personalised: True tests theta_k, the paper's "pFedMe (PM)". False tests the global model, "pFedMe (GM)", and
             keeps nothing; with steps 1, local_rate times penalty 1 and beta 1 that is FedAvg.
 
+    Raises RecipeError where the K steps of SGD diverge from Eq. 1's solution however many they are: see
+    ``fedprox.refuse_divergence``.
+
     Reference: Dinh et al., *Personalized federated learning with Moreau envelopes*, NeurIPS 2020,
     Algorithm 1. Values are those of the released commands, not checked against the paper's text; the numbers of the
     equations are ours. DisTrans prints no setting of its pFedMe.
@@ -61,6 +71,7 @@ class PFedMe(Method):
 
     printed = "pFedMe"
     tasks = EVERY_TASK
+    trains_before_a_test = False
 
     penalty: float = 15.0
     steps: int = 5
@@ -70,16 +81,19 @@ class PFedMe(Method):
 
     def __post_init__(self):
         if self.penalty < 0:
-            raise RecipeError(f"pfedme has penalty {self.penalty}; expected at least 0.")
+            raise RecipeError(f"{self.name} has penalty {self.penalty}; expected at least 0.")
         if self.steps < 1:
-            raise RecipeError(f"pfedme has steps {self.steps}; expected at least 1.")
+            raise RecipeError(f"{self.name} has steps {self.steps}; expected at least 1.")
         if self.local_rate < 0 or self.local_rate * self.penalty > 1:
             raise RecipeError(
-                f"pfedme has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
+                f"{self.name} has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
                 "least 0 and a product of at most 1, beyond which a client's weights would step over its own model."
             )
         if self.beta <= 0:
-            raise RecipeError(f"pfedme has beta {self.beta}; expected a value above 0.")
+            raise RecipeError(f"{self.name} has beta {self.beta}; expected a value above 0.")
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_divergence(self, "penalty", recipe)
 
     def begin(self, client: Client) -> None:
         parameters = list(client.parameters().values())

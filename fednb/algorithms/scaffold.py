@@ -63,8 +63,8 @@ class Scaffold(Method):
         require_fresh_sgd(self, recipe)
         if recipe.learning_rate == 0:
             raise RecipeError(
-                "scaffold has learning_rate 0; expected more: Eq. 4 divides what a client has changed by it. Raise it, "
-                "or take fedavg."
+                f"{self.name} has learning_rate 0; expected more: Eq. 4 divides what a client has changed by it. Raise "
+                "it, or take fedavg."
             )
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:

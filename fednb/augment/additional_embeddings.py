@@ -45,24 +45,25 @@ class AdditionalEmbeddings(Method):
 
     printed = "additional embeddings"
     tasks = classification_only("it tunes the head on the one feature vector of an image")
+    trains_before_a_test = False  # but the head, on features as at test time
 
     epochs: int = 10
 
     def __post_init__(self):
         if self.epochs < 0:
-            raise RecipeError(f"additional_embeddings has epochs {self.epochs}; expected at least 0.")
+            raise RecipeError(f"{self.name} has epochs {self.epochs}; expected at least 0.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if recipe.optimiser != "sgd":
             raise RecipeError(
-                f'additional_embeddings tunes heads by SGD, and the recipe has optimiser "{recipe.optimiser}". '
+                f'{self.name} tunes heads by SGD, and the recipe has optimiser "{recipe.optimiser}". '
                 "Take sgd, or leave it out."
             )
 
     def prepare_offer(self, client: Client) -> Message:
         if client.site.spare is None:
             raise RecipeError(
-                f"additional_embeddings needs images of {client.name} that no round trains on, and the federation "
+                f"{self.name} needs images of {client.name} that no round trains on, and the federation "
                 'hands none over. Ask its loader for them, as in federation={"name": "pacs", "spare": True}.'
             )
         return {}

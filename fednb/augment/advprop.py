@@ -66,9 +66,9 @@ class AdvProp(Method):
     def __post_init__(self):
         for option in ("epsilon", "step_size"):
             if getattr(self, option) <= 0:
-                raise RecipeError(f"advprop has {option} {getattr(self, option)}; expected a value above 0.")
+                raise RecipeError(f"{self.name} has {option} {getattr(self, option)}; expected a value above 0.")
         if self.steps < 0:
-            raise RecipeError(f"advprop has steps {self.steps}; expected at least 0.")
+            raise RecipeError(f"{self.name} has steps {self.steps}; expected at least 0.")
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.steps > 0:

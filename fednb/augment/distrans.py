@@ -117,23 +117,23 @@ class DisTrans(Method):
         named = {"variant": VARIANTS, "aggregation": AGGREGATIONS, "statistics": STATISTICS, "at_unseen": AT_UNSEEN}
         for name, known in named.items():
             if (value := getattr(self, name)) not in known:
-                raise RecipeError(f'distrans has no {name} "{value}"; {nearest(value, known)}')
+                raise RecipeError(f'{self.name} has no {name} "{value}"; {nearest(value, known)}')
         if self.channels not in (1, 2):
-            raise RecipeError(f"distrans has channels {self.channels}; expected 1 or 2.")
+            raise RecipeError(f"{self.name} has channels {self.channels}; expected 1 or 2.")
         for name in ("alpha", "threshold"):
             if not 0 <= getattr(self, name) <= 1:
-                raise RecipeError(f"distrans has {name} {getattr(self, name)}; expected a value in [0, 1].")
+                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected a value in [0, 1].")
         for name in ("projection", "offset_rate", "network_rate"):
             if not getattr(self, name) >= 0:
-                raise RecipeError(f"distrans has {name} {getattr(self, name)}; expected at least 0.")
+                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 0.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         later = methods[methods.index(self) + 1 :]
         changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
         if changing:
             raise RecipeError(
-                f"distrans stands before {', '.join(changing)} among the augmentations; the pass for its offset must "
-                "see a batch as all others leave it. Name distrans last."
+                f"{self.name} stands before {', '.join(changing)} among the augmentations; the pass for its offset "
+                f"must see a batch as all others leave it. Name {self.name} last."
             )
 
     def build(self, model: nn.Module) -> nn.Module:
@@ -239,8 +239,8 @@ class DisTrans(Method):
         """Puts the network into the server's memory; returns the first offsets."""
         if len(clients) == 1:
             raise RecipeError(
-                f"distrans has an aggregation network and {clients[0]} is the only client; it learns from the offsets "
-                'of several. Take aggregation "none" or more clients.'
+                f"{self.name} has an aggregation network and {clients[0]} is the only client; it learns from the "
+                'offsets of several. Take aggregation "none" or more clients.'
             )
         network = self._network(server, fractions.shape[1], offsets)
         with torch.no_grad():

@@ -51,10 +51,10 @@ class EmbeddingNoise(Method):
     def __post_init__(self):
         if self.distribution not in UNIT:
             raise RecipeError(
-                f'embedding_noise has no distribution "{self.distribution}"; {nearest(self.distribution, UNIT)}'
+                f'{self.name} has no distribution "{self.distribution}"; {nearest(self.distribution, UNIT)}'
             )
         if self.gamma < 0:
-            raise RecipeError(f"embedding_noise has gamma {self.gamma}; expected at least 0.")
+            raise RecipeError(f"{self.name} has gamma {self.gamma}; expected at least 0.")
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.gamma > 0:

@@ -70,10 +70,10 @@ class FAug(Method):
 
     def __post_init__(self):
         if not 0 <= self.share <= 1:
-            raise RecipeError(f"faug has share {self.share}; expected a value in [0, 1].")
+            raise RecipeError(f"{self.name} has share {self.share}; expected a value in [0, 1].")
         for name in ("seeds", "steps"):
             if getattr(self, name) < 1:
-                raise RecipeError(f"faug has {name} {getattr(self, name)}; expected at least 1.")
+                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 1.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         earlier = methods[: methods.index(self)] if self.share > 0 else ()
@@ -81,8 +81,8 @@ class FAug(Method):
         if changing:
             movable = changing[0] != methods[0].name  # an algorithm comes before all augmentations
             raise RecipeError(
-                f"faug comes after {changing[0]}, which would change a batch's own images and not the generated ones "
-                f"that are added to it. {'Name faug before it.' if movable else 'Leave one of them out.'}"
+                f"{self.name} comes after {changing[0]}, which would change a batch's own images and not the generated "
+                f"ones that are added to it. {f'Name {self.name} before it.' if movable else 'Leave one of them out.'}"
             )
 
     def prepare_offer(self, client: Client) -> Message:

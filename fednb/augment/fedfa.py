@@ -65,8 +65,8 @@ class FedFA(Method):
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
-            raise RecipeError(f'fedfa has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
-        statistics.check("fedfa", self.stages, probability=self.probability, momentum=self.momentum)
+            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+        statistics.check(self.name, self.stages, probability=self.probability, momentum=self.momentum)
 
     def build(self, model: nn.Module) -> nn.Module:
         correction = int(self.variant == "released")

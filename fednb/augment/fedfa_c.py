@@ -31,7 +31,7 @@ class FedFAC(Method):
     probability: float = 0.5
 
     def __post_init__(self):
-        statistics.check("fedfa_c", self.stages, probability=self.probability)
+        statistics.check(self.name, self.stages, probability=self.probability)
 
     def build(self, model: nn.Module) -> nn.Module:
         append(model, self.stages, lambda channels: FeatureAugmentation(channels, self.probability, fusion="client"))

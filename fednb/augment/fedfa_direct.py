@@ -33,7 +33,7 @@ class FedFADirect(Method):
     momentum: float = 0.99
 
     def __post_init__(self):
-        statistics.check("fedfa_direct", self.stages, probability=self.probability, momentum=self.momentum)
+        statistics.check(self.name, self.stages, probability=self.probability, momentum=self.momentum)
 
     def build(self, model: nn.Module) -> nn.Module:
         append(

@@ -34,9 +34,9 @@ class FedFAR(Method):
     probability: float = 0.5
 
     def __post_init__(self):
-        statistics.check("fedfa_r", self.stages, probability=self.probability)
+        statistics.check(self.name, self.stages, probability=self.probability)
         if self.scale < 0:
-            raise RecipeError(f"fedfa_r has scale {self.scale}; expected at least 0.")
+            raise RecipeError(f"{self.name} has scale {self.scale}; expected at least 0.")
 
     def build(self, model: nn.Module) -> nn.Module:
         append(

@@ -38,8 +38,8 @@ class FedMix(Method):
         mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The images are shuffled first; the last average
             may be of fewer, but a last single image joins the average before.
 
-    Raises DataError for a site with one training image, RecipeError together with a method that changes a batch's
-    images, such as normalisation.
+    Raises DataError for a client of the rounds with one training image, RecipeError together with a method that changes
+    a batch's images, such as normalisation.
 
     Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
     Algorithm 2. FedRDN's code for it is not released.
@@ -52,16 +52,16 @@ class FedMix(Method):
 
     def __post_init__(self):
         if not 0 <= self.ratio < 1:
-            raise RecipeError(f"fedmix has ratio {self.ratio}; expected a value in [0, 1).")
+            raise RecipeError(f"{self.name} has ratio {self.ratio}; expected a value in [0, 1).")
         if self.mean_batch < 1:
-            raise RecipeError(f"fedmix has mean_batch {self.mean_batch}; expected at least 1.")
+            raise RecipeError(f"{self.name} has mean_batch {self.mean_batch}; expected at least 1.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         others = [method.name for method in methods if method is not self and overrides(method, "inputs")]
         if others:
             raise RecipeError(
-                f"fedmix cannot be combined with {', '.join(others)}: it mixes images in [0, 1] with averages of such "
-                f"images, which {others[0]} would not have seen. Leave one of them out."
+                f"{self.name} cannot be combined with {', '.join(others)}: it mixes images in [0, 1] with averages of "
+                f"such images, which {others[0]} would not have seen. Leave one of them out."
             )
 
     def prepare_offer(self, client: Client) -> Message:
@@ -71,9 +71,9 @@ class FedMix(Method):
         groups = list(order.to(client.device).split(self.mean_batch))
         if len(groups) > 1 and len(groups[-1]) == 1 < self.mean_batch:  # no single image leaves the client
             groups[-2:] = [torch.cat(groups[-2:])]
-        if len(split) == 1:
+        if len(split) == 1 and not client.unseen:
             raise DataError(
-                f"{client.name} has one training image, whose average is the image itself: fedmix would send it. "
+                f"{client.name} has one training image, whose average is the image itself: {self.name} would send it. "
                 "Add images or leave the site out."
             )
         return {

@@ -57,7 +57,7 @@ class FedRDN(Method):
 
     def __post_init__(self):
         if self.variant not in VARIANTS:
-            raise RecipeError(f'fedrdn has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
 
     def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()

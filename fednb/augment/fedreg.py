@@ -68,13 +68,13 @@ class FedReg(Method):
 
     def __post_init__(self):
         if self.weight < 0:
-            raise RecipeError(f"fedreg has weight {self.weight}; expected at least 0.")
+            raise RecipeError(f"{self.name} has weight {self.weight}; expected at least 0.")
         if not 0 < self.gamma <= 1:
-            raise RecipeError(f"fedreg has gamma {self.gamma}; expected a value in (0, 1].")
+            raise RecipeError(f"{self.name} has gamma {self.gamma}; expected a value in (0, 1].")
         if self.eta <= 0:
-            raise RecipeError(f"fedreg has eta {self.eta}; expected a value above 0.")
+            raise RecipeError(f"{self.name} has eta {self.eta}; expected a value above 0.")
         if self.iterations < 1:
-            raise RecipeError(f"fedreg has iterations {self.iterations}; expected at least 1.")
+            raise RecipeError(f"{self.name} has iterations {self.iterations}; expected at least 1.")
 
     def begin(self, client: Client) -> None:
         parameters = list(client.model.parameters())

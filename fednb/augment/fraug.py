@@ -80,7 +80,8 @@ class FRAug(Method):
         generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
             prototypes of its labels, of synthetic embeddings to those that they started from.
 
-    Raises RecipeError for a network whose head is no linear layer, DataError for batches of one image.
+    Raises RecipeError for a network whose head is no linear layer, DataError where a client of the rounds has batches
+    of one image.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Algorithm 1, Eq. 1 to 6, Tables 4 and 5.
@@ -148,13 +149,13 @@ class FRAug(Method):
     def __post_init__(self):
         for option, known in (("variant", VARIANTS), ("generator_distance", DISTANCES), ("rtnet_distance", DISTANCES)):
             if (value := getattr(self, option)) not in known:
-                raise RecipeError(f'fraug has no {option} "{value}"; {nearest(value, known)}')
+                raise RecipeError(f'{self.name} has no {option} "{value}"; {nearest(value, known)}')
         for option in ("alpha", "beta", "growth", "latent", "generator_rate", "rtnet_rate"):
             if (value := getattr(self, option)) < 0:
-                raise RecipeError(f"fraug has {option} {value}; expected at least 0.")
+                raise RecipeError(f"{self.name} has {option} {value}; expected at least 0.")
         if self.ema and not self._networks:
             raise RecipeError(
-                "fraug has ema=True with neither generator nor rtnet: nothing is added to the prototypes. "
+                f"{self.name} has ema=True with neither generator nor rtnet: nothing is added to the prototypes. "
                 "Leave one of them on, or set ema=False as well, which is FedBN."
             )
 
@@ -173,9 +174,9 @@ class FRAug(Method):
     def build(self, model: nn.Module) -> nn.Module:
         if self._networks and not isinstance(head := getattr(model, "head", None), nn.Linear):
             raise RecipeError(
-                f"fraug was asked for a generator on {type(model).__name__}, whose head is {type(head).__name__}: it "
-                "makes one feature vector an image for a linear head, which a segmentation task does not have. "
-                "Leave fraug out, or take a classification network."
+                f"{self.name} was asked for a generator on {type(model).__name__}, whose head is {type(head).__name__}"
+                ": it makes one feature vector an image for a linear head, which a segmentation task does not have. "
+                f"Leave {self.name} out, or take a classification network."
             )
         return model
 
@@ -186,7 +187,7 @@ class FRAug(Method):
         """Its statistics are its own by then; nothing else that is kept has a part in testing."""
 
     def prepare_offer(self, client: Client) -> Message:
-        if self._networks:
+        if self._networks and not client.unseen:
             _refuse_batches_of_one(client)
         if not self.generator:
             return {}

@@ -39,7 +39,7 @@ class ImageNoise(Method):
 
     def __post_init__(self):
         if self.sigma < 0:
-            raise RecipeError(f"image_noise has sigma {self.sigma}; expected at least 0.")
+            raise RecipeError(f"{self.name} has sigma {self.sigma}; expected at least 0.")
 
     def inputs(self, client: Client, batch: Batch) -> None:
         if batch.training and self.sigma > 0:

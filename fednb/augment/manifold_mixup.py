@@ -54,10 +54,10 @@ class ManifoldMixup(Method):
 
     def __post_init__(self):
         if self.alpha < 0:
-            raise RecipeError(f"manifold_mixup has alpha {self.alpha}; expected at least 0.")
+            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
         numbers = isinstance(self.stages, list | tuple) and all(type(s) is int and s >= 0 for s in self.stages)
         if not self.stages or not numbers:
-            raise RecipeError(f"manifold_mixup has stages {self.stages!r}; expected a list such as [0, 1, 2].")
+            raise RecipeError(f"{self.name} has stages {self.stages!r}; expected a list such as [0, 1, 2].")
 
     def build(self, model: nn.Module) -> nn.Module:
         for stage in sorted(set(self.stages) - {0}):

@@ -57,9 +57,9 @@ class MixStyle(Method):
     stages: tuple[int, ...] | None = (1, 2)
 
     def __post_init__(self):
-        check("mixstyle", self.stages, probability=self.probability)
+        check(self.name, self.stages, probability=self.probability)
         if self.alpha <= 0:
-            raise RecipeError(f"mixstyle has alpha {self.alpha}; expected a value above 0.")
+            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected a value above 0.")
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.probability > 0:

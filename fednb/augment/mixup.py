@@ -48,7 +48,7 @@ class Mixup(Method):
 
     def __post_init__(self):
         if self.alpha < 0:
-            raise RecipeError(f"mixup has alpha {self.alpha}; expected at least 0.")
+            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha > 0:

@@ -53,7 +53,7 @@ class MoEx(Method):
     def __post_init__(self):
         for option in ("probability", "share"):
             if not 0 <= getattr(self, option) <= 1:
-                raise RecipeError(f"moex has {option} {getattr(self, option)}; expected a value in [0, 1].")
+                raise RecipeError(f"{self.name} has {option} {getattr(self, option)}; expected a value in [0, 1].")
 
     def build(self, model: nn.Module) -> nn.Module:
         append(model, [1], Exchange)

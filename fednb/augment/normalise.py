@@ -38,7 +38,7 @@ class Normalise(Method):
         channels = client.site.train.images.shape[1]
         if not len(self.mean) == len(self.std) == channels:
             raise RecipeError(
-                f"normalise has {len(self.mean)} means and {len(self.std)} standard deviations, and the images of "
+                f"{self.name} has {len(self.mean)} means and {len(self.std)} standard deviations, and the images of "
                 f"{client.name} have {channels} channels; expected one of each a channel. Name mean and std."
             )
         return {}

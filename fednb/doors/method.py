@@ -55,6 +55,8 @@ class Method:
     is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
     is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
     pools: whether it is no federation: one client trains on the images of all sites, and nothing is exchanged.
+    trains_before_a_test: whether its ``adapt``, where it has one, sees batches of training images in training mode: a
+    client with one image is then refused under batch normalisation, unseen or not.
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
     hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
@@ -63,6 +65,7 @@ class Method:
     printed: ClassVar[str] = ""
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
     pools: ClassVar[bool] = False
+    trains_before_a_test: ClassVar[bool] = True
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
 

@@ -69,7 +69,6 @@ class Client(doors.Client):
         self.keeps = kept(model, methods, recipe)
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
-        self._refuse_batches_of_one()
 
     def memory(self, method: Method) -> Message:
         return self.memories.setdefault(method.name, {})
@@ -350,11 +349,19 @@ class Client(doors.Client):
             if value is not None
         }
 
-    def _refuse_batches_of_one(self) -> None:
-        normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules())
-        if normalised and min(len(self.site.train), self.recipe.batch_size) == 1:
+    def refuse_batches_of_one(self, in_rounds: bool) -> None:
+        """DataError where a batch of one image would meet batch normalisation: in rounds, or before a test, when a
+        method trains there or running statistics are measured. Without any of these one image is enough.
+        """
+        layers = [n for n, m in self.model.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        size = len(self.site.train)
+        trains = in_rounds or any(overrides(m, "adapt") and m.trains_before_a_test for m in self.methods)
+        measures = "own_statistics" in self.recipe.evaluation or (
+            self.unseen and any(f"{name}.running_mean" in self.keeps for name in layers)
+        )
+        if layers and ((trains and min(size, self.recipe.batch_size) == 1) or (measures and size == 1)):
             raise DataError(
-                f"client {self.name} would train on batches of one image ({len(self.site.train)} training images, "
-                f"batch size {self.recipe.batch_size}); batch normalisation needs two. "
+                f"client {self.name} would {'train' if trains else 'measure running statistics'} on batches of one "
+                f"image ({size} training images, batch size {self.recipe.batch_size}); batch normalisation needs two. "
                 "Add images, leave the site out, or take a larger batch."
             )

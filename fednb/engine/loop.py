@@ -209,6 +209,8 @@ class FederatedRun(Rounds):
         sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
         alike = federation.outline, self.model, self.methods, recipe
         self.clients = {site.name: Client(site, *alike) for site in sites}
+        for name, client in self.clients.items():
+            client.refuse_batches_of_one(in_rounds=name in self.taking_part)
 
     @property
     def notes(self) -> list[str]:

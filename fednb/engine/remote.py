@@ -88,6 +88,7 @@ def answer(
         return {}, memories
     (site,) = federation.to(device).sites
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
+    client.refuse_batches_of_one(in_rounds=not client.unseen)
     _require_shapes(message, client.model, "the server")
     client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
     reply = getattr(client, kind)(_moved(message, device), round)
