@@ -122,7 +122,7 @@ def _is_number(value) -> bool:
 def _label(value, place: str) -> int:
     if not _is_number(value):
         raise DataError(f"{place} is {value!r:.60}; expected a class number such as 0.")
-    return int(value)
+    return int(value if isinstance(value, Integral) else value.item())
 
 
 def _pixels(value, place: str) -> Tensor:

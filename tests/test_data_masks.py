@@ -196,6 +196,22 @@ class TestValues:
             save(path, rows())
         assert said(load(own))[1] == "south has no training pixel of tumour."
 
+    @pytest.mark.parametrize("first", ["white", "black"])
+    def test_each_classs_share_is_said_by_which_inverted_masks_are_seen(self, own, save, first):
+        """A palette's numbers count and not its colours: where white is 0, the drawn row of eight is the background."""
+        for path in images.files(own / "own" / "north" / "masks"):
+            image = Image.fromarray(rows(1) if first == "black" else 1 - rows(1))
+            image.putpalette([0, 0, 0, 255, 255, 255] if first == "black" else [255, 255, 255, 0, 0, 0])
+            image.save(path)
+        drawn = {"white": "12.5 % background, 87.5 % tumour", "black": "87.5 % background, 12.5 % tumour"}[first]
+        assert load(own).notes[0] == f"north: of the masks' pixels are {drawn}."
+
+    def test_shares_are_of_pixels_that_are_not_ignored_in_all_splits(self, own, save):
+        for number, path in enumerate(images.files(own / "own" / "north" / "masks")):
+            save(path, 2 * rows(0) + rows(1) + 255 * rows(*range(2, 8)) if number else 2 * rows(*range(8)))
+        said = "north: of the masks' pixels are 0.0 % background, 34.6 % rim, 65.4 % cup."  # 9 and 9 + 8 rows of 26
+        assert said in load(own, ("background", "rim", "cup")).notes
+
 
 class TestBadInput:
     def test_names_of_class_folders_beside_masks(self, own):

@@ -54,8 +54,8 @@ def as_written(figure):
 
 
 def wrapped(name) -> str:
-    """A name of whatever length in lines that leave room for the figure."""
-    return textwrap.fill(str(name), 24)
+    """A name in up to three lines, which leave room for the figure, whatever its length."""
+    return textwrap.fill(str(name), 24, max_lines=3, placeholder="...")
 
 
 def titled(title: str, marked: str) -> tuple[str, str]:
