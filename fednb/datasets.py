@@ -2,7 +2,8 @@
 
 A data set has a length and gives, for each position, a pair (image, label) or a dictionary that has them. An image is
 a PIL picture, an array ``[height, width]`` or ``[height, width, channels]`` in uint8, or a tensor ``[height, width]``
-or ``[channels, height, width]`` in uint8 or as floats in [0, 1], which become uint8. A label is a class number.
+or ``[channels, height, width]`` in uint8 or as floats in [0, 1], which become uint8. Channels are 1, 3 or
+4; other numbers of them are taken where no other axis is so long. A label is a class number, also in an array of one.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from fednb.errors import DataError
 from fednb.federation import SPLITS, Federation, Site, Split
 
 Columns = tuple[str, str]
+CHANNELS = (1, 3, 4)  # that an image may have where another axis could be meant
 
 
 def federation(sites: Mapping, name: str, classes=None, columns: Columns | None = None) -> Federation:
@@ -110,15 +112,17 @@ def _is_image(value) -> bool:
 
 
 def _is_number(value) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.shape in ((), (1,)) and value.dtype.kind in "iu"
     if isinstance(value, Tensor):
-        return value.ndim == 0 and not value.is_floating_point() and value.dtype != torch.bool
+        return value.shape in ((), (1,)) and not value.is_floating_point() and value.dtype != torch.bool
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _label(value, place: str) -> int:
     if not _is_number(value):
         raise DataError(f"{place} is {value!r:.60}; expected a class number such as 0.")
-    return int(value)
+    return int(value if isinstance(value, Integral) else value.item())
 
 
 def _pixels(value, place: str) -> Tensor:
@@ -129,6 +133,8 @@ def _pixels(value, place: str) -> Tensor:
         if value.mode[0] in "IF":
             raise DataError(f"{place} has mode {value.mode}, more than 8 bits a pixel; convert it to L or RGB.")
         value = np.array(value if value.mode in ("L", "RGB") else value.convert("L" if value.mode == "1" else "RGB"))
+    if isinstance(value, Tensor | np.ndarray) and value.ndim == 3:
+        _refuse_other_axes(value, place)
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(np.ascontiguousarray(value))
         value = value.movedim(-1, 0) if value.ndim == 3 else value
@@ -143,6 +149,19 @@ def _pixels(value, place: str) -> Tensor:
     if pixels.dtype != torch.uint8:
         raise DataError(f"{place} is {pixels.dtype}; expected uint8, or floats in [0, 1].")
     return pixels.contiguous()
+
+
+def _refuse_other_axes(value: Tensor | np.ndarray, place: str) -> None:
+    """DataError where the axis of the channels is as long as none, and another is."""
+    tensor = isinstance(value, Tensor)
+    own, shape = 0 if tensor else 2, list(value.shape)
+    other = next((axis for axis in (2 - own, 1) if shape[axis] in CHANNELS), own)
+    if shape[own] not in CHANNELS and other != own:
+        kind, order = ("a tensor", "[channels, height, width]") if tensor else ("an array", "[height, width, channels]")
+        raise DataError(
+            f"{place} is {kind} {shape}, read as {order}: axis {own} would be {shape[own]} channels, and axis {other} "
+            f"has {shape[other]}. Move it there, such as by {'movedim' if tensor else 'numpy.moveaxis'}."
+        )
 
 
 def _class_names(given, columns: Columns | None) -> list[str] | None:

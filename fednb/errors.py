@@ -7,6 +7,9 @@ from difflib import get_close_matches
 class FednbError(Exception):
     """Anything wrong with what fednb was given; the message is meant for the user."""
 
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
 
 class DataError(FednbError):
     """Images, labels, folders or split lists are missing or damaged."""
@@ -34,6 +37,11 @@ class DamagedError(StoreError):
 
 class NotebookError(FednbError):
     """A notebook, or a parameter of one, that cannot be run as asked."""
+
+
+def printable(text: str) -> str:
+    """The text, with codes for what UTF-8 has not: the bytes of a file's name that are in another encoding."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

@@ -1,17 +1,18 @@
 """The data that clients hold: sites with training, validation and test images, as tensors."""
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from fednb.errors import DataError, nearest
+from fednb.errors import DataError, nearest, printable
 
 SPLITS = ("train", "validation", "test")
 UNITS = {"classification": "image", "segmentation": "pixel"}  # of a task: what has a class
+AVERAGE = "average"  # what tables call the mean of all sites
 IGNORED = 255  # the target of a pixel of which nothing is known
 
 
@@ -116,10 +117,10 @@ class Federation:
     task: "classification", a class for each image, or "segmentation", one for each pixel; the first class of a
     segmentation is the background. What a task means for training is in ``fednb.doors.task``.
 
-    Raises DataError when a site has no training images, when image shapes differ, when targets are not the task's, when
-    a label is out of range, or when all pixels of an image are ignored: nothing could be learned or tested there. A
-    class that a site lacks in training is allowed and becomes a line of ``notes``; of more than four such sites one
-    line gives the number.
+    Raises DataError when a site or class has a name that none may have (``refuse_names``), when a site has no training
+    images, when image shapes differ, when targets are not the task's, when a label is out of range, or when all pixels
+    of an image are ignored: nothing could be learned or tested there. A class that a site lacks in training is allowed
+    and becomes a line of ``notes``; of more than four such sites one line gives the number.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Federation:
         names = [site.name for site in self.sites]
         if len(set(names)) != len(names):
             raise DataError(f"federation {self.name} has two sites of one name: {', '.join(names)}.")
+        refuse_names(self.name, names, self.classes)
         lacking = []
         for site in self.sites:
             self._check(site)
@@ -146,7 +148,7 @@ class Federation:
                 lacking.append(f"{site.name} has no training {UNITS[self.task]} of {', '.join(absent)}.")
         if len(lacking) > 4:
             lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training {UNITS[self.task]} of some class."]
-        object.__setattr__(self, "notes", tuple(dict.fromkeys((*self.notes, *lacking))))
+        object.__setattr__(self, "notes", tuple(dict.fromkeys(map(printable, (*self.notes, *lacking)))))
 
     @classmethod
     def from_datasets(cls, sites: dict, name: str = "mine", classes=None, columns=None) -> "Federation":
@@ -248,6 +250,17 @@ class Federation:
         if "fingerprint" in self.__dict__:
             moved.__dict__["fingerprint"] = self.fingerprint
         return moved
+
+
+def refuse_names(federation: str, sites: Iterable[str], classes: Iterable[str]) -> None:
+    """DataError for a name that is not UTF-8, and for a site without one or called as tables call the mean of all."""
+    named = [("federation", federation), *(("site", name) for name in sites), *(("class", name) for name in classes)]
+    for kind, name in named:
+        if name != printable(name) or (kind == "site" and name in ("", AVERAGE)):
+            raise DataError(
+                f'{federation} has a {kind} "{name}"; expected names in UTF-8, and of sites other ones than "" and '
+                f'"{AVERAGE}", which tables call the mean of all. Rename it.'
+            )
 
 
 def chosen_sites(federation: str, names: Collection[str], site: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """Files written whole or not at all."""
 
 import errno
+import glob
 import os
 import platform
 import tempfile
@@ -63,7 +64,7 @@ def remove(path: Path) -> None:
 
 def remove_parts(path: Path) -> None:
     """Removes the parts of a file, and of those beside it that only add to its stem, whose writer is gone."""
-    for part in path.parent.glob(f".{path.stem}.*{PART}"):
+    for part in path.parent.glob(f".{glob.escape(path.stem)}.*{PART}"):
         with suppress(OSError):
             if _abandoned(part):
                 part.unlink()

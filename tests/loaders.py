@@ -100,6 +100,30 @@ def digits(root: Path) -> None:
         np.savez(root / "digits" / f"{name}.npz", **arrays)
 
 
+NAMES = (  # of folders, each of which means something to one of the formats that it goes into
+    *(
+        "$x$",
+        r"$\frac$",
+        "a_b",
+        "_a",
+        "<b>",
+        "a|b",
+        "*",
+        "**",
+        "[x]",
+        "%",
+        "&",
+        "\\",
+        "`",
+        "\"'",
+        "new\nline",
+        "-rf",
+        "{}",
+    ),
+    *("\u05d0\u05d1", "n" * 200, "\u00e9" * 110),
+)
+
+
 def folders(root: Path) -> None:
     """One site that is cut, one that is divided into training and test images."""
     for number in range(20):

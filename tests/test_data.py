@@ -3,7 +3,9 @@
 import errno
 import hashlib
 import inspect
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,18 +15,23 @@ from types import SimpleNamespace
 
 import loaders
 import numpy as np
+import pandas
 import pytest
 import torch
 from PIL import Image
 
 import fednb.data
-from fednb import catalogue, cli
+from fednb import catalogue, cli, report
 from fednb.data import _cache as cache
 from fednb.data import _images as images
 from fednb.data import folders, pacs
 from fednb.data._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
-from fednb.federation import SPLITS
+from fednb.federation import SPLITS, Federation, Site
+from fednb.files import MACHINE, write_text
+from fednb.recipe import Recipe
+from fednb.runs.record import read
+from fednb.runs.store import Store
 
 
 def hashes(split) -> set[str]:
@@ -273,6 +280,148 @@ class TestFolders:
             pytest.skip("no pacs folder")
         (line,) = (line for line in folders.describe(real_data) if "pacs" in line)
         assert line == 'folder="pacs": 9991 images in art_painting, cartoon, photo, sketch'
+
+
+class TestNames:
+    """Names of sites, classes and folders are data everywhere."""
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("folder", ["**", "n" * 200])
+    def test_any_that_is_utf8_is_kept_from_the_folder_to_every_form_of_the_table(self, tmp_path, picture, folder):
+        for number, (site, label) in enumerate(2 * list(zip(loaders.NAMES, loaders.NAMES[::-1], strict=True))):
+            for image in range(2):
+                picture(tmp_path / folder / site / label / f"{number}_{image}.png", 2 * number + image)
+        federation = fednb.data.load("folders", tmp_path, folder=folder, size=8)
+        assert [site.name for site in federation.sites] == sorted(loaders.NAMES) == list(federation.classes)
+        cached = {file.name: file.stat().st_mtime_ns for file in (tmp_path / ".fednb_cache").iterdir()}
+        assert len(cached) == len(loaders.NAMES) and max(len(os.fsencode(name)) for name in cached) < 160
+        assert fednb.data.load("folders", tmp_path, folder=folder, size=8).fingerprint == federation.fingerprint
+        assert cached == {file.name: file.stat().st_mtime_ns for file in (tmp_path / ".fednb_cache").iterdir()}
+        choice = {"name": "folders", "folder": folder, "size": 8}
+        recipe = Recipe(federation=choice, model={"name": "digits_cnn", "channels": 2, "width": 4}, rounds=1)
+        results = fednb.Study([recipe], store=Store(tmp_path / "runs")).run(data=tmp_path, jobs=1)
+        (record,) = results.records
+        assert record.clients == sorted(loaders.NAMES) == read(record.path)[0].clients
+        table = report.runs_table(results)
+        assert all(form.encode() for form in (table.text(), table.html(), table.csv(), table.latex()))
+        assert set(pandas.read_csv(io.StringIO(table.csv()))["client"]) == {"average", *loaders.NAMES}
+
+    @pytest.mark.parametrize("kind", ["federation", "site", "class"])
+    def test_one_that_is_not_utf8_is_named_by_its_codes(self, tmp_path, picture, kind):
+        names = {"federation": "own", "site": "north", "class": "cat"} | {kind: os.fsdecode(b"h\xf4tel")}
+        picture(tmp_path.joinpath(*names.values(), "0.png"), 1)
+        root = tmp_path / names["federation"]
+        with pytest.raises(DataError, match=rf'has a {kind} "h\\udcf4tel"; expected names in UTF-8'):
+            fednb.data.load("folders", root, size=8)
+        assert r"h\udcf4tel" in fednb.data.available("folders", root)
+        if kind == "federation":
+            with pytest.raises(RecipeError, match="expected a name in quotes and in UTF-8"):
+                fednb.data.load("folders", tmp_path, folder=names["federation"], size=8)
+        assert str(fednb.data.check(tmp_path)).encode()
+
+    def test_of_files_they_are_told_in_notes_by_their_codes(self, tree, picture):
+        clear = Image.new("RGBA", (8, 8))
+        clear.save(tree / "own" / "hospital_a" / "cat" / os.fsdecode(b"h\xf4tel.png"))
+        picture(tree / "own" / os.fsdecode(b"h\xf4tel.png"), 1)
+        for notes in (fednb.data.load("folders", tree, folder="own", size=8).notes, [str(fednb.data.check(tree))]):
+            assert r"first hospital_a/cat/h\udcf4tel.png" in "".join(notes) and "".join(notes).encode()
+
+    @pytest.mark.parametrize("name", ["average", ""])
+    def test_a_site_called_as_the_mean_of_all_is_refused(self, tmp_path, picture, name):
+        split = fednb.load("shifted_digits").sites[0].train
+        with pytest.raises(DataError, match=f'mine has a site "{name}"; expected'):
+            Federation("mine", [Site(name, split, split, split)], "0123456789")
+        picture(tmp_path / "average" / "cat" / "0.png", 1)
+        assert 'has a site "average"' in fednb.data.available("folders", tmp_path)
+
+
+class TestLayout:
+    """Words of the layout at another level or in another spelling."""
+
+    @pytest.mark.parametrize(
+        ("places", "message"),
+        [
+            (
+                ["train/cat", "val/cat", "test/cat"],
+                "own has the folders test, train, val where sites are expected, and these are parts of a site. Make a "
+                "folder with the site's name there, and put them into it as test and train and validation.",
+            ),
+            (["Training/cat", "dev/cat"], "own has the folders Training, dev where sites are expected"),
+            (["train/cat"], "own has the folders train where sites are expected"),
+            (["images/train", "masks/train"], "own has the folders images, masks where sites are expected"),
+            (["a/Train/cat", "a/TEST/cat"], "nothing else. Rename TEST to test, Train to train."),
+            (["a/train/cat", "a/val/cat"], "a has the folders train, val; a site that is divided"),
+            (["a/train/cat", "a/val/cat"], "nothing else. Rename val to validation."),
+            (["a/Images", "a/Masks"], "a has the folders Images and Masks; expected images and their masks in folders"),
+            (["a/train/imgs", "a/train/Labels", "a/test/imgs"], "train has the folders Labels and imgs; expected"),
+            (
+                ["a/cat/train", "a/cat/test"],
+                "(it has cat); expected {}/own/a/<class>/<file>. train and test belong above",
+            ),
+        ],
+    )
+    def test_they_are_recognised_and_named(self, tmp_path, picture, places, message):
+        for number, place in enumerate(places):
+            picture(tmp_path / "own" / place / "0.png", number)
+        with pytest.raises(DataError, match=re.escape(message.format(tmp_path))):
+            fednb.data.load("folders", tmp_path, folder="own", size=8)
+        assert message.format(tmp_path) in fednb.data.available("folders", tmp_path, folder="own")
+
+    def test_one_alone_may_be_a_class_or_a_site(self, tmp_path, picture):
+        for number, place in enumerate(
+            ("test/Train", "test/bus", "test/mask", "other/Train", "other/bus", "other/mask")
+        ):
+            for image in range(2):
+                picture(tmp_path / place / f"{image}.png", 2 * number + image)
+        assert fednb.data.load("folders", tmp_path, size=8).classes == ("Train", "bus", "mask")
+
+
+class TestLeftOut:
+    def load(self, tree):
+        return fednb.data.load("folders", tree, folder="own", size=8)
+
+    def test_files_are_counted_by_suffix_and_change_no_image(self, tree):
+        before, cat = self.load(tree), tree / "own" / "hospital_a" / "cat"
+        for number in range(12):
+            (cat / f"{number}.HEIC").write_text("another format")
+        for name in ("Thumbs.db", "notes", "scan.0001", ".hidden", ".git/config", "__MACOSX/x.txt"):
+            (cat / name).parent.mkdir(exist_ok=True)
+            (cat / name).write_text("no image")
+        federation = self.load(tree)
+        assert federation.fingerprint == before.fingerprint and before.notes == ()
+        said = (
+            "Left out beside 52 files, by suffix: 12 .heic, 1 .0001, 1 .db, 1 without suffix. Convert the images among "
+            "them, such as to PNG."
+        )
+        assert federation.notes == (said,) and said in str(fednb.data.check(tree))
+
+    def test_a_class_folder_without_an_image_is_named(self, tree):
+        for name in "hospital_a/fox", "hospital_b/fox", "hospital_b/owl":
+            (tree / "own" / name).mkdir()
+            (tree / "own" / name / "0.heic").write_text("another format")
+        first, second = self.load(tree).notes
+        assert first.startswith("Left out beside 52 files, by suffix: 3 .heic.")
+        assert second == "Class folders without an image: hospital_a/fox, hospital_b/fox, hospital_b/owl."
+
+    def test_a_site_without_an_image_that_is_read_says_what_it_has(self, tree):
+        (tree / "own" / "west" / "cat").mkdir(parents=True)
+        (tree / "own" / "west" / "cat" / "0.heic").write_text("another format")
+        with pytest.raises(DataError, match=r"west has no class folder with images \(it has cat, 1 \.heic\); expected"):
+            self.load(tree)
+
+    def test_jfif_and_files_without_a_suffix_are_read(self, tree, picture):
+        place, before = tree / "own" / "hospital_a" / "cat", hashes(self.load(tree).site("hospital_a").train)
+        Image.new("RGB", (8, 8), "red").save(place / "new.jfif", format="JPEG")
+        for suffix in ("png", "jpg", "gif", "bmp", "tif", "webp", "ppm"):
+            picture(place / f"{suffix}.{suffix}", len(suffix)).rename(place / suffix)
+        os.mkfifo(place / "pipe")
+        assert {"new.jfif", "png", "jpg", "gif", "bmp", "tif", "webp", "ppm"} <= {p.name for p in images.files(place)}
+        site = self.load(tree).site("hospital_a")
+        assert sum(len(getattr(site, split)) for split in SPLITS) == 32 + 8 and before != hashes(site.train)
+        picture(tree / "own" / "other.png", 1).rename(tree / "own" / "other")
+        assert self.load(tree).notes[0].startswith("Image files that are not used: 1 in own.")
+        (place / "png").write_bytes((place / "png").read_bytes()[:-30])
+        assert [path for path, _ in images.survey(tree)[0]] == [place / "png"]
 
 
 class TestImages:
@@ -524,6 +673,14 @@ class TestCache:
         with pytest.raises(KeyboardInterrupt):
             self.fetch(tmp_path)
         assert list((tmp_path / ".fednb_cache").iterdir()) == []
+
+    @pytest.mark.parametrize("name", ["**", "*", "[x]"])
+    def test_a_name_is_no_pattern_where_half_files_are_removed(self, tmp_path, name):
+        begun = [tmp_path / f".{stem}.npz.~{MACHINE}~{2**31 - 1}.part" for stem in (name, "x")]
+        for file in begun:
+            file.write_text("half a file of a process that is gone")
+        write_text(tmp_path / f"{name}.npz", "whole")
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted((begun[1].name, f"{name}.npz"))
 
     def test_a_reader_never_sees_half_a_file(self, tmp_path, monkeypatch):
         """While the arrays are being written the name is not there, and the file that takes it is whole."""

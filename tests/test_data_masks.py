@@ -54,6 +54,11 @@ def load(root, masks=NAMES, size=SIDE, **options):
     return fednb.data.load("folders", root, folder="own", size=size, masks=masks, **options)
 
 
+def said(federation) -> tuple[str, ...]:
+    """The notes but for the classes' shares of the masks, which are always said."""
+    return tuple(note for note in federation.notes if "of the masks' pixels" not in note)
+
+
 def by_image(federation, site: str = "north") -> dict:
     """The masks of a site's images by their pixels, and in which split they are."""
     found = {}
@@ -71,7 +76,7 @@ def mask_of(root, federation, name: str, site: str = "north"):
 class TestLoaded:
     def test_counts_and_task(self, own):
         federation = load(own)
-        assert (federation.task, federation.classes, federation.notes) == ("segmentation", NAMES, ())
+        assert (federation.task, federation.classes, said(federation)) == ("segmentation", NAMES, ())
         assert federation.counts().to_numpy().tolist() == [[6, 2, 2], [6, 2, 2]]
         assert federation.fingerprint == load(own).fingerprint == load(own, list(NAMES)).fingerprint
         assert federation.fingerprint != load(own, seed=1).fingerprint
@@ -157,7 +162,7 @@ class TestValues:
         for number, path in enumerate(images.files(own / "own" / "north" / "masks")):
             save(path, 255 * rows(number % 8), mode if mode != "P" else "L")
         federation = load(own)
-        assert federation.notes == ()
+        assert said(federation) == ()
         assert all((mask_of(own, federation, f"{n:02}") == rows(n % 8)).all() for n in range(10))
 
     def test_a_palettes_numbers_are_the_classes(self, own, save):
@@ -165,7 +170,7 @@ class TestValues:
             save(path, rows(1) + 2 * rows(4), "P")
         federation = load(own, ("background", "rim", "cup"))
         assert (mask_of(own, federation, "03") == rows(1) + 2 * rows(4)).all()
-        assert federation.notes == ("south has no training pixel of cup.",)
+        assert said(federation) == ("south has no training pixel of cup.",)
 
     def test_255_is_ignored_beside_numbers_and_a_note_where_it_might_be_meant_otherwise(self, own, save):
         place = own / "own" / "north" / "masks"
@@ -173,7 +178,7 @@ class TestValues:
         save(place / "03.png", 255 * rows(5))
         federation = load(own)
         assert (mask_of(own, federation, "02") == rows(1) + 255 * rows(5)).all()
-        assert federation.notes == (
+        assert said(federation) == (
             "north: 255 is ignored in 2 of 10 masks, as 1 is the second class.",
             "north: 1 of 10 masks are background alone, first north/masks/03.png.",
         )
@@ -184,12 +189,28 @@ class TestValues:
         place = own / "own" / "south" / "masks"
         for number, path in enumerate(images.files(place)):
             save(path, white * rows(*[2] * (number not in (4, 7))))
-        assert load(own).notes == ("south: 2 of 10 masks are background alone, first south/masks/04.png.",)
+        assert said(load(own)) == ("south: 2 of 10 masks are background alone, first south/masks/04.png.",)
 
     def test_a_site_of_background_alone_is_said_twice(self, own, save):
         for path in images.files(own / "own" / "south" / "masks"):
             save(path, rows())
-        assert load(own).notes[1] == "south has no training pixel of tumour."
+        assert said(load(own))[1] == "south has no training pixel of tumour."
+
+    @pytest.mark.parametrize("first", ["white", "black"])
+    def test_each_classs_share_is_said_by_which_inverted_masks_are_seen(self, own, save, first):
+        """A palette's numbers count and not its colours: where white is 0, the drawn row of eight is the background."""
+        for path in images.files(own / "own" / "north" / "masks"):
+            image = Image.fromarray(rows(1) if first == "black" else 1 - rows(1))
+            image.putpalette([0, 0, 0, 255, 255, 255] if first == "black" else [255, 255, 255, 0, 0, 0])
+            image.save(path)
+        drawn = {"white": "12.5 % background, 87.5 % tumour", "black": "87.5 % background, 12.5 % tumour"}[first]
+        assert load(own).notes[0] == f"north: of the masks' pixels are {drawn}."
+
+    def test_shares_are_of_pixels_that_are_not_ignored_in_all_splits(self, own, save):
+        for number, path in enumerate(images.files(own / "own" / "north" / "masks")):
+            save(path, 2 * rows(0) + rows(1) + 255 * rows(*range(2, 8)) if number else 2 * rows(*range(8)))
+        said = "north: of the masks' pixels are 0.0 % background, 34.6 % rim, 65.4 % cup."  # 9 and 9 + 8 rows of 26
+        assert said in load(own, ("background", "rim", "cup")).notes
 
 
 class TestBadInput:
@@ -265,7 +286,8 @@ class TestBadInput:
     def test_an_empty_folder(self, own):
         for path in images.files(own / "own" / "south" / "masks"):
             path.unlink()
-        with pytest.raises(DataError, match=r"south/masks has no images; expected \S+south/images/<file> and"):
+        said = r"south/masks has no images \(it is empty\); expected \S+south/images/<file> and"
+        with pytest.raises(DataError, match=said):
             load(own)
 
     def test_mixed_sites(self, own, picture):

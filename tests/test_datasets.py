@@ -55,7 +55,9 @@ def test_pixels_and_labels_are_those_of_the_data_set(form):
     assert made.site("b").test.images.shape == (0, 3, 8, 6)
 
 
-@pytest.mark.parametrize("label", [int, np.int64, torch.tensor])
+@pytest.mark.parametrize(
+    "label", [int, np.int64, torch.tensor, lambda of: torch.tensor([of]), np.array, lambda of: np.array([of], np.uint8)]
+)
 def test_rows_are_read_by_what_is_in_them(label):
     rows = Rows(
         (
@@ -87,6 +89,20 @@ def test_grey_subsets_and_tensor_data_sets():
     assert made.image_shape == (1, 8, 6) and made.classes == ("x", "y", "z")
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 7])
+def test_any_number_of_channels_is_taken_where_no_other_axis_could_be_theirs(channels):
+    image = PIXELS[:3].reshape(-1, 8, 6)[:channels]
+    for given in (image, image.permute(1, 2, 0).numpy()):
+        made = Federation.from_datasets({"a": ([(given, 0)], None, None)})
+        assert torch.equal(made.site("a").train.images[0], image)
+
+
+def test_of_small_images_the_channels_axis_counts():
+    """Four pixels high, or one: that an axis besides the channels' is as short says nothing."""
+    made = Federation.from_datasets({"a": ([(PIXELS[0, :, :1, :4], 0)], None, None)})
+    assert made.image_shape == (3, 1, 4)
+
+
 def broken(number):
     raise OSError("file is truncated")
 
@@ -110,6 +126,20 @@ GOOD = [(image, label) for image, label in zip(PIXELS, LABELS, strict=True)]
         ({"a": ([(Image.new("I;16", (6, 8)), 0)], None, None)}, "image 0 has mode I;16, more than 8 bits"),
         ({"a": ([("0001.png", 0)], None, None)}, "image 0 is a str; expected a PIL picture"),
         ({"a": ([(PIXELS[0], 0.5)], None, None)}, "label 0 is 0.5; expected a class number"),
+        ({"a": ([(PIXELS[0], np.array([0, 1]))], None, None)}, "label 0 is array([0, 1]); expected a class number"),
+        ({"a": ([(PIXELS[0], np.array([0.5]))], None, None)}, "label 0 is array([0.5]); expected a class number"),
+        ({"a": ([(PIXELS[0], np.array([True]))], None, None)}, "label 0 is array([ True]); expected a class number"),
+        (
+            {"a": ([(PIXELS[0].numpy(), 0)], None, None)},
+            "image 0 is an array [3, 8, 6], read as [height, width, channels]: axis 2 would be 6 channels, and axis 0 "
+            "has 3. Move it there, such as by numpy.moveaxis.",
+        ),
+        (
+            {"a": ([(PIXELS[0].permute(1, 2, 0), 0)], None, None)},
+            "image 0 is a tensor [8, 6, 3], read as [channels, height, width]: axis 0 would be 8 channels, and axis 2 "
+            "has 3. Move it there, such as by movedim.",
+        ),
+        ({"a": ([(PIXELS[0, :1].permute(1, 0, 2), 0)], None, None)}, "axis 0 would be 8 channels, and axis 1 has 1"),
         ({"a": ([(PIXELS[0], None)], None, None)}, "label 0 is None; expected a class number"),
         ({"a": ([(PIXELS[0], -1)], None, None)}, "labels of a / train run from -1 to -1; expected 0"),
         ({"a": ([PIXELS[0]], None, None)}, "example 0 is a Tensor; expected (image, label)"),

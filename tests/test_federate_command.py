@@ -1,9 +1,12 @@
 """`fednb federate`, up to where Flower begins: its programs are scripts here."""
 
 import json
+import re
 import sys
+import tomllib
 
 import pytest
+from loaders import NAMES
 from methods import TINY
 from small_runs import use_toy
 
@@ -117,3 +120,10 @@ def test_nodes_on_loopback_find_methods_from_outside_a_device_and_a_folder_to_re
     for told in nodes:
         assert f"{FOLDERS}={tmp_path / 'mine'}" in told and told[-1].endswith(' device="cpu:0"')
         assert f"FEDNB_MEMORY={tmp_path / 'checkpoints' / 'flower' / Recipe(**TINY).key}" in told
+
+
+@pytest.mark.parametrize("name", [*NAMES, r'\\"', "it's = b", "\U0001f3e5"])
+def test_a_site_of_whatever_name_is_told_to_its_node(name):
+    """As Flower 1 reads a configuration: values in quotes without such inside, each pair then a line of TOML."""
+    pairs = re.findall(r"""(\S+?)=('[^']*'|"[^"]*"|\S+)""", f'site={federate._quoted(name)} device="cpu"')
+    assert tomllib.loads("\n".join(f"{key} = {value}" for key, value in pairs)) == {"site": name, "device": "cpu"}

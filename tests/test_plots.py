@@ -6,10 +6,14 @@ from types import SimpleNamespace
 import numpy
 import pandas
 import pytest
+import torch
+from loaders import NAMES
 from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 
 from fednb import catalogue, load, papers, report
+from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
 from fednb.report.intervals import of_settings
 from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style
@@ -357,6 +361,37 @@ def test_samples_shows_a_row_of_pictures_for_each_site():
     assert [axes.get_ylabel() for axes in figure.axes[::8]] == [site.name for site in federation.sites]
     shown = figure.axes[1].images[0].get_array()
     assert (shown == federation.sites[0].train.images[1].permute(1, 2, 0).numpy()).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
+    sites = dict.fromkeys(NAMES, 30)
+    rows = run("fedavg", [range(len(sites)), range(len(sites))], images=sites)
+    split = Split(torch.zeros((len(sites), 3, 8, 8), dtype=torch.uint8), torch.arange(len(sites)))
+    federation = Federation("own", [Site(name, split, split, split) for name in sites], NAMES)
+    numbers, points = numpy.arange(len(sites)), numpy.random.default_rng(0).normal(size=(len(sites), 2))
+    pixels, drawn = numpy.zeros((len(sites), 3, 8, 8), "uint8"), numpy.zeros((len(sites), 8, 8), "uint8")
+    figures = {
+        "bars": plots.bars(rows[rows["round"] == 2]),
+        "samples": pictures.samples(federation),
+        "masks": pictures.masks(pixels, drawn, drawn, NAMES),
+        "embedding": plots.embedding({"$x$": points}, numbers % 2, numbers, NAMES, NAMES),
+        "curves": plots.lines({name: ([1, 2], [1, 2]) for name in ("$x$", "a_b")}, "$x$", "y", "$\\frac$"),
+        "over rounds": plots.over_rounds({"$\\frac$": {"a": [1, 2]}}),
+        "heatmaps": plots.heatmaps({"$\\frac$": numpy.eye(2)}, "x", "y"),
+    }
+    whole = ("bars", "samples", "masks")
+    for kind, figure in figures.items():
+        figure.savefig(tmp_path / "figure.png")
+        shown = ["".join(text.get_text().split()) for text in figure.findobj(Text) if text.get_text()]
+        assert all("".join(name.split()) in shown for name in NAMES if kind in whole and len(name) < 72), kind
+        literal = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+        assert literal and not any(text.get_parse_math() for text in literal), kind
+    legend = texts(figures["embedding"].legends[0])
+    assert len(legend) == 2 + len(sites) + 2 and " _a" in legend  # two heads, and the two classes
+    powers = plots.lines({"a": ([1, 100], [1, 100])}, "x", "y", log=True)
+    powers.draw_without_rendering()
+    assert any(text.get_parse_math() and "mathdefault" in text.get_text() for text in powers.findobj(Text))
 
 
 def test_over_rounds_a_label_looks_the_same_in_every_panel():

@@ -1,7 +1,10 @@
+import html
 import io
+import re
 
 import pandas
 import pytest
+from loaders import NAMES
 from made_results import mean_accuracy, results, run
 
 from fednb import papers, report
@@ -229,6 +232,24 @@ def test_texts_are_rounded_stable_and_free_of_html():
     assert not any(tag in shown.html() for tag in ("<b>", "<u>", "<i>", "<s>"))
     assert all(f"&lt;{tag}&gt;" in shown.html() for tag in "bis")
     assert repr(shown) == shown.text() and "52.1 | -" in shown.text()
+
+
+def test_names_of_sites_are_text_in_every_form():
+    shown = runs_table(results(run("fedavg", [[5] * len(NAMES)], images=dict.fromkeys(NAMES, 10))))
+    heads = re.findall(r'<th [^>]*class="col_heading[^>]*>(.*?)</th>', shown.html(), re.DOTALL)
+    assert not any("<" in head for head in heads)
+    assert {html.unescape(head) for head in heads} == {"average", *(f"{name} (10 images)" for name in NAMES)}
+    assert "<b>" not in shown.html() and 'class="mathjax_ignore tex2jax_ignore"' in shown.html()
+    assert "mathjax" not in runs_table(results(run("fedavg", [FEDAVG]))).html()
+    for plain, escaped in {
+        "$\\frac$": r"\$\textbackslash frac\$",
+        "a_b": r"a\_b",
+        "%": r"\%",
+        "&": r"\&",
+        "{}": r"\{\}",
+    }.items():
+        assert f"& {escaped} (10 images)" in shown.latex() and plain in NAMES
+    assert set(pandas.read_csv(io.StringIO(shown.csv()))["client"]) == {"average", *NAMES}
 
 
 def test_html_has_verdict_and_average_first_and_folds_how_they_were_made():

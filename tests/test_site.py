@@ -116,9 +116,10 @@ def built(tmp_path_factory):
     place = tmp_path_factory.mktemp("report") / "site"
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None, None) for each in notebooks.found()]
-    entries += [Entry("fedrdn/made", about, MADE, None, "as told", frozenset({"fedbn"}))]
+    failed = "as told of $\\frac$, *a*\n\n# <b>"  # a folder may be called so
+    entries += [Entry("fedrdn/made", about, MADE, None, failed, frozenset({"fedbn"}))]
     entries += [Entry("fedrdn/other", about, None, None, None)]
-    summary = ["runs: 7 <recorded>"]
+    summary = ["runs: 7 <recorded>", "", "# $\\frac$"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
@@ -225,7 +226,10 @@ def test_formulas_are_drawn_without_a_script(site):
 
 def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site):
     page = (site / "notebooks/fedrdn/made.html").read_text()
-    assert f"https://arxiv.org/abs/{papers.settings('fedrdn')['arxiv']}" in page and "as told" in page
+    assert (
+        f"https://arxiv.org/abs/{papers.settings('fedrdn')['arxiv']}" in page
+        and r"as told of $\frac$, *a* # &lt;b&gt;" in page
+    )
     assert "../../methods/fedbn.html" in page and "../../reference/doors.html" in page
     assert "../../methods/fedprox.html" not in page  # named in its code, and not run
     assert page.index("before  1") < page.index("<p>ran</p>") < page.index("after  2")
@@ -252,6 +256,7 @@ def test_methods_are_those_of_the_runs_and_not_the_words_of_the_code():
 def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
     page = (site / "index.html").read_text()
     assert "3 claims. Of those tested: 1 reproduced." in page and "runs: 7 &lt;recorded&gt;" in page
+    assert "<h1># $" not in page and r"# $\frac$</pre>" in page
     row = re.search(r"<tr [^>]*>(?:(?!</tr>).)*A is 2.0 points above B.*?</tr>", page, re.DOTALL)[0]
     assert 'data-paper="fedrdn" data-data="pacs" data-verdict="reproduced"' in row and "+2.0" in row and "+1.5" in row
     assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5"' in row and "notebooks/fedrdn/made.html" in row

@@ -156,7 +156,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
         start("flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(port), NO_INSTALLING, *simulated)
         _wait_for(f"http://{link}/health", log)
         for site in [] if simulated else sites:
-            node, own_port = f'site="{site}" device="{options.device}"', str(_free_port())
+            node, own_port = f'site={_quoted(site)} device="{options.device}"', str(_free_port())
             start("flower-supernode", "--insecure", "--superlink", link, "--port", own_port, "--node-config", node)
         nodes = "Flower's simulation" if simulated else "SuperNodes"
         print(f"{recipe}: a SuperLink at {link}, {nodes} for {', '.join(sites)}", flush=True)
@@ -193,6 +193,11 @@ def _app(folder: str | Path, config: dict) -> str:
     lines = [f"{name} = {json.dumps(value)}" for name, value in config.items()]  # TOML reads these values of JSON
     Path(folder, "pyproject.toml").write_text(APP.format(version=fednb.__version__) + "\n".join(lines) + "\n")
     return str(folder)
+
+
+def _quoted(name: str) -> str:
+    """A name for a node's configuration, which Flower cuts at quotes before it reads it as TOML."""
+    return '"' + json.dumps(name, ensure_ascii=False)[1:-1].replace('\\"', r"\u0022") + '"'
 
 
 def _program(name: str) -> str:

@@ -1,6 +1,7 @@
 """What a command leaves behind: the folder of a report, and the outputs that recording commits."""
 
 import contextlib
+import glob
 import hashlib
 import json
 from collections.abc import Iterable
@@ -188,7 +189,7 @@ def write_figures(folder: Path, book: Notebook, content: dict) -> None:
     """
     figures = pages.figures(content)
     place = folder / book.name
-    for old in (place.with_suffix(".png"), *place.parent.glob(f"{place.name}-[0-9]*.png")):
+    for old in (place.with_suffix(".png"), *place.parent.glob(f"{glob.escape(place.name)}-[0-9]*.png")):
         old.unlink(missing_ok=True)
     for number, figure in enumerate(figures, 1):
         path = folder / (f"{book.name}.png" if len(figures) == 1 else f"{book.name}-{number}.png")

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import catalogue
-from fednb.errors import DataError
+from fednb.errors import DataError, printable
 
 if TYPE_CHECKING:
     from fednb.federation import Federation
@@ -52,7 +52,7 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
         federation = loader(data_root(root), **options, **alone)
         return federation.only(site) if site else federation
     except OSError as error:
-        raise DataError(f"{name} cannot be read: {error}. Allow reading it, or fetch it again.") from error
+        raise DataError(f"{name} cannot be read: {error}. Allow reading it, or put it there again.") from error
     except MemoryError as error:
         raise DataError(f"{name} needs more memory than there is ({error}). Take smaller or fewer images.") from error
 
@@ -81,7 +81,7 @@ class Check:
     def __str__(self) -> str:
         damaged = [f"  {path}: {reason}" for path, reason in self.damaged]
         count = f"Damaged files: {len(damaged)}" if damaged else "No damaged files."
-        return "\n".join((*self.lines, count, *damaged))
+        return printable("\n".join((*self.lines, count, *damaged)))
 
 
 def check(root: str | os.PathLike | None = None, name: str | None = None) -> Check:

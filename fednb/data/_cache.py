@@ -17,6 +17,7 @@ from fednb.errors import StoreError
 from fednb.files import PART, remove, write_atomically
 
 Arrays = dict[str, np.ndarray]
+LONGEST = 120  # bytes of a file's name; while it is written it has up to 90 more, and a file system takes 255
 
 
 def key(parts: Iterable[str]) -> str:
@@ -32,8 +33,10 @@ def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Ar
     stored.
 
     A file that cannot be read, or whose arrays do not satisfy ``fits``, is made again. A file that cannot be written
-    (no room, no permission) is a warning: the arrays are there all the same.
+    (no room, no permission) is a warning: the arrays are there all the same. Of a long name the file has the beginning.
     """
+    if len(name.encode()) > LONGEST:
+        name = f"{name.encode()[: LONGEST - 25].decode(errors='ignore')}_{key([name])}"
     places = _places(root)
     for place in places:
         arrays = _read(place / f"{name}.npz", fits)

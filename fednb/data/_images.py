@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from PIL import ExifTags, Image, ImageOps
 from fednb.data._cache import cached, key
 from fednb.errors import DataError, RecipeError
 
-SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # the same, as Pillow tells them by the first bytes
 MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets, in Office-Home, has 32 million
 ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes a pixel
 LYING = range(5, 9)  # of the EXIF orientations, those that exchange width and height
@@ -32,7 +34,18 @@ def subfolders(folder: Path) -> list[Path]:
 
 def files(folder: Path) -> list[Path]:
     """The image files directly in a folder, sorted by name; other and hidden files are ignored."""
-    return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file() and p.name[0] != ".")
+    return sorted(p for p in folder.iterdir() if p.name[0] != "." and _is_image(p) and p.is_file())
+
+
+def _is_image(path: Path) -> bool:
+    """By its suffix or, where it has none, by its first bytes."""
+    if path.suffix or not path.is_file():
+        return path.suffix.lower() in SUFFIXES
+    try:
+        with Image.open(path, formats=FORMATS):
+            return True
+    except Exception:  # pillow's decoders raise many kinds
+        return False
 
 
 def check_size(size):
@@ -228,24 +241,47 @@ def notes(paths: Sequence[Path], unusual: Sequence[set[str]]) -> list[str]:
 
 
 def unused(place: Path, used: Sequence[Path], expected: str) -> list[str]:
-    """A note, or none, on the files with an image's suffix anywhere under ``place`` that are not among those used:
+    """A note, or none, on the image files anywhere under ``place`` that are not among those used:
     how many, and in which folders."""
     counts = {}
-    for path in sorted(_under(place) - set(used)):
+    for path in filter(_is_image, sorted(_under(place) - set(used))):
         folder = str(path.parent.relative_to(place.parent))
         counts[folder] = counts.get(folder, 0) + 1
     if not counts:
         return []
-    folders = [f"{count} in {folder}" for folder, count in counts.items()]
-    more = [f"{len(folders) - 3} more folders"] if len(folders) > 4 else []
-    listed = ", ".join([*folders[: 3 if more else 4], *more])
+    listed = few([f"{count} in {folder}" for folder, count in counts.items()], "folders")
     return [f"Image files that are not used: {listed}. Expected: {expected}."]
+
+
+def others(place: Path, used: Sequence[Path] = ()) -> str:
+    """How many files of each suffix anywhere under ``place`` are no images, hidden ones aside: "12 .heic, 1 .txt"."""
+    shown = [
+        path
+        for path in _under(place) - set(used)
+        if not any(name[0] == "." or name == "__MACOSX" for name in path.relative_to(place).parts)
+    ]
+    counts = Counter(path.suffix.lower() or "without suffix" for path in shown if not _is_image(path))
+    return few(
+        [f"{count} {suffix}" for suffix, count in sorted(counts.items(), key=lambda own: (-own[1], own))], "suffixes"
+    )
+
+
+def held(folder: Path) -> str:
+    """What a folder has in the place of images, for an error."""
+    found = [*(path.name for path in subfolders(folder)), others(folder)] if folder.is_dir() else []
+    return f"it has {', '.join(filter(None, found))}" if any(found) else "it is empty"
+
+
+def few(entries: Sequence[str], kind: str) -> str:
+    """Up to four of them, or three and how many more."""
+    more = [f"{len(entries) - 3} more {kind}"] if len(entries) > 4 else []
+    return ", ".join([*entries[: 3 if more else 4], *more])
 
 
 def survey(root: Path) -> tuple[list[tuple[Path, str]], list[str]]:
     """Every image file under ``root`` that cannot be decoded, with the reason, sorted by path; and notes on unusual
     ones."""
-    paths = sorted(path for path in _under(root) if path.name[0] != ".")
+    paths = sorted(path for path in _under(root) if path.name[0] != "." and _is_image(path))
 
     def look(position: int) -> str | set[str]:
         try:
@@ -259,13 +295,8 @@ def survey(root: Path) -> tuple[list[tuple[Path, str]], list[str]]:
 
 
 def _under(place: Path) -> set[Path]:
-    """Everything with an image's suffix anywhere in a folder, folders aside."""
-    return {
-        Path(folder, name)
-        for folder, _, names in os.walk(place)
-        for name in names
-        if Path(name).suffix.lower() in SUFFIXES
-    }
+    """Everything anywhere in a folder, folders aside."""
+    return {Path(folder, name) for folder, _, names in os.walk(place) for name in names}
 
 
 def for_all(paths: Sequence[Path], work: Callable[[int], object]) -> list:

@@ -1,5 +1,6 @@
 """Your own images: a folder per site; inside, class folders, or images and their masks."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,8 @@ import torch
 from fednb.data import _images as images
 from fednb.data import _masks as mask_files
 from fednb.data._partition import sizes, stratified
-from fednb.errors import DataError, RecipeError
-from fednb.federation import IGNORED, SPLITS, Federation, Site, Split, chosen_sites
+from fednb.errors import DataError, RecipeError, printable
+from fednb.federation import IGNORED, SPLITS, Federation, Site, Split, chosen_sites, refuse_names
 
 NEEDS = (
     "your own images, under your own licence, at <folder>/<site>/<class>/<file> or, with masks, at "
@@ -17,6 +18,12 @@ NEEDS = (
     "validation or test below the site (validation may be left out)."
 )
 
+SPLIT_WORDS = {  # how folders are called elsewhere, in whatever case
+    "train": ("train", "training"),
+    "validation": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing"),
+}
+KIND_WORDS = {"images": ("image", "images", "img", "imgs"), "masks": ("mask", "masks", "label", "labels")}
 Listed = tuple[list[Path], list[str] | list[Path]]  # images, and the class or the mask of each
 
 
@@ -58,14 +65,16 @@ def load(
     pixel takes the class that covers most of it, by which what is thinner than half a pixel is lost.
 
     Photographs, and masks, are turned upright as their EXIF tag says; see ``_images.decode``. Layout: see ``NEEDS``.
-    Hidden files and files that are not images by their suffix are ignored. ``notes`` has a line for a class that a site
-    lacks, a site without validation or test images, masks that are background alone, images in other places than the
-    layout's, and unusual images.
+    Hidden files and files that are not images by their suffix or, without one, by their first bytes are left out.
+    ``notes`` has a line for a class that a site lacks, a class folder without an image, a site without validation or
+    test images, each class's share of a site's masks, masks that are background alone, files that are left out by their
+    suffix, images in other places than the layout's, and unusual images.
 
     Raises DataError when the folder, its sites or a site's images are missing; when some sites have masks and others
-    class folders, or class folders differ in case only or are none of ``classes``; when an image is damaged; when a
-    mask is missing, has no image, another size, more than one channel or 8 bits, or values that are no class; or when
-    the fingerprint is another;
+    class folders, or class folders differ in case only or are none of ``classes``; when folders that mean a split, or
+    images and masks, are called otherwise or lie on another level; when a name is refused, see
+    ``federation.refuse_names``; when an image is damaged; when a mask is missing, has no image, another size, more than
+    one channel or 8 bits, or values that are no class; or when the fingerprint is another;
     RecipeError for an option out of its range.
     """
     images.check_size(size)
@@ -95,6 +104,7 @@ def load(
         none = [part for part in SPLITS[1:] if not len(getattr(each, part))]
         if none:
             notes.append(f"{each.name} has no {' and no '.join(none)} images: it has too few for the shares.")
+    notes += [_shares_of(each, classes) for each in sites if masks]
     federation = Federation(place.absolute().name, sites, classes, tuple(notes), task(masks=masks))
     if not site and fingerprint not in ("", federation.fingerprint):
         raise DataError(
@@ -148,6 +158,13 @@ def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tup
     return tuple(asked) or tuple(sorted(set().union(*held.values())))
 
 
+def _shares_of(site: Site, classes: tuple[str, ...]) -> str:
+    counts = sum(torch.bincount(getattr(site, part).targets.flatten(), minlength=256) for part in SPLITS)
+    shares = 100 * counts[: len(classes)] / counts[:IGNORED].sum()
+    told = ", ".join(f"{share:.1f} % {name}" for name, share in zip(classes, shares.tolist(), strict=True))
+    return f"{site.name}: of the masks' pixels are {told}."
+
+
 def _three_shares(shares) -> bool:
     try:
         return len(shares) == 3 and min(shares) > 0 and abs(sum(shares) - 1) <= 1e-6
@@ -169,24 +186,41 @@ def _named(masks) -> bool:
 
 
 def _place(root: Path, folder: str) -> Path:
-    if not isinstance(folder, str):
-        raise RecipeError(f"folder is {folder!r}; expected a name in quotes, of a folder in {root}.")
+    if not isinstance(folder, str) or folder != printable(folder):
+        raise RecipeError(f"folder is {folder!r}; expected a name in quotes and in UTF-8, of a folder in {root}.")
     return root / folder
 
 
 def _unused(place: Path, sites: dict[str, dict[str, Listed]], masked: bool) -> list[str]:
     listed = [part for parts in sites.values() for part in parts.values()]
     used = [path for paths, own in listed for path in (*paths, *(own if masked else ()))]
-    return images.unused(place, used, "<site>/<images|masks>/<file>" if masked else "<site>/<class>/<file>")
+    notes = images.unused(place, used, "<site>/<images|masks>/<file>" if masked else "<site>/<class>/<file>")
+    if others := images.others(place, used):
+        notes.append(
+            f"Left out beside {len(used)} files, by suffix: {others}. Convert the images among them, such as to PNG."
+        )
+    parts = [(place / site / part, labels) for site, parts in sites.items() for part, (_, labels) in parts.items()]
+    empty = [
+        str(folder.relative_to(place))
+        for part, labels in parts
+        for folder in images.subfolders(part)
+        if not masked and folder.name not in labels
+    ]
+    return notes + ([f"Class folders without an image: {images.few(empty, 'folders')}."] if empty else [])
 
 
 def _sites(place: Path, masked: bool) -> dict[str, dict[str, Listed]]:
     """What each site has, by split; under "" if it is not divided on disk."""
     if not place.is_dir():
         raise DataError(f"There is no folder {place}. Expected: {NEEDS}")
+    _refuse_parts_as_sites(place)
     divided = {site.name: _parts(site) for site in images.subfolders(place)}
     if not divided:
         raise DataError(f"{place} has no site folders. Expected: {NEEDS}")
+    labels = [
+        label.name for parts in divided.values() for inner in parts.values() for label in images.subfolders(inner)
+    ]
+    refuse_names(place.absolute().name, divided, labels)
     _refuse_other_kind([inner for parts in divided.values() for inner in parts.values()], masked)
     listed = mask_files.paired if masked else _class_folders
     sites = {name: {part: listed(inner) for part, inner in parts.items()} for name, parts in divided.items()}
@@ -198,39 +232,66 @@ def _sites(place: Path, masked: bool) -> dict[str, dict[str, Listed]]:
 def _parts(site: Path) -> dict[str, Path]:
     """The folders of a site that hold its class folders, or its images and masks, by split."""
     inside = {path.name: path for path in images.subfolders(site)}
-    if not inside.keys() & set(SPLITS):
+    meant = _meant(inside, SPLIT_WORDS)
+    if not inside.keys() & set(SPLITS) and not _several(meant):
         return {"": site}
     unknown = sorted(inside.keys() - set(SPLITS))
     lacking = [part for part in ("train", "test") if part not in inside]
     if unknown or lacking:
+        other = ", ".join(f"{name} to {part}" for name, part in meant.items() if name != part)
         raise DataError(
             f"{site} has the folders {', '.join(sorted(inside))}; a site that is divided on disk needs train "
-            f"and test, may have validation, and nothing else. Rename or remove folders."
+            f"and test, may have validation, and nothing else. Rename {other or 'or remove folders'}."
         )
     return inside
 
 
+def _meant(names: Iterable[str], words: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """Which of these names mean one of the layout's own words, and which."""
+    return {name: word for name in names for word, spelt in words.items() if name.casefold() in spelt}
+
+
+def _several(meant: dict[str, str]) -> bool:
+    """Whether they mean different things: one alone can be a class, such as train beside bus."""
+    return len(set(meant.values())) > 1
+
+
+def _refuse_parts_as_sites(place: Path) -> None:
+    """DataError where the folders in the place of sites mean the parts of one."""
+    names = [path.name for path in images.subfolders(place)]
+    for words in (SPLIT_WORDS, KIND_WORDS):
+        meant = _meant(names, words)
+        if _several(meant) or (words is SPLIT_WORDS and names and len(meant) == len(names)):
+            inside = " and ".join(dict.fromkeys(meant.values()))
+            raise DataError(
+                f"{place} has the folders {', '.join(meant)} where sites are expected, and these are parts of a site. "
+                f"Make a folder with the site's name there, and put them into it as {inside}."
+            )
+
+
 def _refuse_other_kind(folders: list[Path], masked: bool) -> None:
     """DataError unless all of these folders have images and masks, or none has, as is expected."""
+    for folder in folders:
+        meant = _meant((path.name for path in images.subfolders(folder)), KIND_WORDS)
+        if _several(meant) and not all((folder / kind).is_dir() for kind in mask_files.KINDS):
+            raise DataError(
+                f"{folder} has the folders {' and '.join(meant)}; expected images and their masks in folders images "
+                "and masks. Rename them."
+            )
     kinds = {folder: all((folder / kind).is_dir() for kind in mask_files.KINDS) for folder in folders}
     having = next((folder for folder, has in kinds.items() if has), None)
     lacking = next((folder for folder, has in kinds.items() if not has), None)
     if having and (lacking or not masked):
-        other = f" and {lacking} ({_folders(lacking)}) has not; a federation has one task" if lacking else ""
+        other = f" and {lacking} ({images.held(lacking)}) has not; a federation has one task" if lacking else ""
         raise DataError(
             f"{having} has images and masks{other}. Where all sites have masks, name their classes in the order of "
             'their values, such as masks=("background", "tumour"); for class folders take the others away.'
         )
     if masked and lacking:
         raise DataError(
-            f"{lacking} has no folder images with a folder masks beside it ({_folders(lacking)}), and masks names "
+            f"{lacking} has no folder images with a folder masks beside it ({images.held(lacking)}), and masks names "
             "classes. Add them, or leave masks out for class folders."
         )
-
-
-def _folders(folder: Path) -> str:
-    names = [path.name for path in images.subfolders(folder)]
-    return f"it has {', '.join(names)}" if names else "it has no folders"
 
 
 def _refuse_cases(place: Path, sites: dict[str, dict[str, Listed]]) -> None:
@@ -249,7 +310,12 @@ def _refuse_cases(place: Path, sites: dict[str, dict[str, Listed]]) -> None:
 def _class_folders(folder: Path) -> Listed:
     pairs = [(file, label.name) for label in images.subfolders(folder) for file in images.files(label)]
     if not pairs:
-        raise DataError(f"{folder} has no class folder with images; expected {folder}/<class>/<file>.")
+        inner = (path.name for label in images.subfolders(folder) for path in images.subfolders(label))
+        above = " train and test belong above the classes." * _several(_meant(inner, SPLIT_WORDS))
+        raise DataError(
+            f"{folder} has no class folder with images ({images.held(folder)}); expected {folder}/<class>/<file>."
+            f"{above}"
+        )
     return [file for file, _ in pairs], [label for _, label in pairs]
 
 

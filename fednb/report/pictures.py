@@ -4,6 +4,7 @@ import numpy
 
 from fednb.federation import IGNORED
 from fednb.report.looks import BLACK, BLUE, ORANGE
+from fednb.report.plots._axes import as_written, wrapped
 
 SHOWN = 8  # images of a site
 
@@ -22,8 +23,8 @@ def samples(federation):
             drawn = (target > 0) & (target < IGNORED)
             if target.dim() and drawn.any() and not drawn.all():
                 place.contour(drawn.numpy(), levels=[0.5], colors=ORANGE, linewidths=1)
-        row[0].set_ylabel(site.name, rotation=0, horizontalalignment="right", verticalalignment="center")
-    return figure
+        row[0].set_ylabel(wrapped(site.name), rotation=0, horizontalalignment="right", verticalalignment="center")
+    return as_written(figure)
 
 
 def masks(images, targets, predictions, sites, against=None, names=("one", "the other")):
@@ -59,13 +60,13 @@ def masks(images, targets, predictions, sites, against=None, names=("one", "the 
             shown[where] = to_rgb(colour)
         for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
             place.imshow(picture)
-        row[0].set_ylabel(site, rotation=0, horizontalalignment="right", verticalalignment="center")
+        row[0].set_ylabel(wrapped(site), rotation=0, horizontalalignment="right", verticalalignment="center")
     for place, text in zip(axes[0], ("image", "mask", title), strict=True):
         place.set_title(text, fontsize=10)
     handles = [Patch(facecolor=colour, edgecolor="0.4", label=own) for own, colour in zip(said, colours, strict=True)]
     columns = len(said) if against is None else 2
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
-    return figure
+    return as_written(figure)
 
 
 def _rows(rows: int, columns: int, side: float = 0.9):

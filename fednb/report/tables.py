@@ -62,6 +62,8 @@ class Table:
         name = hashlib.sha256(f"{caption}{self.text()}".encode()).hexdigest()[:8]
         styler = Styler(shown, uuid=name, caption=caption, cell_ids=False).set_table_styles(STYLE)
         styler = styler.format(_cell).format_index(escape="html").format_index(escape="html", axis=1)
+        if "$" in self.text():  # a notebook would read it as a formula
+            styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
         if self.colours is not None:
             styler = styler.apply(lambda _: self.colours[shown.columns], axis=None)
         return styler.to_html()

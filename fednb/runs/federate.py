@@ -37,6 +37,7 @@ from fednb.files import write_atomically
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import used
 from fednb.runs.provenance import code_version, source_hash
+from fednb.runs.record import checksum
 from fednb.runs.store import Record, Store
 from fednb.runs.training import federation_of, finish
 
@@ -108,7 +109,7 @@ def work(asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
             "other files from outside. Start it again with what it had."
         )
     folder = context.node_config.get("memory") or os.environ.get("FEDNB_MEMORY")
-    file = Path(str(folder), f"{recipe.key}_{own.sites[0].name}.pt") if folder else None
+    file = Path(str(folder), f"{recipe.key}_{checksum(own.sites[0].name.encode())}.pt") if folder else None
     before = file if file and file.exists() else BytesIO(state[MEMORY]["bytes"]) if MEMORY in state else None
     try:
         memories = torch.load(before, map_location="cpu", weights_only=True) if before else {}

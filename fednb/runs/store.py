@@ -6,6 +6,7 @@ Where a file system does not honour locks, a run may be trained twice; its recor
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
 import sys
@@ -70,7 +71,7 @@ class Store:
                 record.require_artefacts()
             except DamagedError as error:
                 if mend and folder == self.folder:
-                    self._set_aside((path, *path.parent.glob(f"{path.stem}.*.npz")), str(error))
+                    self._set_aside((path, *path.parent.glob(f"{glob.escape(path.stem)}.*.npz")), str(error))
                 else:
                     self.note(f"{error} The run counts as missing.")
                 continue

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from fednb import papers
 from fednb.site.pages import Entry, notes, without_scripts
+from fednb.site.sources import literal
 
 SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
 FILES = {"text/csv": "csv", "text/latex": "tex"}
@@ -54,7 +55,7 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
             if offered:
                 cells.append(_text("This table: " + ", ".join(f"{{download}}`{file}`" for file in offered)))
     links = [f"[{method.printed}](../../methods/{method.name}.md)" for method in methods]
-    told = [f"**failed:** {html.escape(entry.error)}"] if entry.error else []
+    told = [f"**failed:** {literal(entry.error)}"] if entry.error else []
     told += [f"**{html.escape(entry.about['claim'])}**"] if entry.about.get("claim") else []
     if room in papers.names():
         arxiv = papers.settings(room)["arxiv"]

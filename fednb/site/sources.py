@@ -25,7 +25,7 @@ def start(entries: list[Entry], summary: list[str], claims: "DataFrame", told: l
     """The first page. claims: rows of ``fednb.report.board.COLUMNS``; told: what is said of them, in sentences."""
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
-    said = html.escape("\n".join(summary))
+    said = html.escape("\n".join(summary)).replace("\n", "&#10;")  # Markdown ends at an empty line what HTML it takes
     return f"""# fednb
 
 Federated learning on images that look different at each site: four methods, their rivals, and notebooks for the
@@ -114,16 +114,16 @@ def data_set(name: str, books: list[str], picture: str = "") -> str:
 
 def _described(title: str, told: dict, books: list[str], module: ModuleType, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
-    told = {name: _literal(text) for name, text in told.items()} | {"notebooks": links}
+    told = {name: literal(text) for name, text in told.items()} | {"notebooks": links}
     rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
     name, code = Path(inspect.getsourcefile(module)).name, inspect.getsource(module)
     file = f"<details><summary>The file {name}</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
     return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}\n\n{_automodule(module.__name__)}\n\n{file}\n"
 
 
-def _literal(text: str) -> str:
-    """The text as it is, in a cell of a Markdown table."""
-    return re.sub(r"([\\`*_|\[\]])", r"\\\1", html.escape(text))
+def literal(text: str) -> str:
+    """The text as it is, in a line of Markdown or a cell of a table."""
+    return re.sub(r"([\\`*_|$\[\]])", r"\\\1", html.escape(" ".join(text.split())))
 
 
 def _automodule(module: str) -> str:

@@ -1,5 +1,7 @@
 """What all figures share: their axes, their titles, and the paper's numbers as white diamonds."""
 
+import textwrap
+
 from fednb.report import names
 from fednb.report.looks import HATCHES
 
@@ -40,6 +42,20 @@ def decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
     axes.set_axisbelow(True)
     text, colour = titled(title, marked)
     axes.set_title(text, fontsize=10, color=colour, loc="left")
+
+
+def as_written(figure):
+    """The figure, in which texts are shown as they are: a ``$`` in the name of a site or class begins no formula."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(lambda each: isinstance(each, Text) and "$" in each.get_text()):
+        text.set_parse_math(False)
+    return figure
+
+
+def wrapped(name) -> str:
+    """A name in up to three lines, which leave room for the figure, whatever its length."""
+    return textwrap.fill(str(name), 24, max_lines=3, placeholder="...")
 
 
 def titled(title: str, marked: str) -> tuple[str, str]:

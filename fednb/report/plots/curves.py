@@ -2,7 +2,7 @@
 
 from fednb.report import words
 from fednb.report.looks import LINES, MARKERS, colour, style
-from fednb.report.plots._axes import MOST, WIDEST, decorate, new_figure, printed_values
+from fednb.report.plots._axes import MOST, WIDEST, as_written, decorate, new_figure, printed_values
 from fednb.report.words import mark, measure, settings, told_seeds
 
 
@@ -44,7 +44,7 @@ def convergence(frame, title: str = "", printed=None):
             axes.tick_params(labelbottom=lowest)
         figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return figure
+    return as_written(figure)
 
 
 def _curve(axes, label: str, run: str, by_seed) -> None:
@@ -102,7 +102,7 @@ def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, join
     if log:
         axes.set(xscale="log", yscale="log")
     axes.legend(frameon=False)
-    return figure
+    return as_written(figure)
 
 
 def over_rounds(panels: dict, title: str = "", log: tuple = ()):
@@ -123,4 +123,4 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
     shown = {text: line for axes in every for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=len(shown), frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
-    return figure
+    return as_written(figure)

@@ -2,7 +2,7 @@
 
 from fednb.report.intervals import of_settings
 from fednb.report.looks import HATCHES, style
-from fednb.report.plots._axes import MOST, decorate, diamonds, new_figure, printed_values
+from fednb.report.plots._axes import MOST, as_written, decorate, diamonds, new_figure, printed_values, wrapped
 from fednb.report.plots.rows import rows_of_dots
 from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
 
@@ -59,13 +59,13 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
         axes.bar(places.values(), values, width, label=label, alpha=0.55, **fill)
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
         diamonds(axes, places, theirs.get(label, {}))
-    axes.set_xticks(range(len(groups)), [str(group) for group in groups])
+    axes.set_xticks(range(len(groups)), map(wrapped, groups))
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=(0, min(100, axes.get_ylim()[1])))
     decorate(axes, below, what, title, marked)
     handles, texts = axes.get_legend_handles_labels()
     unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
     axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    return figure
+    return as_written(figure)
 
 
 def seen_and_unseen(panels: dict, title: str = ""):
@@ -95,8 +95,8 @@ def seen_and_unseen(panels: dict, title: str = ""):
                 axes.plot([place] * 2, [one.seen, one.unseen], **look, markevery=[0])
                 axes.plot(place, one.unseen, marker=look["marker"], color=look["color"], markerfacecolor="white")
         decorate(axes, "", "test (%)", name, table.mark)
-        axes.set_xticks(range(len(names)), names)
+        axes.set_xticks(range(len(names)), map(wrapped, names))
     shown = [Line2D([], [], **look, label=row) for row, look in looks.items()]
     figure.legend(handles=shown, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
-    return figure
+    return as_written(figure)

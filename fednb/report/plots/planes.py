@@ -6,7 +6,7 @@ from itertools import cycle, islice
 import numpy
 
 from fednb.report.looks import CLASSES
-from fednb.report.plots._axes import WIDEST, decorate, new_figure
+from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure, wrapped
 from fednb.report.words import STAND_IN
 
 
@@ -55,11 +55,12 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
         axes.spines[["left", "bottom"]].set_color("0.8")
     figure.suptitle("t-SNE alone: umap-learn is not installed" if absent else "", fontsize=11)
     figure.legend(*key, loc="outside right upper", frameon=False, fontsize=8)
-    return figure
+    return as_written(figure)
 
 
 def _names(numbers, given) -> list[str]:
-    return [given[number] if given else str(number) for number in numbers]
+    names = [wrapped(given[number]) if given else str(number) for number in numbers]
+    return [f" {name}" if name.startswith("_") else name for name in names]  # a legend would leave it out
 
 
 def _tsne(rows):
@@ -91,4 +92,4 @@ def heatmaps(panels: dict, x: str, y: str, title: str = ""):
     every[0].set_ylabel(y)
     figure.colorbar(every[0].collections[0], ax=every, shrink=0.6)
     figure.suptitle(title, fontsize=11)
-    return figure
+    return as_written(figure)

@@ -6,7 +6,7 @@ import numpy
 
 from fednb.report import names
 from fednb.report.looks import VERDICTS, style
-from fednb.report.plots._axes import WIDEST, decorate, diamonds, new_figure, stacked, titled
+from fednb.report.plots._axes import WIDEST, as_written, decorate, diamonds, new_figure, stacked, titled
 from fednb.report.sentences import TESTED
 
 
@@ -49,7 +49,7 @@ def claims(rows, title: str = ""):
     shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
     look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 7, "fontsize": 8}
     figure.legend(handles=shown, loc="outside upper center", frameon=False, **look)
-    return figure
+    return as_written(figure)
 
 
 def _reach(values) -> float:
@@ -84,7 +84,7 @@ def effects(tables, title: str = ""):
     figure = rows_of_dots(panels, "points (filled: told from zero, all tested together)", title, marked)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
-    return figure
+    return as_written(figure)
 
 
 def rows_of_dots(panels: dict, x: str, title: str, marked: str):
@@ -109,4 +109,4 @@ def rows_of_dots(panels: dict, x: str, title: str, marked: str):
     if not alone:
         text, colour = titled(title, marked)
         figure.suptitle(text, fontsize=11, color=colour)
-    return figure
+    return as_written(figure)
