@@ -100,6 +100,13 @@ def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
     assert not (checkout / "report").exists()
 
 
+def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([])
+    out, err = capsys.readouterr()
+    assert "train what is missing" in out and "example: fednb run" in out and not err
+
+
 @pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "laws", "bench", "federate"])
 def test_help_of_each_verb_has_an_example(capsys, verb):
     with pytest.raises(SystemExit, match="0"):
