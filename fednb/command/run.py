@@ -11,7 +11,7 @@ from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
-from fednb.runs.progress import Display, duration
+from fednb.runs.progress import Display, between, span
 from fednb.study import NO_TRAINING, unwritable
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
@@ -34,17 +34,17 @@ def main(options) -> int:
     if options.jobs and options.jobs > at_a_time:
         print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
     print(f"planning {len(desk.books)} notebooks", flush=True)
-    needs = [(book, desk.needs(book)) for book in desk.books]
+    needs = desk.plan()
     _, damaged = folder.copies(desk.report, desk.books)
     if desk.record and not absent:  # the committed notebooks show their default parameters
-        needs += [(book, desk.needs(book, {})) for book in desk.books]
+        needs += desk.plan({})
     wanted, seconds = _wanted(desk, needs)
     mine = _part(wanted, needs, *options.part) if options.part else wanted
     if os.environ.get(NO_TRAINING) == "0":
         mine = {}
     others, wanted = len(wanted) - len(mine), mine
     if wanted:
-        total = duration(sum(seconds[recipe] for recipe in wanted) / min(at_a_time, len(wanted)))
+        total = between((seconds[recipe] for recipe in wanted), min(at_a_time, len(wanted)))
         print(f"{len(wanted)} runs to train, about {total}", flush=True)
         print("Ctrl-C stops; the same command goes on from there", flush=True)
     if absent or options.part:
@@ -54,7 +54,7 @@ def main(options) -> int:
     else:
         state = _state(desk)
         due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
-    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
+    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: span(NOTEBOOK_SECONDS, 0) for book in due}
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
     with Display(work, at_a_time, sys.stdout) as display:
         failed = _train(desk, wanted, at_a_time, options.device, options.engine, display)
