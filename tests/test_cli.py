@@ -87,7 +87,10 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
     [
         (["--only", "fedrnd/study"], 'no notebook matches "fedrnd/study": did you mean "fedrdn/study"'),
         (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
-        (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, a int; expected a list"),
+        (
+            ["--set", "SEEDS=0", "--only", "study"],
+            "SEEDS is 0, of type int; expected list[int], such as --set 'SEEDS=[0, 1]'.",
+        ),
         (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
         (["--device", "meta"], 'device "meta" cannot be used'),
         (["--device", "cpu,cuda:77"], 'device "cuda:77" cannot be used'),
@@ -133,7 +136,8 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
 
     assert cli.main(["run", "--jobs", "2"]) == 1
     out = capsys.readouterr().out
-    assert "\n1 runs recorded, none trained; 2 notebooks executed, 1 failed\nFAILED notebook together/broken: cell 1: ZeroDivisionError: division by zero" in out
+    assert "\n1 runs recorded, none trained; 2 notebooks executed, 1 failed\n" in out
+    assert "\nFAILED notebook together/broken: cell 1: ZeroDivisionError: division by zero\n" in out
     assert "next: mend what FAILED" in out
 
     (checkout / "notebooks/together/broken.ipynb").unlink()
@@ -151,7 +155,10 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
 
 def test_parts_have_all_runs_between_them_and_execute_no_notebook(checkout, capsys):
     words = ["run", "--jobs", "1", "--only", "study", "--set", "SEEDS=[0, 1, 2]"]
-    told = {"1/2": "0 runs recorded before, 2 trained, 1 of the other parts", "2/2": "2 runs recorded before, 1 trained"}
+    told = {
+        "1/2": "0 runs recorded before, 2 trained, 1 of the other parts",
+        "2/2": "2 runs recorded before, 1 trained",
+    }
     for part, runs in told.items():
         assert cli.main([*words, "--part", part]) == 0
         out = capsys.readouterr().out
