@@ -85,7 +85,10 @@ def test_unknown_name_and_wrong_type_are_refused(made, given, message):
             {"SEEDS": "[0, 1]"},
             "SEEDS is '[0, 1]', of type str; expected list[int]. To papermill: -y \"SEEDS: [0, 1]\".",
         ),
-        ({"ROUNDS": 5}, "expected dict[str, int]. To papermill: -y 'ROUNDS: {\"quick\": 1}'."),
+        (
+            {"ROUNDS": 5},
+            "ROUNDS is 5, of type int; expected dict[str, int]. To papermill: -y 'ROUNDS: {\"quick\": 1}'.",
+        ),
         ({"JOBS": None}, 'JOBS is None, of type NoneType; expected int. To papermill: -y "JOBS: 1".'),
     ],
 )
