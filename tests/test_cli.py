@@ -19,6 +19,7 @@ from fednb import cli
 from fednb.command import folder, notebooks, worktree
 from fednb.errors import StoreError
 from fednb.runs import behaviour
+from fednb.runs import store as store_of_runs
 from fednb.runs.record import Record, to_text
 from fednb.runs.store import Store
 from fednb.study import default_store
@@ -151,6 +152,19 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
     assert (checkout / "report/figures/together/figure.png").read_bytes().startswith(b"\x89PNG")
     del before[checkout / "notebooks/together/broken.ipynb"]
     assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_status_says_how_far_it_is_where_it_takes_long_and_reads_each_record_once(checkout, made, monkeypatch, capsys):
+    book = made("fedrdn/again", [STUDY], SETTINGS)
+    (recipe,) = notebooks.plan(book)
+    default_store().write(recipe, small_runs.record(recipe))
+    read, seen = store_of_runs.read, []
+    monkeypatch.setattr(store_of_runs, "read", lambda path: seen.append(path) or read(path))
+    assert cli.main(["status"]) == 0
+    assert capsys.readouterr().err == "" and len(seen) == 1
+    monkeypatch.setattr("fednb.runs.progress.LINE_SECONDS", 0.0)
+    assert cli.main(["status"]) == 0
+    assert capsys.readouterr().err.startswith("planning notebook 1/3: fedrdn/again (")
 
 
 def test_parts_have_all_runs_between_them_and_execute_no_notebook(checkout, capsys):
