@@ -13,6 +13,7 @@ import os
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 _WHERE = {
+    "check_parameters": "fednb.parameters",
     "load": "fednb.data",
     "methods_from": "fednb.outside",
     "Federation": "fednb.federation",

@@ -30,7 +30,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """The options of one command; exits with status 2 and the nearest valid name where one is unknown."""
+    """The options of one command; exits with status 2 and the nearest valid name where one is unknown.
+
+    Without any word it prints the help, as git does, and exits with status 2: a script that lost its verb did nothing.
+    """
     parser = argparse.ArgumentParser(
         prog="fednb",
         description="Train what the notebooks need, execute them, and look at what is recorded.",
@@ -46,7 +49,10 @@ def parse(words: list[str]) -> argparse.Namespace:
     _laws(verbs)
     _bench(verbs)
     _federate(verbs)
-    if words and not words[0].startswith("-") and words[0] not in verbs.choices:
+    if not words:
+        parser.print_help()
+        parser.exit(2)
+    if not words[0].startswith("-") and words[0] not in verbs.choices:
         parser.error(f'no verb "{words[0]}": {nearest(words[0], verbs.choices)}')
     options, unknown = parser.parse_known_args(words)
     if unknown:

@@ -313,7 +313,8 @@ def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recip
     if not recipes:
         return {}
     recorded = store.like(recipes)
-    with Display({recipe.key: expected_seconds(recipe, recorded, device) for recipe in recipes}, jobs) as display:
+    work = {recipe.key: expected_seconds(recipe, recorded, device, store.folder) for recipe in recipes}
+    with Display(work, jobs) as display:
         display.say(f"{len(recipes)} runs to train")
         return train(recipes, store, jobs, device, data, display.runs(recipes), federation, engine)
 

@@ -19,6 +19,7 @@ from fednb import cli
 from fednb.command import folder, notebooks, worktree
 from fednb.errors import StoreError
 from fednb.runs import behaviour
+from fednb.runs import store as store_of_runs
 from fednb.runs.record import Record, to_text
 from fednb.runs.store import Store
 from fednb.study import default_store
@@ -87,7 +88,10 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
     [
         (["--only", "fedrnd/study"], 'no notebook matches "fedrnd/study": did you mean "fedrdn/study"'),
         (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
-        (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, a int; expected a list"),
+        (
+            ["--set", "SEEDS=0", "--only", "study"],
+            "SEEDS is 0, of type int; expected list[int], such as --set 'SEEDS=[0, 1]'.",
+        ),
         (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
         (["--device", "meta"], 'device "meta" cannot be used'),
         (["--device", "cpu,cuda:77"], 'device "cuda:77" cannot be used'),
@@ -98,6 +102,13 @@ def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
     assert cli.main(["run", *words]) == 1
     assert message in capsys.readouterr().err
     assert not (checkout / "report").exists()
+
+
+def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([])
+    out, err = capsys.readouterr()
+    assert "train what is missing" in out and "example: fednb run" in out and not err
 
 
 @pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "laws", "bench", "federate"])
@@ -111,11 +122,14 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
     made("together/broken", ["1 / 0"])
     before = {path: path.read_bytes() for path in checkout.rglob("*.ipynb")}
     assert cli.main(["status"]) == 0
-    assert "fedrdn/study        0 recorded    1 missing, about 60 s to train" in capsys.readouterr().out
+    assert "fedrdn/study        0 recorded    1 missing, about 8 s to 3 min to train" in capsys.readouterr().out
     assert cli.main(["run", "--jobs", "2", "--set", "SEEDS=[0, 1]", "--only", "study"]) == 0
     out = capsys.readouterr().out
     assert "2 runs to train, about" in out and "round 1/1, for fedrdn/study" in out
-    assert "runs: 0 recorded before, 2 trained, 0 failed" in out
+    assert "writing the report\n" in out
+    done, place, next_step = out.rpartition("\n\n")[2].splitlines()
+    assert done == "0 runs recorded before, 2 trained; 1 notebooks executed"
+    assert place == f"report: {checkout / 'report/index.html'}" and next_step.startswith("next: open the report in a")
     runs = list((checkout / "report/runs").rglob("*.json"))
     assert len(runs) == 2
     assert cli.main(["status"]) == 0
@@ -123,13 +137,13 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
 
     assert cli.main(["run", "--jobs", "2"]) == 1
     out = capsys.readouterr().out
-    assert "runs: 1 recorded before, 0 trained, 0 failed" in out
-    assert "notebooks: 2 executed, 1 failed, 0 up to date before" in out
-    assert "FAILED notebook together/broken: cell 1: ZeroDivisionError: division by zero" in out
+    assert "\n1 runs recorded, none trained; 2 notebooks executed, 1 failed\n" in out
+    assert "\nFAILED notebook together/broken: cell 1: ZeroDivisionError: division by zero\n" in out
+    assert "next: mend what FAILED" in out
 
     (checkout / "notebooks/together/broken.ipynb").unlink()
     assert cli.main(["run", "--jobs", "2"]) == 0
-    assert "notebooks: 0 executed, 0 failed, 2 up to date before" in capsys.readouterr().out
+    assert "1 runs recorded, none trained; 0 notebooks executed, 2 up to date before" in capsys.readouterr().out
 
     page = (checkout / "report/index.html").read_text()
     assert "<td>12.5</td>" in page and "data:image/png;base64,iVBOR" in page and "1 recorded" in page
@@ -140,17 +154,33 @@ def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, mad
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+def test_status_says_how_far_it_is_where_it_takes_long_and_reads_each_record_once(checkout, made, monkeypatch, capsys):
+    book = made("fedrdn/again", [STUDY], SETTINGS)
+    (recipe,) = notebooks.plan(book)
+    default_store().write(recipe, small_runs.record(recipe))
+    read, seen = store_of_runs.read, []
+    monkeypatch.setattr(store_of_runs, "read", lambda path: seen.append(path) or read(path))
+    assert cli.main(["status"]) == 0
+    assert capsys.readouterr().err == "" and len(seen) == 1
+    monkeypatch.setattr("fednb.runs.progress.LINE_SECONDS", 0.0)
+    assert cli.main(["status"]) == 0
+    assert capsys.readouterr().err.startswith("planning notebook 1/3: fedrdn/again (")
+
+
 def test_parts_have_all_runs_between_them_and_execute_no_notebook(checkout, capsys):
     words = ["run", "--jobs", "1", "--only", "study", "--set", "SEEDS=[0, 1, 2]"]
-    told = {"1/2": "0 recorded before, 2 trained", "2/2": "2 recorded before, 1 trained"}
+    told = {
+        "1/2": "0 runs recorded before, 2 trained, 1 of the other parts",
+        "2/2": "2 runs recorded before, 1 trained",
+    }
     for part, runs in told.items():
         assert cli.main([*words, "--part", part]) == 0
         out = capsys.readouterr().out
-        assert f"runs: {runs}" in out and "notebooks: 0 executed, 0 failed, 1 not executed" in out
-        assert f"part {part[0]} of 2: {1 if part == '1/2' else 0} runs are for the others" in out
+        assert f"\n{runs}; 0 notebooks executed, 1 not executed\n" in out
+        assert "next: when all parts are done, `fednb run` without --part" in out
     assert not (checkout / "report/index.html").exists()
     assert cli.main([*words, "--part", "1/2"]) == 0  # what the others have recorded is theirs
-    assert "3 recorded before, 0 trained" in capsys.readouterr().out
+    assert "3 runs recorded, none trained" in capsys.readouterr().out
 
 
 def test_failed_run_is_named_and_stops_no_other(checkout, made, capsys):
@@ -159,7 +189,7 @@ def test_failed_run_is_named_and_stops_no_other(checkout, made, capsys):
     assert cli.main(["run", "--only", "fedrdn/*", "--jobs", "1"]) == 1
     out = capsys.readouterr().out
     assert "FAILED run fedavg on shifted_digits, seed 0" in out and "FAILED notebook fedrdn/diverging" in out
-    assert "1 trained, 1 failed" in out and "notebooks: 1 executed, 1 failed" in out
+    assert "1 trained, 1 failed; 1 notebooks executed, 1 failed" in out
 
 
 @pytest.mark.parametrize("ending", ["killed", "ctrl-c"])
@@ -237,7 +267,7 @@ def test_an_execution_that_failed_or_was_killed_is_shown_as_such_and_done_again(
     assert '<p class="failed">failed: AssertionError: as told' in page.read_text()
     fail.unlink()
     assert cli.main(["run"]) == 0
-    assert "notebooks: 1 executed, 0 failed" in capsys.readouterr().out and "as told" not in page.read_text()
+    assert "; 1 notebooks executed\n" in capsys.readouterr().out and "as told" not in page.read_text()
     folder.unstamp(checkout / "report", book)  # as where an execution is killed
     assert cli.main(["report"]) == 0
     assert "failed: its last execution did not end" in page.read_text()
@@ -256,7 +286,7 @@ def test_half_an_executed_notebook_is_named_and_made_again(checkout, made, capsy
         assert "1 of 3 notebooks were executed" in out and f"{copy} is damaged and counts as not executed" in out
     assert cli.main(["run", "--only", "together/*"]) == 0
     out = capsys.readouterr().out
-    assert "notebooks: 1 executed, 0 failed, 1 up to date before" in out and f"{copy} is damaged" in out
+    assert "; 1 notebooks executed, 1 up to date before\n" in out and f"{copy} is damaged" in out
     assert "12.5" in (checkout / "report/index.html").read_text()
 
 
@@ -267,10 +297,10 @@ def test_a_report_that_cannot_be_written_hides_no_summary(checkout, monkeypatch,
     monkeypatch.setattr(folder, "write_text", full)
     assert cli.main(["run", "--only", "figure"]) == 1
     out = capsys.readouterr().out
-    assert "runs: 0 recorded before" in out and "FAILED report: " in out and "no space left" in out
+    assert "0 runs recorded, none trained" in out and "FAILED report: " in out and "no space left" in out
 
 
-def test_records_from_other_images_are_told_in_summary_and_page(made, capsys):
+def test_records_from_other_images_are_told_on_the_page_and_not_in_the_summary(made, capsys):
     book = made("a/b", [STUDY + "\nfor note in results.notes:\n    print(note)"], SETTINGS)
     (recipe,) = notebooks.plan(book)
     store = Store(book.path.parents[2] / "report/runs")
@@ -278,11 +308,12 @@ def test_records_from_other_images_are_told_in_summary_and_page(made, capsys):
     assert cli.main(["run"]) == 0
     told = f"{recipe} was recorded from other images"
     page = book.path.parents[2] / "report/index.html"
-    assert f"note: {told}" in capsys.readouterr().out and page.read_text().count(told) == 2
+    assert told not in capsys.readouterr().out and page.read_text().count(told) == 2
     assert cli.main(["run"]) == 0
     out = capsys.readouterr().out
-    assert "1 up to date before" in out and f"note: {told}" in out
+    assert "1 up to date before" in out and told not in out and page.read_text().count(told) == 2
     assert cli.main(["report"]) == 0
+    assert told not in capsys.readouterr().out
     assert page.read_text().count(told) == 2
 
 
@@ -303,14 +334,14 @@ def test_images_of_ones_own_reach_the_notebook_and_its_runs_are_counted(checkout
         site, label = ("north", "south")[number % 2], ("cat", "dog")[number // 2 % 2]
         picture(checkout / f"mine/{site}/{label}/{number}.png", number)
     page = checkout / "report/index.html"
-    for recorded, trained in ((0, 1), (1, 0)):
+    for trained in (True, False):
         assert cli.main(["run", "--only", "own", "--data", "mine"]) == 0
         out = capsys.readouterr().out
-        assert f"runs: {recorded} recorded before, {trained} trained, 0 failed, 0 left out" in out
+        assert ("0 runs recorded before, 1 trained;" if trained else "1 runs recorded, none trained;") in out
         assert "<pre>north south" in page.read_text() and "data missing" not in out
     assert cli.main(["run", "--only", "own"]) == 0  # the example: trained by the notebook itself
     out = capsys.readouterr().out
-    assert "runs: 0 recorded before, 1 trained, 0 failed, 0 left out" in out and "data missing" not in out
+    assert "0 runs recorded before, 1 trained;" in out and "data missing" not in out
     assert "<pre>north south" not in page.read_text()
     assert cli.main(["status", "--only", "together/*", "--data", "mine"]) == 0
     assert "together/own        1 recorded    0 missing" in capsys.readouterr().out  # one of several: the example
@@ -373,7 +404,7 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     first = {path: path.read_bytes() for path in kept}
     assert worktree.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
-    assert "1 recorded before, 0 trained" in capsys.readouterr().out
+    assert "1 runs recorded, none trained" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in kept} == first
 
 
@@ -455,18 +486,18 @@ def test_a_stale_record_stays_until_it_is_asked_for_again(older, committed, caps
     before = older.read_bytes()
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
-    assert "1 recorded before, 0 trained" in out and "older code: 1 of the recorded runs" in out
+    assert "1 runs recorded, none trained" in out and "`fednb run --stale` trains 1 runs again that older code" in out
     assert older.read_bytes() == before
     assert cli.main(["run", "--record", "--stale", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
-    assert "1 runs to train" in out and "0 recorded before, 1 trained" in out and "older code" not in out
+    assert "1 runs to train" in out and "0 runs recorded before, 1 trained" in out and "older code" not in out
     made = json.loads(older.read_text())
     assert made["behaviours"]["algorithms/fedavg"] == "another"
     assert made["rounds"] == json.loads(before)["rounds"] and made["origin"]["seconds"] >= 0
     assert (
         cli.main(["run", "--record", "--stale", "--jobs", "1"]) == 0
     )  # the replaced record is recording's own product
-    assert "1 recorded before, 0 trained" in capsys.readouterr().out
+    assert "1 runs recorded, none trained" in capsys.readouterr().out
 
 
 def test_a_report_trains_again_beside_the_record(older, committed, capsys):
@@ -484,7 +515,7 @@ def test_a_run_that_fails_leaves_the_stale_record(older, monkeypatch, capsys):
     before = older.read_bytes()
     monkeypatch.setattr("fednb.engine.loop.FederatedRun.advance", lambda run: 1 / 0)
     cli.main(["run", "--record", "--stale", "--jobs", "1"])
-    assert "0 trained, 1 failed" in capsys.readouterr().out
+    assert "none trained, 1 failed" in capsys.readouterr().out
     assert older.read_bytes() == before
 
 

@@ -175,6 +175,7 @@ def run_on(device: Pretended, settings: dict, data: Federation | None = None) ->
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_on_another_device_it_is_the_same_run_and_no_local_epoch_waits_for_it(case, pretended):
+    """device: make tensors on client.device, copy draws there without blocking, read no value in a local epoch"""
     rounds, _ = run_on(pretended, case)
     assert rounds == trained(case).rounds[:2]
     assert not pretended.waits["in epochs"]

@@ -40,6 +40,7 @@ def test_every_method_has_a_row():
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.neutral], ids=lambda row: row.name)
 def test_the_neutral_setting_is_the_simpler_method(row):
+    """neutral setting: with the options that the row calls neutral, give the run of the simpler method"""
     data = federation(tuple(row.sizes.items()))
     simpler = row.simpler(data) if callable(row.simpler) else row.simpler
     precision = {"precision": "fp32" if row.exact else "fp64"}
@@ -55,6 +56,7 @@ def test_the_neutral_setting_is_the_simpler_method(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.neutral], ids=lambda row: row.name)
 def test_away_from_the_neutral_setting_it_is_another_method(row):
+    """effect: change the run where the options are not the neutral ones"""
     plain = trained({"algorithm": {"name": "fedavg"}})
     for case in row.cases():
         changed = trained(case)
@@ -75,6 +77,7 @@ def network_at_test(run: FederatedRun) -> dict:
 
 @each_case
 def test_the_same_seed_is_the_same_run_and_another_seed_another(case):
+    """seed: draw from client.generator and server.generator alone, and let nothing last from one run to the next"""
     first, again = trained(case), train(case)
     assert first.rounds == again.rounds
     assert same(first.run.state(), again.run.state())
@@ -83,6 +86,7 @@ def test_the_same_seed_is_the_same_run_and_another_seed_another(case):
 
 @each_case
 def test_the_order_of_the_sites_does_not_matter(case):
+    """order of the sites: ask for a client by its name, and let no result depend on who comes first"""
     data = federation()
     turned = train(case | {"precision": "fp64"}, Federation(data.name, data.sites[::-1], data.classes))
     first = trained(case, "fp64")
@@ -98,6 +102,7 @@ def test_the_order_of_the_sites_does_not_matter(case):
 
 @each_case
 def test_killed_and_resumed_it_ends_equal(case):
+    """resuming: keep what lasts from round to round in client.memory(self) and server.memory(self)"""
     killed, resumed = train(case, rounds=1), train(case, rounds=0)
     resumed.run.load_state(reloaded(killed.run.state()))
     rounds = killed.rounds + [resumed.run.advance() for _ in range(2)]
@@ -107,12 +112,14 @@ def test_killed_and_resumed_it_ends_equal(case):
 
 @each_case
 def test_a_state_survives_saving_and_loading(case):
+    """checkpoint: keep tensors by name in the memories, and nothing else"""
     state = trained(case).run.state()
     assert same(reloaded(state), state)
 
 
 @each_case
 def test_what_a_method_keeps_is_never_sent(case, monkeypatch):
+    """privacy: put no entry that keeps names, nor a copy of its values, into a message"""
     sent = _messages(case, monkeypatch)
     run = trained(case).run
     known = {"model", "images", *(method.name for method in run.server.methods)}
@@ -131,6 +138,7 @@ def test_what_a_method_keeps_is_never_sent(case, monkeypatch):
 
 @pytest.mark.parametrize("row", ROWS, ids=ROW_IDS)
 def test_no_image_leaves_its_client_unless_the_row_says_so(row, monkeypatch):
+    """privacy: send no training image; where the method must, the row says sends_images"""
     images = [image for site in federation().sites for image in site.train.images.float() / 255]
 
     def has_image(value):
@@ -145,6 +153,7 @@ def test_no_image_leaves_its_client_unless_the_row_says_so(row, monkeypatch):
 
 @each_case
 def test_no_held_out_image_reaches_training(case):
+    """held-out images: train on client.site.train alone"""
     other = train(case, federation(held_out=1))
     first = trained(case)
     assert [r["loss"] for r in other.rounds] == [r["loss"] for r in first.rounds]
@@ -154,7 +163,10 @@ def test_no_held_out_image_reaches_training(case):
 
 @pytest.mark.parametrize(("algorithm", "augment", "precision"), pairs.chosen())
 def test_every_augmentation_works_with_every_algorithm(algorithm, augment, precision):
-    """Killed after the first of two rounds and resumed, it ends equal; nothing kept is at the server."""
+    """beside others: train with every other method, in both precisions, and be resumed with it
+
+    Killed after the first of two rounds and resumed, it ends equal; nothing kept is at the server.
+    """
     case = pairs.CASE[algorithm] | pairs.CASE[augment] | {"precision": precision, "rounds": 2}
     trained = train(case)
     assert all(math.isfinite(loss) for values in trained.rounds for loss in values["loss"].values())
@@ -188,13 +200,17 @@ def mixed(case: dict, rounds: int, monkeypatch, forgetful: bool = False):
 
 @pytest.mark.parametrize("case", [case for case in CASES if "criterion" in pairs.doors(label(case))], ids=label)
 def test_the_row_says_whether_labels_are_mixed(case, monkeypatch):
+    """mixed labels: set batch.label_shares in the criterion where the class says mixes_labels, and only there"""
     assert (mixed(case, 2, monkeypatch)[1] > 0) == row_of(case).mixes_labels
 
 
 @pytest.mark.parametrize("mixing", [row.cases()[-1] for row in ROWS if row.mixes_labels], ids=label)
 @pytest.mark.parametrize("case", [case for case in CASES if pairs.doors(label(case)) & STEP], ids=label)
 def test_beside_mixed_labels_nobody_reads_a_single_one(case, mixing, monkeypatch):
-    """With other targets in the batch than those that were mixed it is the same run, or the pair is refused."""
+    """beside mixed labels: read batch.label_shares where they are set, or say in hard_labels why not
+
+    With other targets in the batch than those that were mixed it is the same run, or the pair is refused.
+    """
     augmentations = (*mixing["augmentations"], *case.get("augmentations", ()))
     both = case | {"augmentations": augmentations, "rounds": 2}
     if pairs.refused(label(case), label(mixing)):
@@ -224,7 +240,10 @@ def test_the_pairs_have_every_case_beside_every_door_in_both_precisions():
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @each_case
 def test_what_there_is_to_learn_is_learned(case, precision):
-    """On average of three seeds, of each the last three rounds: a single one swings by another machine's last digit."""
+    """learning: lower the loss and classify what is surely learned
+
+    On average of three seeds, of each the last three rounds: a single one swings by another machine's last digit.
+    """
     fall, right = zip(*(learning(case, precision, seed) for seed in range(3)), strict=True)
     assert learned(sum(fall) / 3, sum(right) / 3), f"loss of {fall}, right {right} of {3 * HELD_OUT}"
 
@@ -246,7 +265,10 @@ STEPS = {kind: kind.step for kind in (torch.optim.SGD, torch.optim.Adam)}
 @pytest.mark.parametrize("step", [left_out, turned], ids=["left out", "turned"])
 @each_case
 def test_without_its_steps_or_with_their_sign_turned_nothing_is_learned(case, step, monkeypatch):
-    """The law above can fail, for every method."""
+    """learning: let the optimiser's steps alone do what training does
+
+    The law above can fail, for every method.
+    """
     for kind in STEPS:
         monkeypatch.setattr(kind, "step", step)
     try:
@@ -276,6 +298,7 @@ def learned(fall: float, right: float) -> bool:
 
 @each_case
 def test_a_method_has_no_state_of_its_own(case):
+    """state: set no attribute but the options; what lasts belongs into client.memory(self) and server.memory(self)"""
     for method in trained(case).run.server.methods:
         assert isinstance(method, Method)
         assert set(vars(method)) <= set(type(method).__dataclass_fields__ if vars(method) else ())

@@ -314,7 +314,10 @@ def test_own_statistics_are_those_of_a_sites_training_images():
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedbn"])
 def test_own_statistics_do_not_depend_on_those_that_came(algorithm):
-    """With means that are off by 3 most of what was learned is lost at the test, and nothing of it here."""
+    """own statistics: compute them from the client's own training images
+
+    With means that are off by 3 most of what was learned is lost at the test, and nothing of it here.
+    """
     run = train(LEARNING | {"algorithm": algorithm, "precision": "fp64"}, lessons()).run
     before, tested = run.own_statistics(), run.evaluate()
     assert sum(before["own_statistics"]) > 2 * HELD_OUT  # all 3 x HELD_OUT of them with each of eight seeds
@@ -402,8 +405,11 @@ def test_memory_does_not_grow_with_the_number_of_clients(algorithm, monkeypatch)
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_more_clients_hold_more_of_what_methods_keep_and_nothing_else(case):
-    """Float tensors that are alive after a round and its test, less the state that goes on: a message that each client
-    had for itself is gone."""
+    """memory: hold nothing of a client when its round is over but what client.memory(self) keeps
+
+    Float tensors that are alive after a round and its test, less the state that goes on: a message that each client
+    had for itself is gone.
+    """
 
     def held(clients: int) -> int:
         data = federation(tuple((f"site {number}", 6) for number in range(clients)))
@@ -419,6 +425,7 @@ def test_more_clients_hold_more_of_what_methods_keep_and_nothing_else(case):
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_a_networks_entries_are_changed_in_place_alone(case):
+    """network: change parameters and buffers in place, and never put another tensor there"""
     run = FederatedRun(Recipe(**TINY | case), federation((("a", 6), ("b", 6))))
     known = state_of(run.model)
     run.advance()

@@ -1,5 +1,6 @@
 """Reading, planning and executing notebooks; and the traps that every committed one must avoid."""
 
+import ast
 import base64
 import contextlib
 import io
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import loaders
@@ -17,7 +19,7 @@ import papermill
 import pytest
 from PIL import Image
 
-from fednb import papers
+from fednb import papers, parameters
 from fednb.command import folder, notebooks
 from fednb.errors import NotebookError
 from fednb.site import pages
@@ -61,10 +63,10 @@ def test_parameter_must_be_a_plain_value(made):
     ("given", "message"),
     [
         ({"PROFIL": "quick"}, 'no parameter "PROFIL": did you mean "PROFILE"'),
-        ({"PROFILE": 3}, "PROFILE is 3, a int; expected a str such as 'quick'"),
-        ({"JOBS": True}, "JOBS is True, a bool; expected a int"),
-        ({"RATE": "0.1"}, "RATE is '0.1', a str; expected a float"),
-        ({"SEEDS": [0, "one"]}, "expected a list such as"),
+        ({"PROFILE": 3}, "PROFILE is 3, of type int; expected str, such as --set 'PROFILE=\"3\"'."),
+        ({"JOBS": True}, "JOBS is True, of type bool; expected int"),
+        ({"RATE": "0.1"}, "RATE is '0.1', of type str; expected float, such as --set 'RATE=1.0'."),
+        ({"SEEDS": [0, "one"]}, "SEEDS is [0, 'one'], of type list; expected list[int]"),
     ],
 )
 def test_unknown_name_and_wrong_type_are_refused(made, given, message):
@@ -72,6 +74,53 @@ def test_unknown_name_and_wrong_type_are_refused(made, given, message):
     with pytest.raises(NotebookError, match=re.escape(message)):
         notebooks.check(book, given)
     notebooks.check(book, {"PROFILE": "paper", "JOBS": 2, "RATE": 1, "SEEDS": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"DATA": 2024}, "DATA is 2024, of type int; expected str. To papermill: -y 'DATA: \"2024\"'."),
+        ({"SEEDS": 0}, 'SEEDS is 0, of type int; expected list[int]. To papermill: -y "SEEDS: [0, 1]".'),
+        (
+            {"SEEDS": "[0, 1]"},
+            "SEEDS is '[0, 1]', of type str; expected list[int]. To papermill: -y \"SEEDS: [0, 1]\".",
+        ),
+        (
+            {"ROUNDS": 5},
+            "ROUNDS is 5, of type int; expected dict[str, int]. To papermill: -y 'ROUNDS: {\"quick\": 1}'.",
+        ),
+        ({"JOBS": None}, 'JOBS is None, of type NoneType; expected int. To papermill: -y "JOBS: 1".'),
+    ],
+)
+def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path, given, message):
+    """Its parameters go to the kernel past everything of ours."""
+    cell = 'DATA: str = ""\nSEEDS: list[int] = [0]\nJOBS: int = 1\nROUNDS: dict[str, int] = {"quick": 2}'
+    book = made("a/b", ["import fednb\nfednb.check_parameters(globals())\nnever = DATA"], parameters=cell)
+    with pytest.raises(papermill.PapermillExecutionError, match=re.escape(f"NotebookError: {message}")):
+        papermill.execute_notebook(str(book.path), str(tmp_path / "out.ipynb"), given, progress_bar=False)
+
+
+def test_kinds_and_what_fits_them():
+    kinds = {"quick": str, 1: int, 0.5: float, (0, 1): list[int], ((0.5,), (1.0,)): list[list[float]], None: object}
+    assert all(parameters.kind_of(value) == kind and parameters.fits(value, kind) for value, kind in kinds.items())
+    assert parameters.kind_of({"a": 1}) == dict[str, int] and (parameters.kind_of([]), parameters.kind_of({})) == (
+        list,
+        dict,
+    )
+    assert parameters.fits(1, float) and parameters.fits(None, int | None) and parameters.fits(["a"], list)
+    wrong = [
+        (True, int),
+        (True, float),
+        ("1", int),
+        (1.0, int),
+        ([1.5], list[int]),
+        ({1: 1}, dict[str, int]),
+        ("a", list),
+    ]
+    assert not any(
+        parameters.fits(value, kind) for value, kind in (*wrong, ({"a": "1"}, dict[str, int]), ("a", int | None))
+    )
+    assert parameters.sampled(1, list[list[float]]) == "[[0.5, 1.0]]" and parameters.sampled(1, float) == "1.0"
 
 
 def test_plan_stops_at_the_study_and_uses_given_parameters(made):
@@ -210,6 +259,13 @@ def test_papermill_sees_the_same_parameters(book):
     for name, told in seen.items():
         assert eval(told["default"]) == ours[name] and "=" not in told["help"]
         assert told["inferred_type_name"] == kind(ours[name]), f"write {name}: {kind(ours[name])} = ..."
+
+
+@each_notebook
+def test_notebook_holds_its_parameters_to_their_types_first(book):
+    _, cell = next(pair for pair in pairwise(book.code) if "parameters" in pair[0][2])
+    first = next(node for node in ast.parse(cell[1]).body if not isinstance(node, ast.Import | ast.ImportFrom))
+    assert ast.unparse(first) == "fednb.check_parameters(globals())"
 
 
 @each_notebook

@@ -237,12 +237,42 @@ class TestLaws:
     def test_it_runs_the_tests_of_one_method_with_its_folder(self, folder, ran):
         assert cli.main(["laws", "tinted"]) == 1
         (words, how), *_ = ran
-        assert words[-1] == "[tinted or -tinted" and how["env"]["FEDNB_LAWS"] == "tinted"
+        assert how["env"]["FEDNB_LAWS"] == "tinted"
         assert all((how["cwd"] / test).is_file() for test in laws.LAWS)
 
     def test_an_unknown_method_is_refused_by_name(self, ran, capsys):
         assert cli.main(["laws", "fedprx"]) == 1
         assert 'no method is called "fedprx": did you mean "fedprox"?' in capsys.readouterr().err and not ran
+
+    def test_each_law_that_does_not_hold_is_told_in_a_sentence(self, folder, monkeypatch, capfd):
+        write(
+            folder,
+            "augment/tinted",
+            TINTED.replace("+ self.strength", "+ torch.ones(1)").replace("import fednb", "import fednb, torch"),
+        )
+        monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py", "tests/test_task.py"))
+        assert cli.main(["laws", "tinted"]) == 1
+        dots, law, line, test, last = capfd.readouterr().out.splitlines()
+        assert law.startswith("device: make tensors on client.device")
+        assert line.startswith("    test_devices.Mixed: aten.add.Tensor") and f"{folder}/augment/tinted.py:11)" in line
+        assert "tests/test_devices.py::" in test and last == "tinted: not every law holds; see above"
+
+    def test_what_laws_of_a_file_cannot_be_is_told(self, folder, monkeypatch, capfd):
+        write(folder, "augment/tinted", TINTED + "\nLAWS = {'neutrl': {}}")
+        monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py", "tests/test_task.py"))
+        assert cli.main(["laws", "tinted"]) == 2
+        out = capfd.readouterr().out
+        assert out.count("unexpected keyword argument 'neutrl'") == 1 and "LAWS: name fields of Row" in out
+        assert out.endswith("tinted: the laws could not be tried; see above\n")
+
+    def test_a_method_without_a_row_is_told_where_it_goes(self, monkeypatch, capfd):
+        """Its name begins that of others."""
+        monkeypatch.setattr(laws.catalogue, "names", lambda room: ("fed",) if room == "augment" else ())
+        monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py",))
+        assert cli.main(["laws", "fed"]) == 1
+        out, err = capfd.readouterr()
+        assert 'fed has no row in tests/methods.py, so that no law was tried. Add Row("augment", "fed")' in err
+        assert "holds" not in out
 
     @pytest.mark.parametrize("absent", ["repository", "pytest"])
     def test_without_tests_it_says_what_to_do(self, ran, monkeypatch, absent):

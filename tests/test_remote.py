@@ -65,6 +65,7 @@ def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
 def test_clients_that_live_for_one_message_give_the_same_run(case):
+    """remote clients: keep what lasts in client.memory(self): a client is made anew for each message"""
     equal_runs(case | {"evaluation": ["cross_site", "own_statistics", "examples"]}, federation())
 
 
@@ -85,6 +86,7 @@ KEPT = {"optimiser_state": "kept", "algorithm": "fedbn"}
 
 @pytest.mark.parametrize("case", [*(row.cases()[0] for row in ROWS), KEPT], ids=label)
 def test_a_run_goes_on_from_a_state_in_another_memory_layout(case):
+    """memory layout: let no result depend on a tensor's strides, which do not survive a message"""
     recipe = Recipe(**TINY | case)
     one, other = FederatedRun(recipe, federation()), FederatedRun(recipe, federation())
     one.advance(), other.advance()

@@ -9,7 +9,7 @@ import fednb
 
 HOUSE = Path(fednb.__file__).parent
 FLOORS = [  # from the ground up; rooms of one floor do not import each other, the methods' floor apart
-    {"catalogue", "datasets", "errors", "federation", "files", "outside", "randomness", "recipe"},
+    {"catalogue", "datasets", "errors", "federation", "files", "outside", "parameters", "randomness", "recipe"},
     {"standalone"},
     {"doors"},
     {"algorithms", "augment", "models", "data"},

@@ -221,11 +221,12 @@ class TestWhoDoesWhat:
 
     @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
     def test_a_method_says_what_the_table_says(self, row):
+        """tasks: say the same in the class's tasks and in the row's"""
         assert find(row.room, row.name).tasks.names == row.tasks
 
     @pytest.mark.parametrize("case", [c for row in ROWS if "segmentation" in row.tasks for c in row.cases()], ids=label)
     def test_trains_on_masks(self, case):
-        """Each variant trains two rounds, and not as without the method."""
+        """masks: work by client.task, and change the run there too, or say classification_only"""
         rounds = masked_rounds(label(case))
         for values in rounds:
             assert all(math.isfinite(loss) for loss in values["loss"].values())
@@ -236,6 +237,7 @@ class TestWhoDoesWhat:
 
     @pytest.mark.parametrize("row", [row for row in ROWS if "segmentation" not in row.tasks], ids=lambda row: row.name)
     def test_is_refused_with_masks(self, row):
+        """masks: say in classification_only why the method has no meaning there"""
         reason = find(row.room, row.name).tasks.reason
         for case in row.cases():
             with pytest.raises(RecipeError, match=f"{row.name} has no meaning for squares.*segmentation: {reason}"):

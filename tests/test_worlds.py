@@ -47,6 +47,7 @@ class Worlds(FederatedRun):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @each_case
 def test_in_separate_worlds_the_metrics_are_equal(case, precision):
+    """separate worlds: let a client know of others only what came in a message, and the server of clients"""
     compared = [] if row_of(case).pools else ["cross_site", "own_statistics"]
     asked = case | {"precision": precision, "rounds": 2, "evaluation": compared}
     here, there = equal_worlds(asked, federation())
@@ -135,6 +136,7 @@ class Tuned(Method):
 
 @each_case
 def test_what_adapts_at_test_time_leaves_no_trace(case):
+    """testing: let a test change nothing that a later round reads"""
     plain, tuned = (FederatedRun(Recipe(**TINY | case | {"rounds": 2}), federation()) for _ in range(2))
     for client in tuned.clients.values():
         client.methods = [*client.methods, Tuned()]
@@ -186,11 +188,13 @@ def test_adapting_draws_what_no_round_draws():
 
 @each_case
 def test_an_unseen_site_changes_nothing_for_the_others_and_is_tested(case):
+    """unseen sites: give them what the method keeps at others (unseen), and let them change nothing for others"""
     changes_nothing_for_the_others(case, case, federation())
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "segmentation" in row_of(case).tasks], ids=label)
 def test_an_unseen_site_with_masks_changes_nothing_for_the_others_and_is_tested(case):
+    """unseen sites with masks: give them what the method keeps at others, and let them change nothing for others"""
     changes_nothing_for_the_others(case, PIXELS | case, pixel_federation((("clinic", 8), ("harbour", 6), ("tower", 5))))
 
 

@@ -11,9 +11,9 @@ from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
 from fednb.outside import FOLDERS, absolute
 from fednb.runs import workers
-from fednb.runs.progress import expected_seconds
+from fednb.runs.progress import Display, expected_seconds, span
 from fednb.runs.store import Record, Store
-from fednb.study import Study, default_store, lacks
+from fednb.study import Results, Study, default_store, lacks
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Desk:
     """The chosen notebooks with the parameters that they get; `store` finds and keeps runs.
 
     A report keeps its runs in report/runs and reads the recorded ones; recording writes to results/.
-    again: whether runs by older code are trained again.
+    again: whether runs by older code are trained again. known: what was found of each recipe, so that it is read once.
     """
 
     root: Path
@@ -63,6 +63,7 @@ class Desk:
     device: str
     record: bool
     again: bool
+    known: dict = field(default_factory=dict)
 
     @classmethod
     def open(cls, options) -> "Desk":
@@ -95,6 +96,17 @@ class Desk:
         again = getattr(options, "stale", False)
         return cls(root, report, books, given, store, options.profile, device, record, again)
 
+    def plan(self, given: dict | None = None) -> list[tuple[Notebook, Needs]]:
+        """What each notebook needs; where that takes long, stderr tells how far it is."""
+        planned = []
+        with Display(dict.fromkeys(book.name for book in self.books)) as display:
+            display.told = display.start
+            for number, book in enumerate(self.books, 1):
+                display.update(book.name, f"planning notebook {number}/{len(self.books)}: {book.name}", 0.0)
+                planned.append((book, self.needs(book, given)))
+                display.share[book.name] = 1.0
+        return planned
+
     def needs(self, book: Notebook, given: dict | None = None) -> Needs:
         """What the notebook's study looks for, with the parameters of this command unless others are given.
 
@@ -115,16 +127,18 @@ class Desk:
         return needs
 
     def _look(self, recipes: list, own: bool = False) -> Needs:
-        results = Study(recipes, store=self.store).recorded()
+        self.known |= self.store.found([recipe for recipe in recipes if recipe not in self.known])
+        results = Results({recipe: self.known[recipe] for recipe in recipes})
         lacking = {recipe: _lacks(recipe, own) for recipe in (*results.missing, *results.stale)}
         return Needs(results.found, results.stale, {recipe: lack for recipe, lack in lacking.items() if lack})
 
     def seconds(self, book: Notebook, needs: Needs, records: list[Record]) -> dict:
-        """Expected seconds of each run to train or to train again: as recorded runs like it took, else as the notebook
-        says."""
+        """Seconds of each run to train or to train again, at least and at most: as recorded runs like it took, else as
+        the notebook says."""
         stated = 60.0 * book.about.get("minutes", {}).get(self.profile, len(needs.found)) / max(1, len(needs.found))
         recipes = (*needs.trainable, *needs.renewable)
-        return {recipe: expected_seconds(recipe, records, self.device) or stated for recipe in recipes}
+        here = self.report / "runs"
+        return {r: expected_seconds(r, records, self.device, here) or span(stated, 0) for r in recipes}
 
 
 def _given(book: Notebook, options, alone: bool) -> dict:

@@ -11,14 +11,15 @@ from fednb.errors import NotebookError, RecipeError, RunError, nearest
 from fednb.outside import FOLDERS, absolute
 
 _FILES = ("laws", "worlds", "randomness", "task", "devices", "remote", "loop")
+NONE_FOUND = 5  # pytest's exit status where it has collected no test
 LAWS = tuple(f"tests/test_{name}.py" for name in _FILES)
 
 
 def main(options) -> int:
-    """The exit status of pytest, whose report is shown, and one line below it: 0 where every law holds.
+    """The exit status of pytest: 0 where every law holds, 1 where ``tests/conftest.py`` has told which do not, and why.
 
     The tests are in the repository and not in the installed package. Raises RecipeError for an unknown method, RunError
-    where there is no repository or no pytest.
+    where there is no repository or no pytest, and for a method of ours without a row.
     """
     known = [name for room in catalogue.METHODS for name in catalogue.names(room)]
     if options.method not in known:
@@ -35,9 +36,15 @@ def main(options) -> int:
         ) from error
     if importlib.util.find_spec("pytest") is None:
         raise RunError('the laws are tests, and pytest is not installed: pip install "fednb[test]".')
-    chosen = f"[{options.method} or -{options.method}"  # the beginning of a test's parameters, or one of two
-    words = ["-qq", "-p", "no:cacheprovider", *LAWS, "-k", chosen]
+    words = ["-qq", "--tb=no", "-rN", "-p", "no:cacheprovider", *LAWS]
     given = {FOLDERS: absolute(os.environ.get(FOLDERS, "")), "FEDNB_LAWS": options.method}
     status = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=os.environ | given).returncode
-    print(f"{options.method}: " + ("a law does not hold; see above" if status else "every law holds"), flush=True)
+    if status == NONE_FOUND:
+        room = next(room for room in catalogue.METHODS if options.method in catalogue.names(room))
+        raise RunError(
+            f"{options.method} has no row in tests/methods.py, so that no law was tried. Add "
+            f'Row("{room}", "{options.method}") to ROWS there; the docstring of Row says what its fields are.'
+        )
+    told = {0: "every law holds", 1: "not every law holds; see above"}
+    print(f"{options.method}: {told.get(status, 'the laws could not be tried; see above')}", flush=True)
     return status

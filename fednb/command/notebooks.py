@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_text
+from fednb.parameters import kind_of, misfit, sampled
 from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -118,21 +119,9 @@ def check(notebook: Notebook, given: dict) -> None:
     for name, value in given.items():
         if name not in defaults:
             raise NotebookError(f'{notebook.name} has no parameter "{name}": {nearest(name, defaults)}')
-        if not _fits(value, defaults[name]):
-            raise NotebookError(
-                f"{notebook.name}: {name} is {value!r}, a {type(value).__name__}; "
-                f"expected a {type(defaults[name]).__name__} such as {defaults[name]!r}."
-            )
-
-
-def _fits(value: object, default: object) -> bool:
-    if default is None:
-        return value is None or isinstance(value, str | int | float | list)
-    if isinstance(default, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, list | tuple) and isinstance(value, list | tuple):
-        return not default or all(_fits(each, default[0]) for each in value)
-    return type(value) is type(default)
+        kind = kind_of(defaults[name])
+        if told := misfit(name, value, kind):
+            raise NotebookError(f"{notebook.name}: {told}, such as --set '{name}={sampled(value, kind)}'.")
 
 
 def plan(notebook: Notebook, **given) -> list:

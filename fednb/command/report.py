@@ -12,9 +12,9 @@ def main(options) -> int:
     executed, damaged = folder.copies(report, books)
     if not executed:
         raise NotebookError(f"{report} has no executed notebook to show; fednb run executes them.")
-    lines = [f"{len(executed)} of {len(books)} notebooks were executed"]
-    lines += [f"note: {note}" for note in folder.notes(executed)]
-    lines += [f"note: {why} `fednb run` executes it again" for why in damaged.values()]
-    page = folder.write_page(report, books, lines, {})
-    print("\n".join([*lines, str(page)]))
+    told = [f"{len(executed)} of {len(books)} notebooks were executed"]
+    told += [f"note: {why} `fednb run` executes it again" for why in damaged.values()]
+    print("\n".join([*told, "writing the report"]), flush=True)
+    page = folder.write_page(report, books, [*told, *(f"note: {note}" for note in folder.notes(executed))], {})
+    print(f"report: {page}")
     return 0

@@ -11,7 +11,7 @@ from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
-from fednb.runs.progress import Display, duration
+from fednb.runs.progress import Display, between, span
 from fednb.study import NO_TRAINING, unwritable
 
 JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
@@ -34,17 +34,17 @@ def main(options) -> int:
     if options.jobs and options.jobs > at_a_time:
         print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
     print(f"planning {len(desk.books)} notebooks", flush=True)
-    needs = [(book, desk.needs(book)) for book in desk.books]
+    needs = desk.plan()
     _, damaged = folder.copies(desk.report, desk.books)
     if desk.record and not absent:  # the committed notebooks show their default parameters
-        needs += [(book, desk.needs(book, {})) for book in desk.books]
+        needs += desk.plan({})
     wanted, seconds = _wanted(desk, needs)
     mine = _part(wanted, needs, *options.part) if options.part else wanted
     if os.environ.get(NO_TRAINING) == "0":
         mine = {}
     others, wanted = len(wanted) - len(mine), mine
     if wanted:
-        total = duration(sum(seconds[recipe] for recipe in wanted) / min(at_a_time, len(wanted)))
+        total = between((seconds[recipe] for recipe in wanted), min(at_a_time, len(wanted)))
         print(f"{len(wanted)} runs to train, about {total}", flush=True)
         print("Ctrl-C stops; the same command goes on from there", flush=True)
     if absent or options.part:
@@ -54,25 +54,32 @@ def main(options) -> int:
     else:
         state = _state(desk)
         due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
-    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: NOTEBOOK_SECONDS for book in due}
+    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: span(NOTEBOOK_SECONDS, 0) for book in due}
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
     with Display(work, at_a_time, sys.stdout) as display:
         failed = _train(desk, wanted, at_a_time, options.device, options.engine, display)
         broken = _execute(desk, due, jobs, display)
-    lines = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
-    lines += [f"note: {why}" for why in damaged.values()]
-    shown = True
+    done, next_step, beside = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
+    told = [f"note: {why}" for why in (*damaged.values(), *desk.store.notes)]
+    told += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
+    told += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
+    told += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
+    place, shown = f"runs: {desk.store.folder}", True
     try:
         if desk.record:
             for book in due:
                 if book.name not in broken:
                     folder.commit_outputs(desk.root, desk.report, book)
+            place = f"recorded: results/, figures/ and notebooks/ in {desk.root}"
         elif not absent and not options.part:
-            lines.append(f"report: {folder.write_page(desk.report, notebooks.found(), lines, broken)}")
+            print("writing the report", flush=True)
+            place = f"report: {folder.write_page(desk.report, notebooks.found(), [done, *told, *beside], broken)}"
     except (FednbError, OSError) as error:  # a full disk: the summary is told all the same
         shown = False
-        lines.append(f"FAILED {'recording' if desk.record else 'report'}: {error}")
-    print("\n" + "\n".join(lines), flush=True)
+        told.append(f"FAILED {'recording' if desk.record else 'report'}: {error}")
+    if any(line.startswith("FAILED") for line in told):
+        next_step = "mend what FAILED; the same command tries it again, what is finished is kept"
+    print("\n" + "\n".join([done, *told, place, f"next: {next_step}"]), flush=True)
     return 1 if failed or broken or not shown or any(each.error for _, each in needs) else 0
 
 
@@ -147,38 +154,47 @@ def _state(desk: Desk) -> str:
     return folder.records(desk.store.folders) + folder.images(Path(os.environ["FEDNB_DATA"]))
 
 
-def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, absent: list, part) -> list[str]:
+def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, absent: list, part) -> tuple:
+    """What was done and what to do next, a sentence each, and the lines that only the report shows: on which data."""
     trained, others = runs
     recipes = {recipe for _, each in needs for recipe in each.found}
-    older = {recipe for _, each in needs for recipe in each.stale}
-    left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items()}
-    if not desk.again:
-        left_out = {recipe: reason for recipe, reason in left_out.items() if recipe not in older}
+    older = {} if desk.again else {recipe for _, each in needs for recipe in each.stale}
+    left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items() if recipe not in older}
     before = len(recipes) - trained - others - len(left_out)
     themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
     for recipe in themselves:  # trained by the notebook that asks for them
         del left_out[recipe]
-    lines = [f"{NO_TRAINING}=0: {others} runs are missing and were not trained"] if others and not part else []
-    lines += [
-        f"runs: {before} recorded before, {trained - len(failed) + len(themselves)} trained, "
-        f"{len(failed)} failed, {len(left_out)} left out for want of data",
-        f"notebooks: {len(due) - len(broken)} executed, {len(broken)} failed, "
-        f"{len(desk.books) - len(due)} {'not executed' if absent or part else 'up to date before'}",
+    trained += len(themselves) - len(failed)
+    counts = {
+        "failed": len(failed),
+        "left out for want of data": len(left_out),
+        "of the other parts" if part else f"missing and not trained, for {NO_TRAINING}=0": others,
+    }
+    counted = [f", {count} {what}" for what, count in counts.items() if count]
+    done = f"{before:,} runs recorded{' before' if trained else ''}, {trained or 'none'} trained{''.join(counted)}"
+    rest = len(desk.books) - len(due)
+    done += f"; {len(due) - len(broken)} notebooks executed" + (f", {len(broken)} failed" if broken else "")
+    done += f", {rest} {'not executed' if absent or part else 'up to date before'}" if rest else ""
+    stand_ins = [
+        f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in
     ]
-    if part:
-        lines.append(
-            f"part {part[0]} of {part[1]}: {others} runs are for the others; `fednb run` then executes the notebooks"
-        )
     if absent:
-        lines.append(f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]"; the runs are kept')
-    if older and not desk.again:
-        lines.append(f"older code: {len(older)} of the recorded runs; see `fednb status`, `fednb run --stale`")
-    lines += [f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in]
-    lines += [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
+        next_step = f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]", then the same command'
+    elif part:
+        next_step = "when all parts are done, `fednb run` without --part executes the notebooks"
+    elif older:
+        next_step = (
+            f"`fednb run --stale` trains {len(older)} runs again that older code made; `fednb status` names them"
+        )
+    elif left_out or stand_ins:
+        next_step = "`fednb data` says which images are missing and where they come from"
+    elif desk.record:
+        next_step = "look at what has changed (git diff) and commit it"
+    else:
+        next_step = (
+            "open the report in a browser; to try things yourself, begin with notebooks/together/quickstart.ipynb"
+        )
     copies, _ = folder.copies(desk.report, [] if absent else desk.books)
     told = folder.notes({name: content for name, content in copies.items() if name not in broken})
-    lines += [f"note: {note}" for note in dict.fromkeys([*desk.store.notes, *told])]
-    lines += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
-    lines += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
-    lines += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
-    return lines
+    missing = [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
+    return done, next_step, [*stand_ins, *missing, *(f"note: {note}" for note in dict.fromkeys(told))]

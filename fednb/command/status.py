@@ -1,12 +1,12 @@
 """`fednb status`: for each notebook runs recorded, missing and by older code, and the time to train them."""
 
 from fednb.command.desk import Desk
-from fednb.runs.progress import duration
+from fednb.runs.progress import between
 
 
 def main(options) -> int:
     desk = Desk.open(options)
-    needs = {book: desk.needs(book) for book in desk.books}
+    needs = dict(desk.plan())
     records = [record for each in needs.values() for record in each.records]
     older = {}
     width = max(len(book.name) for book in desk.books)
@@ -15,7 +15,7 @@ def main(options) -> int:
         line = f"{book.name:<{width}}  {len(each.records):4} recorded {missing:4} missing"
         seconds = desk.seconds(book, each, records)
         if each.trainable:
-            line += f", about {duration(sum(seconds[recipe] for recipe in each.trainable))} to train one by one"
+            line += f", about {between(seconds[recipe] for recipe in each.trainable)} to train one by one"
         if each.stale:
             names = ", ".join(sorted({name for names in each.stale.values() for name in names}))
             line += f"; {len(each.stale)} of {len(each.records)} recorded are by older code: {names}"
@@ -27,7 +27,7 @@ def main(options) -> int:
         print(f"{book.name:<{width}}  cannot be planned: {each.error}" if each.error else line)
     if older:
         again = [each for each in older.values() if each]
-        time = f"about {duration(sum(again))} one by one" if again else "no data at hand"
+        time = f"about {between(again)} one by one" if again else "no data at hand"
         print(f"by older code: {len(older)} runs; `fednb run --stale` trains {len(again)} of them again, {time}")
     for note in desk.store.notes:
         print(f"note: {note}")

@@ -5,6 +5,7 @@ and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings an
 """
 
 import tomllib
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -146,6 +147,11 @@ def inconsistencies(paper: str):
 
 
 def _toml(path: Path) -> dict:
+    return deepcopy(_parsed(path))
+
+
+@cache
+def _parsed(path: Path) -> dict:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

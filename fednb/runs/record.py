@@ -261,5 +261,5 @@ def _numbers(values, most: list, where: str, whole: bool = False) -> None:
     _need(isinstance(values, list) and len(values) == len(most), where, values, f"a list of {len(most)}")
     kinds = (int,) if whole else (int, float)
     for value, limit in zip(values, most, strict=True):
-        fits = type(value) in kinds and 0 <= value <= limit and value < math.inf
-        _need(fits, where, value, f"a number from 0 to {limit}")
+        if not (type(value) in kinds and 0 <= value <= limit and value < math.inf):
+            _need(False, where, value, f"a number from 0 to {limit}")

@@ -1,0 +1,62 @@
+"""The parameters of a notebook hold what their cell says, whoever gives them: ``--set``, papermill or an editor."""
+
+import json
+from types import UnionType
+from typing import get_args, get_origin
+
+from fednb.errors import NotebookError
+
+SAMPLES = {str: ["a", "b"], int: [0, 1], float: [0.5, 1.0]}
+
+
+def check_parameters(space: dict) -> None:
+    """Raises NotebookError where a name that a cell has annotated (``SEEDS: list[int] = [0]``) has another type by now.
+
+    space: the ``globals()`` of a notebook. Papermill gives a kernel what it makes of the words: of ``-p DATA 2024`` a
+    number.
+    """
+    for name, kind in space.get("__annotations__", {}).items():
+        if (told := misfit(name, space.get(name), kind)) is not None:
+            sample = f"{name}: {sampled(space.get(name), kind)}"
+            quote = "'" if '"' in sample else '"'
+            raise NotebookError(f"{told}. To papermill: -y {quote}{sample}{quote}.")
+
+
+def misfit(name: str, value, kind) -> str | None:
+    """What was found and expected, ``"DATA is 2024, of type int; expected str"``, or None where a value fits."""
+    called = kind.__name__ if type(kind) is type else kind
+    return None if fits(value, kind) else f"{name} is {value!r}, of type {type(value).__name__}; expected {called}"
+
+
+def fits(value, kind) -> bool:
+    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, and a tuple a list."""
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if outer is UnionType:
+        return any(fits(value, each) for each in inner)
+    if outer is list:
+        return isinstance(value, list | tuple) and all(fits(each, *inner or [object]) for each in value)
+    if outer is dict:
+        keys, values = inner or (object, object)
+        return isinstance(value, dict) and all(fits(k, keys) and fits(v, values) for k, v in value.items())
+    return kind is object or type(value) in ((int, float) if kind is float else (kind,))
+
+
+def kind_of(default):
+    """The kind of which a default is: ``list[int]`` of ``[0, 1]``; anything where it is None."""
+    if isinstance(default, list | tuple):
+        return list[kind_of(default[0])] if default else list
+    if isinstance(default, dict):
+        return dict[str, kind_of(next(iter(default.values())))] if default else dict
+    return object if default is None else type(default)
+
+
+def sampled(value, kind) -> str:
+    """A value of the kind, as JSON, which Python and YAML read alike: the wrong one itself where text is expected."""
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if outer is list and inner and inner[0] not in SAMPLES:
+        return f"[{sampled(value, inner[0])}]"
+    if outer is list:
+        return json.dumps(SAMPLES[inner[0]] if inner else [])
+    if outer is dict:
+        return f'{{"quick": {sampled(0, inner[1])}}}' if inner else "{}"
+    return json.dumps(str(value) if kind is str else SAMPLES.get(kind, [None])[-1])
