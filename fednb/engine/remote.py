@@ -221,9 +221,8 @@ class RemoteRun(Rounds):
         ]
         replies = {}
         for name in (name for name in messages if name in told and name not in reasons and name not in lost):
-            given = kind, round, self.clients[name], self.model, self.server.model, self.methods, self.recipe
             try:
-                replies[name] = dict(require(told[name], *given))
+                replies[name] = dict(require(told[name], kind, *self._beside(round, name)))
             except RunError as error:
                 reasons[name] = worded(error)
         if kind in OF_METHODS:
@@ -231,6 +230,10 @@ class RemoteRun(Rounds):
         replies = {name: reply for name, reply in replies.items() if name not in reasons}
         self.after |= {name: int(reply.pop("after")) for name, reply in replies.items()}
         return replies, reasons, lost
+
+    def _beside(self, round: int, name: str) -> tuple:
+        """What a client's reply is held against."""
+        return round, self.clients[name], self.model, self.server.model, self.methods, self.recipe
 
     def _unlike_most(self, kind: str, replies: dict[str, Message]) -> dict[str, str]:
         """Who sent, for the methods, other names or shapes than most clients that ever did; of as many the first."""
@@ -251,6 +254,8 @@ class RemoteRun(Rounds):
 
     def load_state(self, state: dict) -> None:
         super().load_state(state)
+        for name, scores in state["_tested"].items():
+            require({"after": torch.tensor(-1), **scores}, "test", *self._beside(self.rounds, name))
         for name in OF_CLIENTS:
             setattr(self, name, state[name])
         for kind, before in state["wire"].items():
