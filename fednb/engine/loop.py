@@ -10,7 +10,7 @@ from torch import Tensor
 from fednb.doors import Message, byte_counts
 from fednb.engine import evaluate
 from fednb.engine.client import Client
-from fednb.engine.network import build, require_same, state_of
+from fednb.engine.network import build, require_same, require_shapes, state_of
 from fednb.engine.server import Server
 from fednb.engine.state import require_form
 from fednb.errors import DataError, RecipeError, nearest
@@ -168,6 +168,8 @@ class Rounds:
                 raise ValueError(f"{name} of its model is not finite")
         self.rounds, self.prepared = state["rounds"], state["prepared"]
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
+        for name, message in self._to_all():  # what methods keep shows in what they send
+            require_shapes(message, self.model, f"this state, for {name},")
 
     def features(self) -> dict[str, Tensor]:
         """The global model's features of all test images, on their first 50 principal axes.

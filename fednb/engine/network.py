@@ -77,6 +77,17 @@ def require_same(found: Message, expected: Mapping, sender: str, what: str = "th
             )
 
 
+def require_shapes(message: Message, model: nn.Module, sender: str) -> None:
+    """RunError, naming the entry, where a method's has the name of one of the network and not its shape.
+
+    A single number has any name.
+    """
+    state = state_of(model)
+    found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
+    expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
+    require_same({key: found[key] for key in expected}, expected, sender)
+
+
 def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[nn.Module, list[Method]]:
     """The network as the methods change it, and they."""
     methods = [make("algorithms", recipe.algorithm)]

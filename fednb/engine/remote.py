@@ -14,7 +14,7 @@ import torch
 from fednb.doors import Message
 from fednb.engine.client import Client
 from fednb.engine.loop import Addressed, Rounds
-from fednb.engine.network import build, require_same
+from fednb.engine.network import build, require_shapes
 from fednb.engine.replies import OF_METHODS, form, require, require_introduction, worded
 from fednb.errors import RecipeError, RunError
 from fednb.federation import SPLITS, Federation, Outline
@@ -103,7 +103,7 @@ def answer(
         return {}, memories
     (site,) = federation.to(device).sites
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    _require_shapes(message, client.model, "the server")
+    require_shapes(message, client.model, "the server")
     client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
     reply = getattr(client, kind)(_moved(message, device), round)
     if kind in TEACHING:
@@ -290,17 +290,6 @@ def _agreeing(introductions: list[Introduction]) -> list[Introduction]:
                 f"{', '.join(each.sites)}. Start a client for each, or take a recipe for the sites that take part."
             )
     return introductions
-
-
-def _require_shapes(message: Message, model: torch.nn.Module, sender: str) -> None:
-    """RunError, naming the entry, where a method's has the name of one of the network and not its shape.
-
-    A single number has any name.
-    """
-    state = model.state_dict()
-    found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
-    expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
-    require_same({key: found[key] for key in expected}, expected, sender)
 
 
 def _listed(value) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fednb.doors import Message, Method, entries
 from fednb.engine.evaluate import whole
-from fednb.engine.network import require_same, state_of
+from fednb.engine.network import require_same, require_shapes, state_of
 from fednb.errors import RunError
 from fednb.federation import IGNORED, UNITS
 
@@ -97,9 +97,8 @@ def require(
         if value.dtype != wanted[name].dtype:
             raise RunError(f"{name} is {value.dtype} in what {told.site} sent; expected {wanted[name].dtype}.")
         _require_range(name, value, wanted[name], told.site)
-    state, rows = state_of(model), max(told.images[0], len(told.outline.classes))
-    of_network = {name: state[last] for name, value in added.items() if value.ndim and (last := _last(name)) in state}
-    require_same({name: added[name] for name in of_network}, of_network, told.site)
+    require_shapes(added, model, told.site)
+    rows = max(told.images[0], len(told.outline.classes))
     for name, value in added.items():
         _require_range(name, value, Entry(value.dtype, ()), told.site)
         if value.ndim and _own_length(name, methods) and len(value) > rows:
@@ -179,7 +178,3 @@ def _method(name: str, methods: list[Method]) -> Method | None:
 def _own_length(name: str, methods: list[Method]) -> bool:
     method = _method(name, methods)
     return method is not None and name.partition("/")[2] in method.own_lengths
-
-
-def _last(name: str) -> str:
-    return name.rpartition("/")[2]

@@ -64,7 +64,9 @@ class Record:
         if self.path is None or not self._beside("scores").exists():
             return {}
         try:
-            return unpacked(self.artefact("scores"), self.images["test"])
+            found = unpacked(self.artefact("scores"), self.images["test"])
+            _need(set(found) <= set(range(1, len(self.rounds) + 1)), "rounds", list(found), "those of the run")
+            return found
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise DamagedError(f"{self._beside('scores')}: its scores are not those of this run ({error}).") from error
 
@@ -236,6 +238,7 @@ def _validate_origin(origin) -> None:
     _texts(list(origin.get("outside", {}).values()), "origin.outside")
     _dictionary(origin.get("wire", {}), "origin.wire")
     for kind, ways in origin.get("wire", {}).items():
+        _dictionary(ways, "origin.wire")
         _bytes({way: {kind: count} for way, count in ways.items()}, "origin.wire")
 
 
@@ -285,9 +288,8 @@ def _validate_round(values, number: int, clients: list[str], images: dict[str, l
 def _written(name: str, value) -> None:
     """Half of a surrogate pair is no character: no page and no other file can hold it."""
     text = json.dumps([name, value], ensure_ascii=False)
-    _need(
-        text == text.encode("utf-8", "replace").decode(), name.encode("ascii", "replace").decode(), text, "characters"
-    )
+    if text != text.encode("utf-8", "replace").decode():
+        raise ValueError(f"{ascii(name)[1:-1]} is {brief(ascii(value))}; expected texts of whole characters")
 
 
 def _need(holds, where: str, found, expected: str) -> None:
