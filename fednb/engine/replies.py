@@ -117,8 +117,7 @@ def expected(
     if kind == "offer":
         return {"images": Entry(torch.int64, (), train, train)}
     if kind == "work":
-        finite = sys.float_info.max
-        replied = {"loss": Entry(torch.float64, (), -finite, finite)} | _like("model", sent)
+        replied = {"loss": Entry(torch.float64, ())} | _like("model", sent)
         last = round == recipe.rounds and "cross_site" in recipe.evaluation
         return replied | (_like("local", state_of(model)) if last else {})
     if kind == "represent":
