@@ -180,8 +180,8 @@ class RemoteRun(Rounds):
         replies, reasons = self._replies(kind, round, messages)
         spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
-            late, reasons = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
-            replies |= late
+            late, again = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
+            replies, reasons = replies | late, reasons | again
         absent = [name for name in messages if name not in replies]
         if not replies or not spared >= set(absent):
             named = ", ".join(f"{name} ({reasons[name]})" if name in reasons else name for name in absent)
