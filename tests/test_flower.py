@@ -361,6 +361,34 @@ def test_a_node_that_fits_no_site_is_named(config, message, toy, tmp_path):
         by_flower(Recipe(**TINY), nodes, tmp_path)
 
 
+@pytest.mark.parametrize("sent", ["no arrays", "no record", "nothing", "another kind"])
+def test_what_flower_carries_and_nobody_can_read_is_no_reply(sent, toy, tmp_path, before_round_2, monkeypatch):
+    work, introduce = federate.work, federate.introduce
+    array = federate.Array("float32", (10**9,), "numpy.ndarray", b"no array")
+    records = {
+        "no arrays": {"message": federate.ArrayRecord({"loss": array})},
+        "no record": {"message": federate.ConfigRecord({"loss": 0.5})},
+        "nothing": {},
+        "another kind": {"failed": federate.ConfigRecord({"reason": 7})},
+    }
+
+    def odd(asked, content, context):
+        return records[sent] if context.node_id == 11 and asked["kind"] == "work" else work(asked, content, context)
+
+    before_round_2(lambda: monkeypatch.setattr(federate, "work", odd))
+    record = by_flower(Recipe(**TINY | {"rounds": 2}), grid(), tmp_path)
+    assert record.rounds[1]["absent"] == ["harbour"]
+    why = "it does not say why" if sent == "another kind" else "what it sent cannot be read: "
+    assert any(f"What went wrong: {why}" in note for note in record.notes)
+
+    def odder(asked, context):
+        return records["nothing"] if context.node_id == 11 else introduce(asked, context)
+
+    monkeypatch.setattr(federate, "introduce", odder)
+    with pytest.raises(RunError, match="3 clients are needed; after 0 s there are"):
+        by_flower(Recipe(**TINY | {"rounds": 1}), grid(), tmp_path)
+
+
 def test_too_few_nodes_are_counted(toy, tmp_path):
     nodes = grid()
     nodes.dead.add(12)

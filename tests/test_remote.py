@@ -1,6 +1,7 @@
 """Server and clients each alone: a client lives for one message, forgets all but its memory, may die and come back."""
 
 import json
+import re
 from dataclasses import asdict, replace
 
 import pytest
@@ -21,18 +22,28 @@ class Elsewhere:
 
     dead: triples (kind, round, client) that are not answered. late: those of them that are when they are waited for.
     failing: what goes wrong in the place of an answer, by triple. letters: after so many answers the server is
-    interrupted. spoilt: what is other in every reply to "work".
+    interrupted. spoilt: what is other in every reply to "work". twisted: what becomes of a reply, by triple.
     """
 
     letters = -1
 
-    def __init__(self, recipe: Recipe, data: Federation, dead=frozenset(), late=frozenset(), failing=None, spoilt=None):
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Federation,
+        dead=frozenset(),
+        late=frozenset(),
+        failing=None,
+        spoilt=None,
+        twisted=None,
+    ):
         self.recipe = recipe
         self.data = data
         self.dead = dead
         self.late = late
         self.failing = failing or {}
         self.spoilt = spoilt or {}
+        self.twisted = twisted or {}
         self.memories = {site.name: {} for site in data.sites}
 
     def introductions(self) -> list[Introduction]:
@@ -54,6 +65,8 @@ class Elsewhere:
             reply, memories = answer(*given)
             replies[name] = wired(reply | (self.spoilt if kind == "work" else {}))
             self.memories[name] = reloaded(memories)
+            if twist := self.twisted.get((kind, round, name)):
+                replies[name] = twist(replies[name])
         return replies
 
 
@@ -264,6 +277,222 @@ def test_what_a_method_sends_under_a_parameters_name_has_its_shape():
     there.server.memories["scaffold"]["head.bias"] = torch.zeros(5)
     with pytest.raises(RunError, match=wrong.format("the server")):
         there.advance()
+
+
+def put(**entries):
+    """A twist that puts these in a reply; those of None go. ``model__bias`` is "model/bias"."""
+    entries = {name.replace("__", "/"): value for name, value in entries.items()}
+    gone = {name for name, value in entries.items() if value is None}
+    return lambda reply: {name: value for name, value in (reply | entries).items() if name not in gone}
+
+
+def scaled(name: str, factor):
+    """A twist that multiplies an entry."""
+    return lambda reply: reply | {name: reply[name] * factor}
+
+
+NAN = float("nan")
+WHOLE, HALF = torch.tensor(1), torch.full((24,), 0.5, dtype=torch.float64)
+UNREAD = [
+    ("work", lambda reply: [reply], "expected named tensors; harbour sent ."),
+    ("work", lambda reply: None, "expected named tensors; harbour sent None"),
+    ("work", lambda reply: {7: WHOLE}, "expected named tensors"),
+    ("work", lambda reply: reply | {"\ud800": WHOLE}, "expected named tensors"),
+    ("work", lambda reply: {}, "it has no memory"),
+    ("work", lambda reply: {"after": WHOLE}, "loss is none"),
+    ("work", put(loss=0.5), "loss is float in what harbour sent; expected a tensor"),
+    ("work", put(loss={"loss": WHOLE}), "loss is dict"),
+    ("work", put(loss=b"0.5"), "loss is bytes"),
+    ("work", put(loss=None), "loss is none in what harbour sent and .. in what is expected"),
+    ("work", put(loss=torch.zeros(1, dtype=torch.float64)), "loss is .1."),
+    ("work", put(loss=torch.tensor(0.5)), "loss is torch.float32 in what harbour sent; expected torch.float64"),
+    ("work", put(loss=torch.tensor(NAN).double()), "loss goes from nan to nan"),
+    ("work", put(loss=torch.tensor(-float("inf")).double()), "loss goes from -inf"),
+    ("work", put(loss=torch.eye(2).to_sparse()), "loss is float32 .2, 2.* expected a tensor of real"),
+    ("work", put(loss=torch.empty(3, device="meta")), "expected a tensor of real"),
+    ("work", put(**{"model/head.bias": None}), "model/head.bias is none"),
+    ("work", put(**{"model/head.bias": torch.zeros(5)}), "model/head.bias is .5. in what harbour sent and .3."),
+    ("work", put(**{"model/head.bias": torch.zeros(3).double()}), "float64 in what harbour sent; expected .*float32"),
+    ("work", put(**{"model/head.bias": torch.zeros(3).long()}), "int64 in what harbour sent; expected .*float32"),
+    ("work", put(**{"model/head.bias": torch.zeros(3).cfloat()}), "complex64 .3.* expected a tensor of real"),
+    ("work", put(model__spy=torch.zeros(3)), "model/spy is .3. in what harbour sent and none"),
+    ("work", put(spy=torch.zeros(3)), "spy is .3. in what harbour sent and none"),
+    ("work", scaled("model/head.weight", NAN), "model/head.weight goes from nan to nan"),
+    ("work", scaled("model/head.weight", 1e38), "model/head.weight goes from .*e.37 .* expected -1e.09 to 1e.09"),
+    ("work", scaled("model/head.weight", float("inf")), "model/head.weight goes from"),
+    ("work", scaled("scaffold/head.weight", NAN), "scaffold/head.weight goes from nan"),
+    ("work", put(**{"scaffold/head.bias": torch.zeros(4)}), "scaffold/head.bias is .4. in what harbour sent and .3."),
+    (
+        "work",
+        put(**{"scaffold/head.bias": torch.zeros(())}),
+        "head.bias is float32 .. in what harbour sent and .*.3. at",
+    ),
+    (
+        "work",
+        put(**{"scaffold/head.bias": None}),
+        "nothing in what harbour sent and scaffold/head.bias is float32 .3. at",
+    ),
+    ("work", put(scaffold__spy=torch.zeros(3)), "scaffold/spy is float32 .3. in what harbour sent and nothing at most"),
+    ("work", put(scaffold__spy=torch.zeros(3).cfloat()), "scaffold/spy is complex64"),
+    ("work", put(after=None), "after is none"),
+    ("work", put(after=torch.tensor(3)), "after goes from 3 to 3"),
+    ("work", put(after=torch.tensor(-2)), "after goes from -2"),
+    ("test", lambda reply: {}, "it has no memory"),
+    ("test", lambda reply: b"scores", "expected named tensors"),
+    ("test", put(test=None), "test is none in what harbour sent and .24."),
+    ("test", put(test=HALF[1:]), "test is .23. in what harbour sent and .24."),
+    ("test", put(test=HALF.float()), "test is torch.float32"),
+    ("test", put(test=HALF * 2.1), "test goes from 1.05 to 1.05 in what harbour sent; expected 0 to 1"),
+    ("test", put(test=-HALF), "test goes from -0.5"),
+    ("test", put(validation=HALF * NAN), "validation goes from nan"),
+    ("test", put(train=HALF), "train is .24. in what harbour sent and none"),
+]
+
+
+@pytest.mark.parametrize(("kind", "twist", "why"), UNREAD)
+def test_a_reply_that_is_none_leaves_its_client_out_as_if_it_had_not_answered(kind, twist, why):
+    """All that the server holds and measures is that of a run in which the client was silent then."""
+    settings, at = {"algorithm": "scaffold", "rounds": 2}, (kind, 2, "harbour")
+    silent, there = remote(settings, federation(), dead={at}), remote(settings, federation(), twisted={at: twist})
+    expected = [silent.advance() for _ in range(2)]
+    assert [there.advance() for _ in range(2)] == expected and expected[1]["absent"] == ["harbour"]
+    assert same(there.server.model, silent.server.model) and same(there.server.memories, silent.server.memories)
+    (note,) = [note for note in there.notes if note.startswith("harbour did not answer in round 2:")]
+    assert re.search(why, note.partition("What went wrong: ")[2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "twist", "why"),
+    [
+        ("offer", lambda reply: {}, "after is none"),
+        *(("offer", put(images=torch.tensor(n)), "images goes from .*; expected 7 to 7") for n in (-10, 0, 2**62)),
+        ("offer", put(images=torch.tensor(7.0)), "images is torch.float32"),
+        ("offer", put(fedmix__labels=torch.ones(2, 4)), r"fedmix/labels is float32 \[any, 4\] in what harbour"),
+        ("offer", put(fedmix__images=torch.zeros(9, 3, 8, 8)), "fedmix/images has 9 rows .*; expected 7 at most"),
+        ("offer", scaled("fedmix/images", NAN), "fedmix/images goes from nan"),
+        ("learn", put(told=WHOLE), "told is"),
+        ("test", put(test=HALF * 3), "test goes from 1.5"),
+        ("measure", put(test=HALF * 3), "test goes from 1.5"),
+        ("visit", put(test=HALF * NAN), "test goes from nan"),
+    ],
+)
+def test_who_is_needed_and_sends_what_is_no_reply_is_named_with_the_reason(kind, twist, why):
+    round = {"offer": 0, "learn": 0}.get(kind, 1)
+    settings = {"augmentations": ["fedmix"], "rounds": 1, "evaluation": ["cross_site", "own_statistics"]}
+    there = remote(settings, federation(), twisted={(kind, round, "harbour"): twist})
+    with pytest.raises(RunError, match=rf'harbour \(.*{why}.*\) did not answer "{kind}" in round {round}'):
+        there.advance()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("images", torch.zeros(1, 3, 8, 9, dtype=torch.uint8), "images is .1, 3, 8, 9."),
+        ("images", torch.zeros(1, 3, 8, 8), "images is torch.float32"),
+        ("targets", torch.tensor([3], dtype=torch.uint8), "targets goes from 3 to 3"),
+        ("predictions", torch.zeros(2, dtype=torch.uint8), "predictions is .2."),
+    ],
+)
+def test_examples_that_are_none_are_named(name, value, why):
+    there = remote({}, federation(), twisted={("show", 0, "tower"): put(**{name: value})})
+    with pytest.raises(RunError, match=rf"tower \({why}"):
+        there.examples()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("features", torch.full((24, 16), NAN), "features goes from nan"),
+        ("features", torch.zeros(24, 17), "features is .24, 17."),
+        ("targets", torch.full((24,), -1), "targets goes from -1"),
+    ],
+)
+def test_features_that_are_none_are_named(name, value, why):
+    there = remote({}, federation(), twisted={("represent", 0, "tower"): put(**{name: value})})
+    with pytest.raises(RunError, match=rf"tower \({why}"):
+        there.features()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("common", torch.full((3, 2), 1025, dtype=torch.int32), "common goes from 1025 to 1025 .*expected 0 to 1024"),
+        ("distances", -torch.ones(3, 1), "distances goes from -1"),
+        ("volumes", torch.zeros(3), "volumes is torch.float32"),
+    ],
+)
+def test_masks_that_are_none_are_named(name, value, why):
+    there = remote(PIXELS, pixel_federation(), twisted={("compare", 0, "tower"): put(**{name: value})})
+    with pytest.raises(RunError, match=rf"tower \({why}"):
+        there.masks()
+
+
+def test_sizes_on_which_clients_differ_are_named_before_anything_is_made_of_them():
+    huge = {"distrans/shape": torch.tensor([3, 30_000, 30_000])}, {"fraug/sizes": torch.tensor([30_000, 30_000])}
+    for name, more in zip(("distrans", "fraug"), huge, strict=True):
+        twisted = {("offer", 0, "clinic"): put(**more)}
+        there = remote({"augmentations": [name]}, federation(), twisted=twisted)
+        with pytest.raises(RunError, match="harbour offers .* and clinic .*30000"):
+            there.advance()
+
+
+def test_most_clients_that_ever_replied_say_what_a_method_sends():
+    """Where few are drawn a round, one client alone does not outvote those of before."""
+    drawn = [["clinic"], ["harbour"], ["tower"], ["harbour"]]
+    twisted = {("work", round, "harbour"): put(scaffold__spy=torch.zeros(2)) for round in (2, 4)}
+    there = remote({"algorithm": "scaffold", "rounds": 9}, federation(), twisted=twisted)
+    there.prepare()
+    refused = []
+    for number, names in enumerate(drawn, 1):
+        there.server.round = number
+        _, reasons = there._replies("work", number, {name: there.server.send(name) for name in names})
+        refused.append(list(reasons))
+    assert refused == [[], ["harbour"], [], ["harbour"]]
+    assert reloaded(there.state())["forms"] == there.forms
+
+
+ODD = [
+    ("site", 7),
+    ("site", "\ud800"),
+    ("images", [10**12, 1, 1]),
+    ("images", [10, 10**12, 1]),
+    ("images", [0, 1, 1]),
+    ("images", [-1, 1, 1]),
+    ("images", [1.0, 1, 1]),
+    ("images", [True, 1, 1]),
+    ("images", [1, 1]),
+    ("images", 3),
+    ("fingerprint", None),
+    ("notes", "one"),
+    ("notes", [["one"]]),
+    ("notes", ["\udfff"]),
+    ("sites", [1]),
+    ("whole", []),
+    ("torch", 2.9),
+    ("outline", []),
+    ("outline", {"name": "toy"}),
+    *(("outline", {"image_shape": shape}) for shape in ([3, 8], [3, 10**5, 10**5], [3, 0, 8], [3.0, 8, 8])),
+    *(("outline", {"classes": classes}) for classes in ([], [1], "abc")),
+    ("outline", {"task": "spying"}),
+    ("outline", {"name": None}),
+    ("stranger", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), ODD)
+def test_an_introduction_that_no_site_can_give_is_named(name, value):
+    told = json.loads(json.dumps(asdict(Introduction.of(federation().only("clinic"), federation()))))
+    assert Introduction.from_dict(told).site == "clinic"
+    part = isinstance(value, dict) and len(value) == 1 and "name" not in value or value == {"name": None}
+    changed = told | {name: told[name] | value if part else value}
+    with pytest.raises(RunError, match="introduces itself as no site can"):
+        Introduction.from_dict(changed)
+
+
+@pytest.mark.parametrize("told", [[], 7, None, {}, "clinic"])
+def test_what_is_no_introduction_is_named(told):
+    with pytest.raises(RunError, match="introduces itself as no site can"):
+        Introduction.from_dict(told)
 
 
 def test_clients_that_do_not_fit_together_are_named():

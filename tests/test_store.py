@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from small_runs import SMALL, record
 from fednb import recipe as recipe_module
 from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import MACHINE, write_atomically
-from fednb.runs.record import parsed, read, to_text
+from fednb.runs.record import parsed, read, require_readable, to_text
 from fednb.runs.store import Record, Store
 from fednb.study import default_store
 
@@ -46,6 +47,11 @@ def own_checksum(entries: dict) -> str:
     content = json.loads(json.dumps(entries))
     content["checksums"].pop("record", None)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def own_sealed(entries: dict) -> str:
+    """The same of entries that are no record's."""
+    return json.dumps(entries | {"checksums": entries["checksums"] | {"record": own_checksum(entries)}})
 
 
 @contextmanager
@@ -157,7 +163,31 @@ def change(entries: dict, where: str, value) -> dict:
         ("origin.seconds", "long", "origin.seconds"),
         ("origin.seconds", -1.0, "origin.seconds"),
         ("origin.device", None, "origin.device"),
+        ("origin.engine", 7, "origin.engine"),
+        ("origin.threads", "four", "origin.threads"),
+        ("origin.parameters", -1, "origin.parameters"),
+        ("origin.outside", ["augment/mine"], "origin.outside"),
+        ("origin.wire", {"work": {"up": 1}}, "origin.wire.down"),
+        ("origin.wire", {"work": [1]}, "origin.wire"),
         ("behaviours", ["a"], "behaviours"),
+        *(
+            ("behaviours", {name: "a" * 12}, "behaviours")
+            for name in ("odd", "data/a/b", "cli/run", "/", "../augment/x")
+        ),
+        ("clients", ["a", "\ud800"], "clients"),
+        ("notes", ["\udfff"], "notes"),
+        ("origin.device", "\ud800", "origin"),
+        ("weather\ud800", 1, r"weather.ud800"),
+        ("rounds.0.up", {"\ud800": 8}, "rounds"),
+        ("images.test.0", 10**400, "images.test"),
+        ("recipe.seed", "0", "recipe.seed"),
+        ("recipe.seed", True, "recipe.seed"),
+        ("recipe.precision", 32, "recipe.precision"),
+        ("recipe.momentum", "0.5", "recipe.momentum"),
+        ("recipe.evaluation", [1], "recipe.evaluation"),
+        ("recipe.unseen", "a", "recipe.unseen"),
+        ("recipe.model.name", 7, "recipe.model.name"),
+        ("recipe.augmentations", [{"name": None}], "recipe.augmentations.name"),
         ("rounds", [], "rounds"),
         ("rounds.1", None, "rounds"),
         ("rounds.1", 7, r"rounds\[2\]"),
@@ -182,13 +212,36 @@ def test_what_no_run_can_have_measured_is_named_by_file_and_field(store, where, 
     store.write(other, record(other))
     entries = json.loads(path.read_text())
     assert parsed(sealed(entries)) == (record(SMALL), [])
-    text = sealed(change(entries, where, value))
+    text = own_sealed(change(entries, where, value))
     path.write_text(text)
     with pytest.raises(DamagedError, match=rf"{path.name} is damaged: {named} is .*; expected "):
         read(path)
     assert store.found([SMALL, other]) == {SMALL: None, other: record(other)}
     (note,) = store.notes
     assert str(path) in note and path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("../../x", "0" * 16), ("/etc/x", "0" * 16), ("", "0" * 16), ("scores", None), ("scores", 7)]
+)
+def test_a_record_that_names_what_is_no_artefact_is_damaged(store, name, value):
+    entries = json.loads(store.write(SMALL, record(SMALL)).read_text())
+    entries["checksums"][name] = value
+    path = store.folder / SMALL.filename
+    path.write_text(own_sealed(entries))
+    assert store.find(SMALL, mend=True) is None and not path.exists()
+    assert re.search(r"was damaged and is now .*: checksums.* is .*; expected ", store.notes[0])
+
+
+def test_what_no_reader_would_believe_is_refused_before_it_is_written():
+    made = record(SMALL)
+    require_readable(made)
+    made.rounds[1]["test"][0] = 6
+    with pytest.raises(StoreError, match=r"rounds\[2\].test is 6; expected a number from 0 to 5.* Nothing is written"):
+        require_readable(made)
+    made.rounds[1]["test"][0] = float("nan")
+    with pytest.raises(StoreError, match="measured what no record can hold: Out of range float"):
+        require_readable(made)
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999", "1" * 5000])
@@ -249,6 +302,12 @@ def test_scores_of_other_images_are_named(store):
         {"rounds": np.arange(2)},
         {"rounds": np.arange(3), "test": np.zeros((2, 15))},
         {"test": np.zeros(3)},
+        {"rounds": np.arange(1, 3), "test": np.zeros((2, 14))},
+        {"rounds": np.arange(1, 3), "test": np.zeros((2, 16))},
+        {"rounds": np.arange(1, 3), "test": np.zeros((2, 1), np.uint8)},
+        {"rounds": np.arange(1, 3), "test": np.full((2, 15), np.nan)},
+        {"rounds": np.arange(1, 3), "test": np.full((2, 15), 1.5)},
+        {"rounds": np.arange(2, 4), "test": np.zeros((2, 15))},
     ):
         np.savez(path.with_suffix(".scores.npz"), **damaged)
         with pytest.raises(DamagedError, match="scores.npz"):

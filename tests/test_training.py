@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -202,6 +203,88 @@ def test_a_checkpoint_that_lacks_something_is_set_aside(store, tmp_path, lacking
     assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
     assert "the run starts from its first round" in store.notes[0]
     assert (store.checkpoints / f"{SMALL.key}.pt.damaged").exists()
+
+
+def setting(path: str, value):
+    """Puts a value into a checkpoint at ``run/images/clinic``."""
+
+    def change(saved: dict) -> dict:
+        *places, last = path.split("/")
+        place = saved
+        for name in places:
+            place = place[int(name) if isinstance(place, list) else name]
+        place[last] = value
+        return saved
+
+    return change
+
+
+NAN = float("nan")
+NO_CHECKPOINTS = {
+    "a list": lambda saved: [saved],
+    "a tensor": lambda saved: saved["run"]["model"]["head.bias"],
+    "a text": lambda saved: "a run",
+    "nothing": lambda saved: None,
+    "made from a text": setting("made_from", "SMALL"),
+    "made from nothing": setting("made_from", None),
+    "threads in words": setting("made_from/threads", "two"),
+    "no threads": setting("made_from/threads", 0),
+    "a run in words": setting("run", "SMALL"),
+    "more rounds than there are": lambda saved: setting("run/rounds", 3)(saved) | {"rounds": saved["rounds"] * 3},
+    "rounds in words": setting("run/rounds", "1"),
+    "prepared in words": setting("run/prepared", "model"),
+    "prepared without a way": setting("run/prepared", {"up": {}}),
+    "images of a stranger": setting("run/images", {"clinic": 12, "harbour": 7, "pier": 5}),
+    "images in another order": setting("run/images", {"tower": 5, "harbour": 7, "clinic": 12}),
+    "no images": setting("run/images/clinic", 0),
+    "images in words": setting("run/images/clinic", "12"),
+    "another model": setting("run/model/head.bias", torch.zeros(5)),
+    "a model in words": setting("run/model/head.bias", "0"),
+    "a model that is not finite": setting("run/model/head.bias", torch.full((3,), NAN)),
+    "memories in words": setting("run/server", "scaffold"),
+    "a memory of numbers": setting("run/server/scaffold", {"head.bias": 1.0}),
+    "a memory of another shape": setting("run/server/scaffold/head.bias", torch.zeros(5)),
+    "a memory without an entry": setting("run/server/scaffold", {}),
+    "a client's memory without an entry": setting("run/clients/clinic/scaffold", {}),
+    "clients in a list": setting("run/clients", [1]),
+    "a client in words": setting("run/clients/clinic", "clinic"),
+    "kept of another shape": setting("run/clients/clinic/kept", {"head.bias": torch.zeros(3)}),
+    "an optimiser of a stranger": setting("run/clients/clinic/optimiser", {"pier/momentum_buffer": torch.zeros(3)}),
+    "a loss that is no number": setting("rounds/0/loss/clinic", NAN),
+    "a score above the images": setting("rounds/0/test", [25, 0, 0]),
+    "a round in words": setting("rounds", ["one"]),
+    "no seconds": setting("seconds", NAN),
+    "seconds in words": setting("seconds", "long"),
+    "scores above 1": lambda saved: setting("scores", {1: saved["scores"][1] + 1})(saved),
+    "scores that are no numbers": lambda saved: setting("scores", {1: saved["scores"][1] * NAN})(saved),
+    "scores of other images": lambda saved: setting("scores", {1: saved["scores"][1][1:]})(saved),
+    "scores of another round": lambda saved: setting("scores", {2: saved["scores"][1]})(saved),
+    "scores in words": setting("scores", {1: "all"}),
+}
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("change", NO_CHECKPOINTS.values(), ids=NO_CHECKPOINTS)
+def test_a_checkpoint_with_a_right_checksum_that_no_run_left_is_named_and_not_used(store, change):
+    recipe = SMALL.with_(algorithm="scaffold", model=SMALL.model | {"width": 8})
+    interrupted(recipe, store)
+    store.save_checkpoint(recipe, change(store.load_checkpoint(recipe, "cpu")))
+    seen = []
+    record = train_one(recipe, store, progress=lambda _, rounds: seen.append(rounds))
+    assert 0 in seen and seen[-1] == 2 and [values["round"] for values in record.rounds] == [1, 2]
+    assert re.search("the run starts from its first round|the run starts again", store.notes[0])
+    assert train_one(recipe, store) == record
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_run_that_measures_what_no_record_can_hold_is_named_and_its_checkpoint_kept(store, monkeypatch):
+    evaluate = FederatedRun.evaluate
+    interrupted(SMALL, store)
+    monkeypatch.setattr(FederatedRun, "evaluate", lambda run: evaluate(run) | {"test": [1, 2, 25]})
+    with pytest.raises(StoreError, match=r"rounds\[2\].test is 25; expected a number from 0 to 24"):
+        train_one(SMALL, store)
+    assert (store.checkpoints / f"{SMALL.key}.pt").exists() and store.find(SMALL) is None
+    monkeypatch.undo()
 
 
 @pytest.mark.usefixtures("toy")

@@ -12,7 +12,19 @@ from torch import Tensor, nn
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._two_channels import InputChannels, along_offset, blend
 from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
-from fednb.doors import Batch, Client, Message, Method, Server, classification_only, entries, frozen, overrides, part
+from fednb.doors import (
+    Batch,
+    Client,
+    Message,
+    Method,
+    Server,
+    alike,
+    classification_only,
+    entries,
+    frozen,
+    overrides,
+    part,
+)
 from fednb.errors import RecipeError, nearest
 from fednb.randomness import seeded
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
@@ -159,7 +171,7 @@ class DisTrans(Method):
         memory["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
         memory.update(_by_client("fractions", clients, fractions))
         draws = [server.generator(f"{self.name} {client}") for client in clients]
-        shape = offers[clients[0]]["shape"].tolist()
+        shape = alike(offers, "shape").tolist()
         offsets = torch.stack([first_offset(shape, each, self.variant) for each in draws]).to(counts)  # line 1
         if self._way(server) == "network":
             offsets = self._start_network(server, clients, fractions, offsets)

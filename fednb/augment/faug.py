@@ -63,6 +63,7 @@ class FAug(Method):
     """
 
     tasks = classification_only("its generator makes images of a given class, and no masks")
+    own_lengths = ("images", "labels")
 
     share: float = 1.0
     seeds: int = 5

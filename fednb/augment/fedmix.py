@@ -46,6 +46,7 @@ class FedMix(Method):
     """
 
     tasks = EVERY_TASK
+    own_lengths = ("images", "labels")
 
     ratio: float = 0.05
     mean_batch: int = 5

@@ -18,6 +18,7 @@ from fednb.doors import (
     Method,
     Server,
     add,
+    alike,
     classification_only,
     entries,
     part,
@@ -197,7 +198,7 @@ class FRAug(Method):
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         if self.generator and self._printed:
-            sizes = next(iter(offers.values()))["sizes"]
+            sizes = alike(offers, "sizes")
             omega_0 = self._drawn("generator", sizes.tolist(), server.recipe, sizes.device, "server")
             server.memory(self).update(omega_0)
         elif self.generator:

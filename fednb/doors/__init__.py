@@ -1,7 +1,7 @@
 """All that a method may use: its doors, the two sides they are called on, messages, task, flow, precision."""
 
 from fednb.doors import flow
-from fednb.doors.messages import Message, add, byte_counts, entries, part
+from fednb.doors.messages import Message, add, alike, byte_counts, entries, part
 from fednb.doors.method import Batch, Method, kept, overrides, owners
 from fednb.doors.precision import DTYPES, autocast
 from fednb.doors.running_statistics import frozen, measured
@@ -19,6 +19,7 @@ __all__ = [
     "Server",
     "Task",
     "add",
+    "alike",
     "autocast",
     "byte_counts",
     "classification_only",

@@ -6,6 +6,8 @@ What a method sends under the name of an entry of the network has the shape of t
 import torch
 from torch import Tensor
 
+from fednb.errors import RunError
+
 Message = dict[str, Tensor]
 
 
@@ -18,6 +20,18 @@ def part(message: Message, name: str) -> Message:
 def entries(name: str, message: Message) -> Message:
     """The same entries with this name in front."""
     return {f"{name}/{key}": value for key, value in message.items()}
+
+
+def alike(offers: dict[str, Message], name: str) -> Tensor:
+    """The entry that all offers have with the same numbers; RunError, naming two clients, where they differ."""
+    (first, expected), *others = ((client, offer[name]) for client, offer in offers.items())
+    for client, found in others:
+        if not torch.equal(found, expected):
+            raise RunError(
+                f"{client} offers {name} {found.tolist()} and {first} {expected.tolist()}; expected the same of all "
+                "clients. Both need the same recipe and the same version of fednb."
+            )
+    return expected
 
 
 def byte_counts(message: Message) -> dict[str, int]:

@@ -60,6 +60,9 @@ class Method:
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
     hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
+    own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
+    else has the same names, kinds of numbers and shapes at every client and in every round: clients that are elsewhere
+    are held to what most of them send.
     """
 
     printed: ClassVar[str] = ""
@@ -68,6 +71,7 @@ class Method:
     trains_before_a_test: ClassVar[bool] = True
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
+    own_lengths: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:

@@ -10,8 +10,9 @@ from torch import Tensor
 from fednb.doors import Message, byte_counts
 from fednb.engine import evaluate
 from fednb.engine.client import Client
-from fednb.engine.network import build
+from fednb.engine.network import build, require_same, require_shapes, state_of
 from fednb.engine.server import Server
+from fednb.engine.state import require_form
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import SPLITS, Federation, Outline, Site, Split
 from fednb.recipe import Recipe
@@ -157,9 +158,18 @@ class Rounds:
         }
 
     def load_state(self, state: dict) -> None:
-        """Goes on from what ``state`` returned."""
+        """Goes on from what ``state`` returned; ValueError or RunError for what it cannot have returned."""
+        require_form(state)
+        require_same(state["model"], self.server.model, "this state")
+        if list(state["images"]) != sorted(self.taking_part) or min(state["images"].values()) < 1:
+            raise ValueError(f"its run has images {state['images']}; expected some of {', '.join(self.taking_part)}")
+        for name in self.server.parameters:
+            if not state["model"][name].isfinite().all():
+                raise ValueError(f"{name} of its model is not finite")
         self.rounds, self.prepared = state["rounds"], state["prepared"]
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
+        for name, message in self._to_all():  # what methods keep shows in what they send
+            require_shapes(message, self.model, f"this state, for {name},")
 
     def features(self) -> dict[str, Tensor]:
         """The global model's features of all test images, on their first 50 principal axes.
@@ -236,12 +246,15 @@ class FederatedRun(Rounds):
         return super().state() | {"clients": {name: client.memories for name, client in self.clients.items()}}
 
     def load_state(self, state: dict) -> None:
+        require_form(state)
         if set(state["clients"]) != set(self.clients):
             raise RecipeError(
                 f"this state has clients {', '.join(state['clients'])}; the run has {', '.join(self.clients)}."
             )
         super().load_state(state)
         for name, client in self.clients.items():
+            kept = {entry: value for entry, value in state_of(self.model).items() if entry in client.keeps}
+            require_same(state["clients"][name].get("kept", {}), kept, f"this state of {name}")
             client.memories = state["clients"][name]
 
 

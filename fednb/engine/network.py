@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fednb import models
 from fednb.catalogue import make, task
@@ -62,19 +62,30 @@ def state_of(model: nn.Module) -> Message:
     return _STATES[model]
 
 
-def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) -> None:
-    """RunError, naming the entry, where the weights in a message are not all those of the network here, and no others.
+def require_same(found: Message, expected: Mapping, sender: str, what: str = "the network here") -> None:
+    """RunError, naming the entry, where a message has not all that are expected, in their shapes, and no others.
 
-    sender: who sent them, in words.
+    expected: weights, or whatever has a ``shape``, by name. sender, what: who sent them and what says so, in words.
     """
     for name in dict.fromkeys([*expected, *found]):
         came, here = found.get(name), expected.get(name)
         if came is None or here is None or came.shape != here.shape:
             shapes = ["none" if side is None else list(side.shape) for side in (came, here)]
             raise RunError(
-                f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in the network here. Both sides need the "
+                f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in {what}. Both sides need the "
                 "same recipe, the same classes and the same version of fednb."
             )
+
+
+def require_shapes(message: Message, model: nn.Module, sender: str) -> None:
+    """RunError, naming the entry, where a method's has the name of one of the network and not its shape.
+
+    A single number has any name.
+    """
+    state = state_of(model)
+    found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
+    expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
+    require_same({key: found[key] for key in expected}, expected, sender)
 
 
 def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[nn.Module, list[Method]]:

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from reprlib import repr as brief
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,7 +14,8 @@ import torch
 from fednb.doors import Message
 from fednb.engine.client import Client
 from fednb.engine.loop import Addressed, Rounds
-from fednb.engine.network import build, require_same
+from fednb.engine.network import build, require_shapes
+from fednb.engine.replies import OF_METHODS, form, require, require_introduction, worded
 from fednb.errors import RecipeError, RunError
 from fednb.federation import SPLITS, Federation, Outline
 
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
 BEGINNING = ("offer", "relearn")  # the calls of a client that need no memory
 TEACHING = (*BEGINNING, "learn", "work")  # those of a client that change what it remembers
 ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
-OF_CLIENTS = ("_tested", "away", "after", "lost", "shared")  # what the server knows of them, beside their replies
+OF_CLIENTS = (
+    "_tested",
+    "away",
+    "after",
+    "lost",
+    "shared",
+    "forms",
+)  # what the server knows of them, beside their replies
 
 TORCH = str(torch.__version__)
 
@@ -49,6 +58,9 @@ class Introduction:
     whole: str = ""
     torch: str = TORCH
 
+    def __post_init__(self):
+        require_introduction(self)
+
     @classmethod
     def of(cls, own: Federation, everything: Federation | None = None) -> Introduction:
         """own: the federation with one site. everything: with all of them, where they are at hand."""
@@ -59,10 +71,13 @@ class Introduction:
 
     @classmethod
     def from_dict(cls, told: dict) -> Introduction:
-        """What ``asdict`` gave, after it was JSON."""
-        told = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
-        outline = {name: tuple(v) if isinstance(v, list) else v for name, v in told["outline"].items()}
-        return cls(**told | {"outline": Outline(**outline)})
+        """What ``asdict`` gave, after it was JSON; RunError for what it cannot have given."""
+        try:
+            known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+            outline = {name: tuple(v) if isinstance(v, list) else v for name, v in told["outline"].items()}
+            return cls(**known | {"outline": Outline(**outline)})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise RunError(f"a client introduces itself as no site can: {brief(told)} ({error}).") from error
 
 
 def answer(
@@ -89,7 +104,7 @@ def answer(
     (site,) = federation.to(device).sites
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
     client.refuse_batches_of_one(in_rounds=not client.unseen)
-    _require_shapes(message, client.model, "the server")
+    require_shapes(message, client.model, "the server")
     client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
     reply = getattr(client, kind)(_moved(message, device), round)
     if kind in TEACHING:
@@ -102,13 +117,13 @@ class RemoteRun(Rounds):
     """The server's side of a run whose clients are reached by ``ask(kind, round, {client: message}, wait=False)``.
 
     It returns {client: reply} of those who answered, in any order, and in the place of a reply what went wrong, in
-    words; with ``wait`` it gives the others time to come back. A client that does not answer is left out of the round,
-    as one that was not drawn, and keeps the scores of its last test; ``advance`` names it under ``absent``, and
-    ``notes`` says so. One that comes back without what it has kept learns once more what was shared before round 1, and
-    goes on; ``notes`` says so, too. Who is needed is waited for: everybody before round 1, at the first test, and in
-    what is measured once after the last round. RunError where nobody answers, or one who is needed does not;
-    RecipeError for a method that is no federation. carried: of the record's origin, read when the run has ended:
-    ``engine``, and ``wire`` where bytes are counted.
+    words; with ``wait`` it gives the others time to come back. A client that does not answer, or whose reply is none
+    (see ``fednb.engine.replies``), is left out of the round, as one that was not drawn, and keeps the scores of its
+    last test; ``advance`` names it under ``absent``, and ``notes`` says so and why. One that comes back without what it
+    has kept learns once more what was shared before round 1, and goes on; ``notes`` says so, too. Who is needed is
+    waited for: everybody before round 1, at the first test, and in what is measured once after the last round. RunError
+    where nobody answers, or one who is needed does not; RecipeError for a method that is no federation. carried: of the
+    record's origin, read when the run has ended: ``engine``, and ``wire`` where bytes are counted.
     """
 
     saved_every_round = True
@@ -128,6 +143,7 @@ class RemoteRun(Rounds):
         self.after: dict[str, int] = {}
         self.lost: dict[str, list[int]] = {}
         self.shared: Message = {}
+        self.forms: dict[str, dict[str, tuple[str, ...]]] = {}  # of what methods added, as each client last sent it
 
     @property
     def images(self) -> dict[str, list[int]]:
@@ -165,8 +181,8 @@ class RemoteRun(Rounds):
         replies, reasons = self._replies(kind, round, messages)
         spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
-            late, reasons = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
-            replies |= late
+            late, again = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
+            replies, reasons = replies | late, reasons | again
         absent = [name for name in messages if name not in replies]
         if not replies or not spared >= set(absent):
             named = ", ".join(f"{name} ({reasons[name]})" if name in reasons else name for name in absent)
@@ -184,22 +200,54 @@ class RemoteRun(Rounds):
         self, kind: str, round: int, messages: dict[str, Message], wait: bool = False
     ) -> tuple[dict[str, Message], dict[str, str]]:
         """Of ``ask``, and what went wrong; each client goes on from its memory as the server knows of it, or anew."""
-        known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
-        told = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()}, wait)
-        reasons = {name: reply for name, reply in told.items() if isinstance(reply, str)}
-        replies = {name: reply for name, reply in told.items() if name not in reasons}
-        lost = [name for name, reply in replies.items() if not reply]
-        replies = {name: reply for name, reply in replies.items() if reply}
-        for name, reply in replies.items():
-            self.after[name] = int(reply.pop("after"))
-            _require_shapes(reply, self.model, name)
+        replies, reasons, lost = self._heard(kind, round, messages, wait)
         if lost:
             for name in lost:
                 self.lost.setdefault(name, []).append(round)
-            ready, unready = self._replies("relearn", 0, dict.fromkeys(lost, self.shared))
-            again, failed = self._replies(kind, round, {name: messages[name] for name in ready})
+            ready, unready, _ = self._heard("relearn", 0, dict.fromkeys(lost, self.shared))
+            again, failed, empty = self._heard(kind, round, {name: messages[name] for name in ready})
             replies, reasons = replies | again, reasons | unready | failed
+            reasons |= dict.fromkeys(empty, "it has no memory, and was told all that was shared before round 1")
         return replies, reasons
+
+    def _heard(
+        self, kind: str, round: int, messages: dict[str, Message], wait: bool = False
+    ) -> tuple[dict[str, Message], dict[str, str], list[str]]:
+        """Replies in which nothing is amiss, what went wrong with others, and the clients without their memory."""
+        known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
+        told = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()}, wait)
+        reasons = {name: worded(told[name]) for name in messages if isinstance(told.get(name), str)}
+        lost = [
+            name for name in messages if isinstance(told.get(name), dict) and not told[name] and kind not in BEGINNING
+        ]
+        replies = {}
+        for name in (name for name in messages if name in told and name not in reasons and name not in lost):
+            try:
+                replies[name] = dict(require(told[name], kind, *self._beside(round, name)))
+            except RunError as error:
+                reasons[name] = worded(error)
+        if kind in OF_METHODS:
+            reasons |= self._unlike_most(kind, replies)
+        replies = {name: reply for name, reply in replies.items() if name not in reasons}
+        self.after |= {name: int(reply.pop("after")) for name, reply in replies.items()}
+        return replies, reasons, lost
+
+    def _beside(self, round: int, name: str) -> tuple:
+        """What a client's reply is held against."""
+        return round, self.clients[name], self.model, self.server.model, self.methods, self.recipe
+
+    def _unlike_most(self, kind: str, replies: dict[str, Message]) -> dict[str, str]:
+        """Who sent, for the methods, other names or shapes than most clients that ever did; of as many the first."""
+        forms = self.forms.setdefault(kind, {})
+        forms |= {name: form(reply, self.methods) for name, reply in replies.items()}
+        (common, _), *_ = Counter(forms.values()).most_common(1) or [((), 0)]
+        reasons = {}
+        for name in (name for name in replies if forms[name] != common):
+            here, there = (
+                "; ".join(sorted({*one} - {*other})) for one, other in ((forms[name], common), (common, forms[name]))
+            )
+            reasons[name] = worded(f"{here or 'nothing'} in what {name} sent and {there or 'nothing'} at most clients")
+        return reasons
 
     def state(self) -> dict:
         own = {name: getattr(self, name) for name in OF_CLIENTS}
@@ -207,6 +255,8 @@ class RemoteRun(Rounds):
 
     def load_state(self, state: dict) -> None:
         super().load_state(state)
+        for name, scores in state["_tested"].items():
+            require({"after": torch.tensor(-1), **scores}, "test", *self._beside(self.rounds, name))
         for name in OF_CLIENTS:
             setattr(self, name, state[name])
         for kind, before in state["wire"].items():
@@ -241,17 +291,6 @@ def _agreeing(introductions: list[Introduction]) -> list[Introduction]:
                 f"{', '.join(each.sites)}. Start a client for each, or take a recipe for the sites that take part."
             )
     return introductions
-
-
-def _require_shapes(message: Message, model: torch.nn.Module, sender: str) -> None:
-    """RunError, naming the entry, where a method's has the name of one of the network and not its shape.
-
-    A single number has any name.
-    """
-    state = model.state_dict()
-    found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
-    expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
-    require_same({key: found[key] for key in expected}, expected, sender)
 
 
 def _listed(value) -> str:

@@ -32,6 +32,7 @@ from flwr.serverapp import Grid, ServerApp
 from fednb.data import available
 from fednb.doors import Message
 from fednb.engine.remote import TORCH, Introduction, RemoteRun, answer
+from fednb.engine.replies import worded
 from fednb.errors import DataError, FednbError, RunError, StoreError
 from fednb.files import write_atomically
 from fednb.recipe import Recipe
@@ -43,7 +44,6 @@ from fednb.runs.training import federation_of, finish
 
 MEMORY = "memory"  # a record of a node's context
 TYPES = {"work": "train", "test": "evaluate"}  # of Flower's messages; "query" for all else
-LONGEST = 200  # characters of what went wrong at a client, for the record
 LOOKS = 3.0  # seconds between two looks at which nodes are there
 
 client_app = ClientApp()
@@ -186,10 +186,7 @@ class Nodes:
             time.sleep(LOOKS)
         names = {self.node[name]: name for name in messages if name not in missing}
         replies = self._send(kind, round, {node: messages[name] for node, name in names.items()})
-        return {
-            names[node]: reply if isinstance(reply, str) else _message(reply["message"])
-            for node, reply in replies.items()
-        }
+        return {names[node]: reply if isinstance(reply, str) else _received(reply) for node, reply in replies.items()}
 
     def _missing(self, names: Iterable[str]) -> list[str]:
         there = self._look()
@@ -203,7 +200,11 @@ class Nodes:
             if isinstance(content, str):
                 continue
             self.heard.add(node)
-            told = Introduction.from_dict(json.loads(content["introduction"]["text"]))
+            try:
+                told = _introduced(content)
+            except RunError as error:
+                _say(f"node {node} is no client of this run: {error}")
+                continue
             if self.open:
                 back = told.site in self.node and self.node[told.site] not in there  # started again
                 self.met = [each for each in self.met if not back or each.site != told.site] + [told]
@@ -238,14 +239,14 @@ class Nodes:
             node = asked[letter.metadata.reply_to_message_id]  # what the SuperLink writes has its own number
             who = next((name for name, number in self.node.items() if number == node), f"node {node}")
             if letter.has_error() or "failed" in letter.content:
-                why = letter.error.reason if letter.has_error() else str(letter.content["failed"]["why"])
-                replies[node] = " ".join(why.split())[:LONGEST]
+                why = letter.error.reason if letter.has_error() else _why(letter.content["failed"])
+                replies[node] = worded(why)
                 _say(f'{who} did not answer "{kind}" in round {round}: {why}')
             elif "refused" not in letter.content:
                 wire["up"] += _size(letter)
                 replies[node] = letter.content
             else:
-                refusal = f"{who} refuses: {letter.content['refused']['why']}"
+                refusal = f"{who} refuses: {_why(letter.content['refused'])}"
                 if kind != "introduce" or self.open:
                     raise RunError(refusal)
                 self.heard.add(node)
@@ -297,3 +298,23 @@ def _record(message: Message) -> ArrayRecord:
 
 def _message(record: ArrayRecord) -> Message:
     return {name: torch.from_numpy(array.numpy().copy()) for name, array in record.items()}
+
+
+def _received(content: RecordDict) -> Message | str:
+    """A client's reply, or why it is none."""
+    try:
+        return _message(content["message"])
+    except Exception as error:  # whatever bytes that are no arrays, or no ArrayRecord at all, lead to
+        return f"what it sent cannot be read: {type(error).__name__}: {error}"
+
+
+def _introduced(content: RecordDict) -> Introduction:
+    """Who a client says that it is; RunError where that cannot be read."""
+    try:
+        return Introduction.from_dict(json.loads(content["introduction"]["text"]))
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise RunError(f"what it sent cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _why(told: ConfigRecord) -> str:
+    return str(told["why"]) if isinstance(told, ConfigRecord) and "why" in told else "it does not say why."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +13,10 @@ from reprlib import repr as brief
 
 from fednb.errors import DamagedError, StoreError
 from fednb.federation import SPLITS
+from fednb.recipe import ROOMS, Recipe
 
+FILES_OF = (*ROOMS.values(), "augment")  # what has a behaviour
+MOST = 2**53  # of a count: beyond it two whole numbers are one float
 ROUND = ("round", "loss", "up", "down", "validation", "test", "cross_site", "own_statistics", "absent")
 
 
@@ -60,7 +64,9 @@ class Record:
         if self.path is None or not self._beside("scores").exists():
             return {}
         try:
-            return unpacked(self.artefact("scores"), self.images["test"])
+            found = unpacked(self.artefact("scores"), self.images["test"])
+            _need(set(found) <= set(range(1, len(self.rounds) + 1)), "rounds", list(found), "those of the run")
+            return found
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise DamagedError(f"{self._beside('scores')}: its scores are not those of this run ({error}).") from error
 
@@ -149,6 +155,26 @@ def parsed(text: str, path: Path | None = None) -> tuple[Record, list[str]]:
     return Record(**{name: entries[name] for name in known & entries.keys()}, path=path), later
 
 
+def require_readable(record: Record) -> None:
+    """StoreError, naming the field, for what no reader would believe; nothing is written."""
+    try:
+        parsed(to_text(record))
+    except (DamagedError, ValueError, TypeError) as error:
+        raise StoreError(
+            f"the run {record.key} measured what no record can hold: {error} Nothing is written, and its checkpoint is "
+            "kept: look at the methods and clients that it names."
+        ) from error
+
+
+def require_measured(rounds, clients: list[str], images: dict, prepare, seconds, notes: list[str]) -> None:
+    """ValueError, naming the field, unless these can be what a run has measured so far."""
+    for number, values in enumerate(rounds, 1):
+        _validate_round(values, number, clients, images)
+    _bytes(prepare, "prepare")
+    _numbers([seconds], [math.inf], "seconds")
+    _written("notes", notes)
+
+
 def _own_checksum(entries: dict) -> str:
     checksums = {name: value for name, value in entries["checksums"].items() if name != "record"}
     return checksum(json.dumps(entries | {"checksums": checksums}, sort_keys=True).encode())
@@ -161,6 +187,8 @@ def _no_number(word: str):
 def _validate(entries) -> None:
     """Raises ValueError, naming the field, unless the entries can be those of a finished run."""
     _need(isinstance(entries, dict), "the whole", entries, "names and values")
+    for name, value in entries.items():
+        _written(name, value)
     for each in fields(Record):
         required = each.default is each.default_factory is MISSING
         _need(each.name in entries or not required, each.name, None, "to be there")
@@ -172,18 +200,17 @@ def _validate(entries) -> None:
     images = entries["images"]
     _dictionary(images, "images", SPLITS)
     for split in SPLITS:
-        _numbers(images[split], [math.inf] * len(clients), f"images.{split}", whole=True)
+        _numbers(images[split], [MOST] * len(clients), f"images.{split}", whole=True)
     _bytes(entries["prepare"], "prepare")
     for name in ("key", "fingerprint"):
         _need(isinstance(entries[name], str), name, entries[name], "a text")
     _texts(entries["notes"], "notes")
-    _dictionary(entries["origin"], "origin", ("code", "torch", "device", "seconds"))
-    _numbers([entries["origin"]["seconds"]], [math.inf], "origin.seconds")
-    for name in ("code", "torch", "device"):
-        _need(isinstance(entries["origin"][name], str), f"origin.{name}", entries["origin"][name], "a text")
+    _validate_origin(entries["origin"])
     behaviours = entries.get("behaviours", {})
     _dictionary(behaviours, "behaviours")
     _texts(list(behaviours.values()), "behaviours")
+    for name in behaviours:
+        _need(re.fullmatch(f"({'|'.join(FILES_OF)})/[^/]+", name), "behaviours", name, f"{', '.join(FILES_OF)}/name")
     rounds, count = entries["rounds"], entries["recipe"]["rounds"]
     _need(isinstance(rounds, list) and rounds, "rounds", rounds, "a list of rounds")
     _need(len(rounds) == count, "rounds", f"{len(rounds)} long", f"{count}, as the recipe says")
@@ -193,20 +220,45 @@ def _validate(entries) -> None:
 
 def _validate_checksums(entries: dict) -> None:
     _dictionary(entries.get("checksums"), "checksums", ("record",))
+    for name, value in entries["checksums"].items():
+        _need(name.isidentifier(), "checksums", name, "the name of an artefact")
+        _need(isinstance(value, str), f"checksums.{name}", value, "a text")
     found, own = entries["checksums"]["record"], _own_checksum(entries)
     _need(found == own, "checksums.record", found, f"{own}: it was edited")
 
 
+def _validate_origin(origin) -> None:
+    _dictionary(origin, "origin", ("code", "torch", "device", "seconds"))
+    _numbers([origin["seconds"]], [math.inf], "origin.seconds")
+    for name in ("code", "torch", "device", "engine"):
+        _need(isinstance(origin.get(name, ""), str), f"origin.{name}", origin.get(name), "a text")
+    for name in ("threads", "parameters"):
+        _numbers([origin.get(name, 0)], [MOST], f"origin.{name}", whole=True)
+    _dictionary(origin.get("outside", {}), "origin.outside")
+    _texts(list(origin.get("outside", {}).values()), "origin.outside")
+    _dictionary(origin.get("wire", {}), "origin.wire")
+    for kind, ways in origin.get("wire", {}).items():
+        _dictionary(ways, "origin.wire")
+        _bytes({way: {kind: count} for way, count in ways.items()}, "origin.wire")
+
+
 def _validate_recipe(recipe) -> None:
+    """Each setting is of the type that it has today; one that is younger than the record may not be there."""
     _dictionary(recipe, "recipe", ("federation", "model", "algorithm", "augmentations", "rounds", "local_epochs"))
     _dictionary(recipe, "recipe", ("precision", "seed", "evaluation"))
-    _need(isinstance(recipe["augmentations"], list), "recipe.augmentations", recipe["augmentations"], "a list")
-    for name in ("federation", "model", "algorithm"):
-        _dictionary(recipe[name], f"recipe.{name}", ("name",))
-    for augmentation in recipe["augmentations"]:
-        _dictionary(augmentation, "recipe.augmentations", ("name",))
+    for each in fields(Recipe):
+        kind = dict if each.name in ROOMS else {tuple: list}.get(type(each.default), type(each.default))
+        value = recipe.get(each.name, kind())
+        _need(type(value) is kind, f"recipe.{each.name}", value, f"a value of type {kind.__name__}")
+    for name in ("flow", "unseen", "evaluation"):
+        _texts(recipe.get(name, []), f"recipe.{name}")
+    for name, given in [(name, recipe[name]) for name in ROOMS] + [
+        ("augmentations", a) for a in recipe["augmentations"]
+    ]:
+        _dictionary(given, f"recipe.{name}", ("name",))
+        _texts([given["name"]], f"recipe.{name}.name")
     for name in ("rounds", "local_epochs"):
-        _need(type(recipe[name]) is int and recipe[name] > 0, f"recipe.{name}", recipe[name], "a whole number above 0")
+        _need(recipe[name] > 0, f"recipe.{name}", recipe[name], "a whole number above 0")
 
 
 def _validate_round(values, number: int, clients: list[str], images: dict[str, list[int]]) -> None:
@@ -233,6 +285,13 @@ def _validate_round(values, number: int, clients: list[str], images: dict[str, l
         _numbers(values["own_statistics"], images["test"], f"{where}.own_statistics")
 
 
+def _written(name: str, value) -> None:
+    """Half of a surrogate pair is no character: no page and no other file can hold it."""
+    text = json.dumps([name, value], ensure_ascii=False)
+    if text != text.encode("utf-8", "replace").decode():
+        raise ValueError(f"{ascii(name)[1:-1]} is {brief(ascii(value))}; expected texts of whole characters")
+
+
 def _need(holds, where: str, found, expected: str) -> None:
     if not holds:
         raise ValueError(f"{where} is {found if isinstance(found, str) else brief(found)}; expected {expected}")
@@ -253,7 +312,7 @@ def _bytes(ways, where: str) -> None:
     for way in ("up", "down"):
         _dictionary(ways[way], f"{where}.{way}")
         counts = list(ways[way].values())
-        _numbers(counts, [math.inf] * len(counts), f"{where}.{way}", whole=True)
+        _numbers(counts, [MOST] * len(counts), f"{where}.{way}", whole=True)
 
 
 def _numbers(values, most: list, where: str, whole: bool = False) -> None:

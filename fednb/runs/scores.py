@@ -46,11 +46,19 @@ def packed(scores: dict[int, Tensor]) -> dict[str, ndarray]:
 
 
 def unpacked(arrays: dict, counts: list[int]) -> dict[int, list[ndarray]]:
-    """By round the scores of each client's images, float64, from what ``packed`` made; counts: images of each."""
+    """By round the scores of each client's images, float64, from what ``packed`` made; counts: images of each.
+
+    ValueError where there are not as many, or they are not in [0, 1].
+    """
     import numpy
 
-    rows = arrays["test"]
-    if rows.dtype == numpy.uint8:
+    rows, images = arrays["test"], sum(counts)
+    bits = rows.dtype == numpy.uint8
+    if rows.shape != (len(arrays["rounds"]), -(-images // 8) if bits else images):
+        raise ValueError(f"test is {list(rows.shape)} for {len(arrays['rounds'])} rounds of {images} images")
+    if not ((rows >= 0) & (rows <= 1)).all() and not bits:
+        raise ValueError("some are not in [0, 1]")
+    if bits:
         rows = numpy.unpackbits(rows, axis=1, count=sum(counts))
     ends = numpy.cumsum(counts)[:-1]
     return {int(n): numpy.split(row.astype(float), ends) for n, row in zip(arrays["rounds"], rows, strict=True)}

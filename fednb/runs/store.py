@@ -186,7 +186,10 @@ class Store:
             content = path.read_bytes()
             if hashlib.sha256(content[:-32]).digest() != content[-32:]:
                 raise ValueError("its bytes are not those that were written")
-            return torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
+            state = torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
+            if not isinstance(state, dict) or not isinstance(state.get("made_from", {}), dict):
+                raise ValueError("it holds no state of a run")
+            return state
         except Exception as error:  # torch raises many kinds for a damaged file
             self.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
             return None

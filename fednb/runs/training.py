@@ -10,19 +10,22 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fednb.errors import RecipeError, RunError, StoreError
+from fednb.errors import FednbError, RunError, StoreError
 from fednb.federation import Federation
 from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.runs import interruption, scores
 from fednb.runs.behaviour import sources, used
 from fednb.runs.provenance import maker, origin
+from fednb.runs.record import require_measured, require_readable
 from fednb.runs.store import Record, Store
 
 if TYPE_CHECKING:
     from fednb.engine.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
+MOST_THREADS = 1024
+OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError)  # what a state that is none leads to
 
 Progress = Callable[[Recipe, int], None]
 
@@ -84,19 +87,26 @@ def _finish(
     made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
     if sources(recipe):
         made_from["source"] = used(recipe)
-    try:
-        rounds, before, kept = _resume(run, store, made_from, saved)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, RecipeError) as error:
-        store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
-        run, (rounds, before, kept) = begin(), ([], 0.0, {})
     seen = {
         split: [n * (name not in recipe.unseen) for name, n in zip(run.clients, counts, strict=True)]
         for split, counts in run.images.items()
     }
+    try:
+        rounds, before, kept = _resume(run, store, made_from, saved, seen)
+    except (*OF_DAMAGE, RuntimeError, FednbError) as error:
+        store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+        run, (rounds, before, kept) = begin(), ([], 0.0, {})
+    gone_on_from = len(rounds)
     begun = written = time.monotonic()
     progress(recipe, run.rounds)
     while run.rounds < recipe.rounds:
-        rounds.append(run.advance())
+        try:
+            rounds.append(run.advance())
+        except OF_DAMAGE as error:  # what methods keep shows in a round alone whether it is theirs
+            if not gone_on_from or len(rounds) > gone_on_from:
+                raise
+            store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+            return _finish(begin(), begin, None, store, progress, root)
         kept[run.rounds] = run.scores
         kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
         progress(recipe, run.rounds)
@@ -131,6 +141,7 @@ def _finish(
         origin=origin(run.model, seconds) | {name: value for name, value in told.items() if value},
         behaviours=used(recipe),
     )
+    require_readable(record)  # else its checkpoint would go for a record that nobody can read
     _write(recipe, store, record, artefacts, root)
     store.drop_checkpoint(recipe)
     return store.find(recipe)
@@ -142,7 +153,8 @@ def _threads_of(saved: dict | None):
     import torch
 
     here = torch.get_num_threads()
-    torch.set_num_threads((saved or {}).get("made_from", {}).get("threads", here))
+    threads = (saved or {}).get("made_from", {}).get("threads")
+    torch.set_num_threads(threads if type(threads) is int and 0 < threads <= MOST_THREADS else here)
     try:
         yield
     finally:
@@ -164,7 +176,9 @@ def _load(choice: str, root: str) -> Federation:
     return data.load(root=root, **json.loads(choice))
 
 
-def _resume(run: Rounds, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict]:
+def _resume(
+    run: Rounds, store: Store, made_from: dict, saved: dict | None, seen: dict[str, list[int]]
+) -> tuple[list[dict], float, dict]:
     """The rounds that a checkpoint holds, their seconds, and its images' scores; the run goes on after them.
 
     A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
@@ -179,8 +193,15 @@ def _resume(run: Rounds, store: Store, made_from: dict, saved: dict | None) -> t
         return [], 0.0, {}
     run.load_state(saved["run"])
     rounds, kept = saved["rounds"], {number: values.cpu() for number, values in saved["scores"].items()}
-    if [values["round"] for values in rounds] != list(range(1, run.rounds + 1)):
-        raise ValueError(f"it holds {len(rounds)} rounds and was made after {run.rounds}")
+    if not len(rounds) == run.rounds < run.recipe.rounds:
+        raise ValueError(f"it holds {len(rounds)} of {run.recipe.rounds} rounds and was made after {run.rounds}")
+    require_measured(rounds, list(run.clients), run.images, run.prepared, saved["seconds"], run.notes)
+    test = sum(run.images["test"])
+    if not kept.keys() >= scores.rounds_to_keep(rounds, seen) or not all(
+        found.shape == (test,) and found.dtype.is_floating_point and ((found >= 0) & (found <= 1)).all()
+        for found in kept.values()
+    ):
+        raise ValueError(f"its scores are not those of {test} test images in its rounds")
     return rounds, saved["seconds"], kept
 
 

@@ -48,7 +48,7 @@ def files(folder: Path) -> dict:
         "record": (path, recorded),
         "artefact": (path.with_suffix(".features.npz"), recorded),
         "checkpoint": (store.checkpoints / f"{SMALL.key}.pt", resumed),
-        "cache": (cache, lambda: plain(_cache._read(cache))),
+        "cache": (cache, lambda: plain(_cache._read(cache, bool))),
     }
 
 

@@ -1,0 +1,179 @@
+"""What a client elsewhere may reply to each call: checked where it enters, before anything is made of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from reprlib import repr as brief
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from fednb.doors import Message, Method, entries
+from fednb.engine.evaluate import whole
+from fednb.engine.network import require_same, require_shapes, state_of
+from fednb.errors import RunError
+from fednb.federation import IGNORED, UNITS
+
+if TYPE_CHECKING:
+    from fednb.engine.remote import Introduction
+    from fednb.recipe import Recipe
+
+LARGEST = 1e9  # of a number in a reply: a network of larger ones computes what is no number at every other client
+MOST = 10**7  # images of a site in a split, classes, pixels along a side: room is made for all that are introduced
+LONGEST = 200  # characters of what went wrong at a client, for the record
+OF_METHODS = ("offer", "work")  # the calls that methods add to
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry that is expected: its numbers from ``least`` to ``most``; NaN among them where ``gaps``."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    least: float = -LARGEST
+    most: float = LARGEST
+    gaps: bool = False
+
+
+def require_introduction(told: Introduction) -> None:
+    """RunError for what no site can say of itself."""
+    outline = told.outline
+    lists = (told.images, told.notes, told.sites, outline.classes, outline.image_shape)
+    single = (told.site, told.fingerprint, told.whole, told.torch, outline.name, outline.task)
+    possible = (
+        all(isinstance(each, tuple) for each in lists)
+        and all(map(_is_text, (*single, *told.notes, *told.sites, *outline.classes)))
+        and outline.task in UNITS
+        and len(outline.image_shape) == len(told.images) == 3
+        and all(_is_count(n) for n in (*told.images, *outline.image_shape, len(outline.classes)))
+        and 1 <= math.prod((told.images[0], *outline.image_shape, len(outline.classes)))
+        and math.prod(outline.image_shape) <= 10 * MOST
+    )
+    if not possible:
+        raise RunError(
+            f"{worded(told.site)} introduces itself as no site can: {worded(told)}. Expected texts, 1 to {MOST} "
+            "training images, and the classes and image shape of a federation."
+        )
+
+
+def _is_count(number) -> bool:
+    return type(number) is int and 0 <= number <= MOST
+
+
+def _is_text(text) -> bool:
+    """Half of a surrogate pair is none: no file can hold it."""
+    return isinstance(text, str) and text == text.encode("utf-8", "replace").decode()
+
+
+def worded(why) -> str:
+    """What went wrong, in one line that any file can hold."""
+    return " ".join(str(why).encode("utf-8", "replace").decode().split())[:LONGEST]
+
+
+def require(
+    reply, kind: str, round: int, told: Introduction, model: nn.Module, sent: Message, methods: list[Method], recipe
+) -> Message:
+    """The reply, of which nothing is believed; RunError, naming the entry, where it is none to this call.
+
+    told: of the client. model: a network as its own. sent: the entries of it that are sent, as the server has them.
+    """
+    if not isinstance(reply, dict) or not all(map(_is_text, reply)):
+        raise RunError(f"expected named tensors; {told.site} sent {brief(reply)}.")
+    for name, value in reply.items():
+        plain = isinstance(value, Tensor) and value.layout is torch.strided and value.device.type != "meta"
+        if not plain or value.dtype not in _FLOATS + _WHOLE:
+            raise RunError(f"{name} is {_form(value)} in what {told.site} sent; expected a tensor of real numbers.")
+    added = {name: value for name, value in reply.items() if kind in OF_METHODS and _method(name, methods)}
+    own = {name: value for name, value in reply.items() if name not in added}
+    wanted = {"after": Entry(torch.int64, (), -1, round)} | expected(kind, round, told, model, sent, recipe)
+    require_same(own, wanted, told.site, "what is expected")
+    for name, value in own.items():
+        if value.dtype != wanted[name].dtype:
+            raise RunError(f"{name} is {value.dtype} in what {told.site} sent; expected {wanted[name].dtype}.")
+        _require_range(name, value, wanted[name], told.site)
+    require_shapes(added, model, told.site)
+    rows = max(told.images[0], len(told.outline.classes))
+    for name, value in added.items():
+        _require_range(name, value, Entry(value.dtype, ()), told.site)
+        if value.ndim and _own_length(name, methods) and len(value) > rows:
+            raise RunError(f"{name} has {len(value)} rows in what {told.site} sent; expected {rows} at most.")
+    return reply
+
+
+def expected(
+    kind: str, round: int, told: Introduction, model: nn.Module, sent: Message, recipe: Recipe
+) -> dict[str, Entry]:
+    """The entries of a reply beside ``after`` and what methods add."""
+    train, validation, test = told.images
+    classes, segmentation = len(told.outline.classes), told.outline.task == "segmentation"
+    shown, number, dense = min(1, test), whole(classes), told.outline.image_shape[1:] if segmentation else ()
+    scores, pixels = Entry(torch.float64, (test,), 0, 1), math.prod(told.outline.image_shape[1:])
+    if kind == "offer":
+        return {"images": Entry(torch.int64, (), train, train)}
+    if kind == "work":
+        replied = {"loss": Entry(torch.float64, ())} | _like("model", sent)
+        last = round == recipe.rounds and "cross_site" in recipe.evaluation
+        return replied | (_like("local", state_of(model)) if last else {})
+    if kind == "represent":
+        features = Entry(torch.float32, (test, model.head.in_features))
+        return {"features": features, "targets": Entry(torch.int64, (test,), 0, classes - 1)}
+    if kind == "show":
+        return {
+            "images": Entry(torch.uint8, (shown, *told.outline.image_shape)),
+            "targets": Entry(number, (shown, *dense), 0, IGNORED if segmentation else classes - 1),
+            "predictions": Entry(number, (shown, *dense), 0, classes - 1),
+        }
+    if kind == "compare":
+        counts = Entry(torch.int32, (test, classes), 0, pixels)
+        return dict.fromkeys(("common", "found", "truth"), counts) | {
+            "distances": Entry(torch.float32, (test, classes - 1), 0, pixels, gaps=True),
+            "volumes": Entry(torch.int32, (test,)),
+        }
+    measured = {"visit": {"test": scores}, "measure": {"test": scores}}
+    measured["test"] = {"validation": Entry(torch.float64, (validation,), 0, 1), "test": scores}
+    return measured.get(kind, {})
+
+
+def form(reply: Message, methods: list[Method]) -> tuple[str, ...]:
+    """What methods added, without its numbers, and without the lengths that are each client's own."""
+    added = {name: value for name, value in reply.items() if _method(name, methods)}
+    lines = (f"{name} is {_form(value, _own_length(name, methods))}" for name, value in sorted(added.items()))
+    return tuple(map(sys.intern, lines))
+
+
+def _form(value, own_length: bool = False) -> str:
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    shape = ["any" if own_length and number == 0 else size for number, size in enumerate(value.shape)]
+    return f"{str(value.dtype).removeprefix('torch.')} [{', '.join(map(str, shape))}]"
+
+
+def _require_range(name: str, value: Tensor, wanted: Entry, sender: str) -> None:
+    value = value[~value.isnan()] if wanted.gaps else value
+    if value.numel():
+        low, high = (end.item() for end in value.aminmax())  # NaN where one is among them
+        if not (wanted.least <= low and high <= wanted.most):
+            raise RunError(
+                f"{name} goes from {low:g} to {high:g} in what {sender} sent; expected {wanted.least:g} to "
+                f"{wanted.most:g}."
+            )
+
+
+def _like(name: str, message: Message) -> dict[str, Entry]:
+    return entries(name, {key: Entry(value.dtype, tuple(value.shape)) for key, value in message.items()})
+
+
+def _method(name: str, methods: list[Method]) -> Method | None:
+    first = name.partition("/")[0]
+    return next((method for method in methods if method.name == first and first != name), None)
+
+
+def _own_length(name: str, methods: list[Method]) -> bool:
+    method = _method(name, methods)
+    return method is not None and name.partition("/")[2] in method.own_lengths
