@@ -5,7 +5,8 @@ A method overrides only the doors it needs. It has no state of its own: what it 
 needs only until the end of the round lies in ``client.scratch(self)``.
 
 Server and clients exchange messages only: dictionaries of named tensors. A method sees the entries that it sent
-itself, without its name in front; bytes are counted under its name.
+itself, without its name in front; bytes are counted under its name. What is sent or kept is finite: a round after
+which it is not ends the run, with the names of method and entry.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ class Method:
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
     hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
+    sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
+    round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
+    before the next is sent anything.
     """
 
     printed: ClassVar[str] = ""
@@ -65,6 +69,7 @@ class Method:
     pools: ClassVar[bool] = False
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
+    sequential: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -138,7 +143,8 @@ class Method:
         """One client's reply arrives at the server; by default it is kept for ``aggregate``.
 
         A method whose entries are as large as the model adds them up here instead, so that memory does not
-        grow with the number of clients.
+        grow with the number of clients. weight: in the mean; of a sequential method in that of all who were drawn, as
+        it is not known yet who will not answer.
         """
         server.replies(self)[client] = reply
 
