@@ -26,7 +26,7 @@ from fednb.doors import (
     part,
 )
 from fednb.engine import evaluate
-from fednb.engine.network import require_same, state_of
+from fednb.engine.network import all_finite, require_finite, require_same, state_of
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.recipe import Recipe
@@ -105,6 +105,7 @@ class Client(doors.Client):
         offered = {"images": torch.tensor(len(self.site.train))}
         for method in self.methods:
             offered |= entries(method.name, method.prepare_offer(self))
+        self._require_finite(offered)
         return offered
 
     def learn(self, message: Message, round: int) -> Message:
@@ -113,6 +114,7 @@ class Client(doors.Client):
             self.offer({}, round)
         for method in self.methods:
             method.prepare_receive(self, part(message, method.name))
+        self._require_finite({})
         return {}
 
     def relearn(self, message: Message, round: int) -> Message:
@@ -235,8 +237,7 @@ class Client(doors.Client):
                     method.after_step(self, batch)
                 seen += len(indices)
                 self.steps += 1
-        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        total, finite = torch.stack([total, norms.isfinite().all()]).tolist()  # a GPU is waited for here alone
+        total, finite = torch.stack([total, all_finite(state_of(self.model).values())]).tolist()  # a GPU is waited for
         loss = total / max(seen, 1)
         if loss != loss or abs(loss) == float("inf"):
             raise RunError(
@@ -264,6 +265,7 @@ class Client(doors.Client):
         here = state_of(self.model)
         if self.keeps:
             self.memories["kept"] = {name: here[name].clone() for name in self.keeps}
+        self._require_finite(added)
         return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
@@ -349,6 +351,11 @@ class Client(doors.Client):
             for entry, value in self.optimiser.state[parameter].items()
             if value is not None
         }
+
+    def _require_finite(self, told: Message) -> None:
+        """Of what it tells the server, and of what it keeps."""
+        kept = chain.from_iterable(entries(name, memory).items() for name, memory in self.memories.items())
+        require_finite(chain(told.items(), kept), f"client {self.name}", self.round, self.recipe)
 
     def _refuse_batches_of_one(self) -> None:
         normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules())

@@ -5,7 +5,7 @@ from torch import nn
 
 from fednb import doors, randomness
 from fednb.doors import Message, Method, add, entries, kept, owners, part
-from fednb.engine.network import require_same
+from fednb.engine.network import require_finite, require_same
 from fednb.recipe import Recipe
 
 
@@ -57,6 +57,7 @@ class Server(doors.Server):
         for method in self.methods:
             told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
             shared |= entries(method.name, told)
+        self._require_finite(shared)
         return shared
 
     def sample(self, round: int) -> list[str]:
@@ -109,6 +110,10 @@ class Server(doors.Server):
             method.aggregate(self)
         self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
         self._mean, self._replies, self._scratch = {}, {}, {}
+        self._require_finite(entries("model", self.model))
+
+    def _require_finite(self, also: Message) -> None:
+        require_finite([*also.items(), *self.remembered().items()], "the server", self.round, self.recipe)
 
     def _collect(self, client: str, reply: Message, sequential: bool) -> None:
         for method in self.methods:
