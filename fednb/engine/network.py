@@ -80,7 +80,7 @@ def require_same(found: Message, expected: Mapping[str, Tensor], sender: str) ->
 def all_finite(values: Iterable[Tensor]) -> Tensor:
     """Whether no number is NaN or infinite, one bool where they lie: a GPU is not waited for.
 
-    By the largest magnitudes, as the sum of squares of numbers that are none may be infinite.
+    By the largest magnitude of each: a sum of squares can overflow where every number is finite.
     """
     alike: dict[tuple, list[Tensor]] = {}
     for value in values:
@@ -104,7 +104,7 @@ def require_finite(held: Iterable[tuple[str, Tensor]], where: str, round: int, r
     raise RunError(
         f"{first} is not finite at {where} " + (f"after round {round}" if round else "before round 1") + f" of {recipe}"
         f"{f', nor are {len(others)} of its other {len(held) - 1} entries' * bool(others)}. "
-        + (f"Lower the learning rate, or that of {first.partition('/')[0]}." if round else "Look at the images.")
+        + ("Lower the learning rate, or a rate of the method's own." if round else "Look at the images.")
     )
 
 
