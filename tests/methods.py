@@ -280,7 +280,7 @@ ROWS = [
     Row(
         "algorithms",
         "pfedhn",
-        variants=({"rate": 0.05, "momentum": 0.5},),
+        variants=({"rate": 0.05, "momentum": 0.5}, {"rate": 0.05, "momentum": 0.5, "updates": "simultaneous"}),
     ),
     Row(
         "algorithms",

@@ -189,10 +189,12 @@ def test_masks_on_another_device_are_the_same_run(pretended):
     assert not pretended.waits["in epochs"]
 
 
-def test_a_client_is_waited_for_once_a_round(pretended):
+def test_a_client_is_waited_for_once_a_round_and_the_server_once(pretended):
     run_on(pretended, {})
     lines = {line: count for line, count in pretended.waits["between"].items() if line.startswith("engine/client.py")}
     assert list(lines.values()) == [2 * len(SIZES)]
+    checked = [n for line, n in pretended.waits["between"].items() if "network.py" in line and "_scalar" in line]
+    assert checked == [2]
 
 
 def made_here(self, client, batch):

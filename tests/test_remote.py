@@ -10,6 +10,7 @@ from loaders import picture
 from methods import CASES, PIXELS, ROWS, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
 
 import fednb
+from fednb.algorithms.fedavg import FedAvg
 from fednb.engine.loop import FederatedRun
 from fednb.engine.remote import Introduction, RemoteRun, answer
 from fednb.errors import DataError, RecipeError, RunError
@@ -148,7 +149,11 @@ def equal_runs(settings: dict, data: Federation) -> tuple[RemoteRun, FederatedRu
 
 @pytest.mark.parametrize(
     "settings",
-    [{"algorithm": "scaffold", "augmentations": ["fedrdn"]}, {"algorithm": "fedbn", "optimiser_state": "kept"}],
+    [
+        {"algorithm": "scaffold", "augmentations": ["fedrdn"]},
+        {"algorithm": "fedbn", "optimiser_state": "kept"},
+        {"algorithm": {"name": "pfedhn", "rate": 0.05}, "augmentations": ["fraug"]},
+    ],
     ids=str,
 )
 def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(settings, monkeypatch):
@@ -493,6 +498,76 @@ def test_an_introduction_that_no_site_can_give_is_named(name, value):
 def test_what_is_no_introduction_is_named(told):
     with pytest.raises(RunError, match="introduces itself as no site can"):
         Introduction.from_dict(told)
+
+
+SPOILT = torch.tensor([1.0, float("nan")])
+
+
+def keeping(self, side, *_):
+    side.memory(self)["own"] = SPOILT
+
+
+@pytest.mark.parametrize(
+    ("door", "does", "told"),
+    [
+        (
+            "prepare_offer",
+            lambda self, client: {"own": SPOILT},
+            "fedavg/own .* client {first} before round 1 of fedavg",
+        ),
+        ("prepare_share", lambda self, *_: {"own": SPOILT}, "fedavg/own .* the server before round 1 of fedavg"),
+        ("prepare_receive", keeping, "fedavg/own .* client {first} before round 1 of fedavg"),
+        ("reply", lambda self, client: {"own": SPOILT}, "fedavg/own .* client {first} after round 1 of fedavg"),
+        ("reply", lambda *both: keeping(*both) or {}, "fedavg/own .* client {first} after round 1 of fedavg"),
+        ("aggregate", keeping, "fedavg/own .* the server after round 1 of fedavg"),
+        (
+            "aggregate_model",
+            lambda self, server, mean: mean | {"head.bias": mean["head.bias"] / 0},
+            "model/head.bias .* the server after round 1 of fedavg",
+        ),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_what_is_sent_or_kept_and_not_finite_is_named_where_it_arises(door, does, told, monkeypatch):
+    monkeypatch.setattr(FedAvg, door, does)
+    for run, first in ((FederatedRun(Recipe(**TINY), federation()), "clinic"), (remote({}, federation()), "tower")):
+        with pytest.raises(RunError, match=told.format(first=first).replace(" .* ", " is not finite at ")):
+            run.advance()
+
+
+def test_what_is_large_or_empty_or_whole_is_finite(monkeypatch):
+    values = {"large": torch.full((9,), 1e30), "empty": torch.zeros(0, 3), "whole": torch.arange(3), "bf16": SPOILT[:1]}
+
+    def keep(self, side, *_):
+        side.memory(self).update(values | {"bf16": values["bf16"].bfloat16(), "fp64": values["large"].double()})
+        return {}
+
+    for door in ("reply", "aggregate"):
+        monkeypatch.setattr(FedAvg, door, keep)
+    run = FederatedRun(Recipe(**TINY), federation())
+    run.advance()
+    run.server.memories["fedavg"] |= {"large": values["large"] / 0, "fp64": values["large"] / 0}
+    monkeypatch.setattr(FedAvg, "aggregate", lambda *_: None)
+    with pytest.raises(
+        RunError, match="fedavg/large is not finite at the server after round 2 .* nor are 1 of its other"
+    ):
+        run.advance()
+
+
+def test_a_kept_momentum_and_running_statistics_that_are_not_finite_are_named(monkeypatch):
+    def spoil(self, client, batch):
+        first = next(client.model.parameters())
+        client.optimiser.state[first]["momentum_buffer"].fill_(torch.inf)
+
+    monkeypatch.setattr(FedAvg, "after_step", spoil)
+    settings = {"batch_size": 64, "local_epochs": 1, "optimiser_state": "kept"}
+    with pytest.raises(RunError, match="optimiser/.*momentum_buffer is not finite at client clinic after round 1"):
+        FederatedRun(Recipe(**TINY | settings), federation()).advance()
+    monkeypatch.setattr(
+        FedAvg, "after_step", lambda self, client, batch: client.model.stage1[1].running_var.fill_(torch.inf)
+    )
+    with pytest.raises(RunError, match="the weights of client clinic are not finite after its last step in round 1"):
+        FederatedRun(Recipe(**TINY | {"algorithm": "fedavg"}), federation()).advance()
 
 
 def test_clients_that_do_not_fit_together_are_named():

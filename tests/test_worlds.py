@@ -40,8 +40,14 @@ class Worlds(FederatedRun):
         self.clients = {site.name: FederatedRun(recipe, data).clients[site.name] for site in data.sites}
 
     def exchange(self, kind, round, messages):
-        for name, message in [(name, wired(message)) for name, message in messages]:
-            yield name, wired(getattr(self.clients[name], kind)(message, round))
+        ready = ((name, wired(message)) for name, message in messages)
+        if not any(method.sequential for method in self.methods):
+            ready = list(ready)
+        for name, message in ready:
+            reply = wired(getattr(self.clients[name], kind)(message, round))
+            if kind == "work":
+                self.server.hear(name, reply)
+            yield name, reply
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

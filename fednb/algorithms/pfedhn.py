@@ -11,12 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.doors import EVERY_TASK, Client, Message, Method, Server, entries, measured, part
-from fednb.errors import RecipeError
+from fednb.errors import RecipeError, nearest
 
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
 
 LIMIT = 2e9  # bytes of a hypernetwork
+UPDATES = ("sequential", "simultaneous")
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class PFedHN(Method):
     by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i;
     the client sends its change; the server keeps phi, all embeddings and their momentum. Each is as large as the
     parameters, and phi ``hidden`` + 1 times that (with momentum and slope three times, while it learns). The clients of
-    a round train weights made from the same phi; at its end Eq. 2 is one step for each in turn, by name, whatever its
-    number of images.
+    a round train one after the other, by name: Eq. 2 is one step as soon as a client has replied, whatever its number
+    of images, and the next one's weights are made from the new phi. Over a network, too, one is asked after the other,
+    and there is no step for a client that does not answer. All are tested with weights made from the round's last phi.
 
     Running statistics never leave a client: it is tested with those of its training images, measured with the weights
     that came. Parameters that stay at a client for another method are its own. A client that is in no round takes the
@@ -55,6 +57,10 @@ class PFedHN(Method):
         rate: alpha, at least 0. 0.01 as released, 0.05 there for pFedHN-pc.
         momentum: in [0, 1). 0.9 as released.
         decay: weight decay, at least 0. 0.001 as released.
+        updates: "sequential", as printed and released; "simultaneous": the clients of a round train weights made from
+            the same phi, and the steps are taken at its end. All of them then go the same way, as one step of the
+            number of clients times ``rate`` / (1 - ``momentum``): many clients diverge. With one client a round both
+            are the same run, bit for bit.
 
     Raises RecipeError for a hypernetwork of more than 2 GB.
 
@@ -69,7 +75,7 @@ class PFedHN(Method):
 
     As released (github.com/AvivSham/pFedHN):
 
-    1. One client, drawn at random, a step. Ours: each client of the round.
+    1. One client, drawn at random, a step. Ours: each client of the round has one, in the order of their names.
     2. All of phi starts as torch draws it. Ours: the biases of the outputs start as the network's own weights and
        their matrices as 0, so that every client starts from the network that all other methods start from. Drawn,
        they would make scales of batch normalisation around 0, and weights of one size in layers of every width.
@@ -89,6 +95,7 @@ class PFedHN(Method):
     rate: float = 0.01
     momentum: float = 0.9
     decay: float = 0.001
+    updates: str = "sequential"
 
     def __post_init__(self):
         for name in ("embedding", "hidden", "layers", "rate", "decay"):
@@ -96,6 +103,12 @@ class PFedHN(Method):
                 raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 0.")
         if not 0 <= self.momentum < 1:
             raise RecipeError(f"{self.name} has momentum {self.momentum}; expected a value in [0, 1).")
+        if self.updates not in UPDATES:
+            raise RecipeError(f'{self.name} has no updates "{self.updates}"; {nearest(self.updates, UPDATES)}')
+
+    @property
+    def sequential(self) -> bool:
+        return self.updates == "sequential"
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if self.personal_head and recipe.unseen:
@@ -141,17 +154,15 @@ class PFedHN(Method):
         start = client.inbox(self)
         return {name: start[name] - parameter.detach() for name, parameter in self._made(client).items()}
 
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        if self.sequential:
+            self._learn(server.memory(self), client, reply)
+        else:
+            super().collect(server, client, weight, reply)
+
     def aggregate(self, server: Server) -> None:
-        memory = server.memory(self)
         for client, change in server.replies(self).items():
-            used = [name for name in memory if name.startswith("phi/") or name == f"embedding/{client}"]
-            slopes = self._slopes({name: memory[name] for name in used}, f"embedding/{client}", change)
-            for name, slope in zip(used, slopes, strict=True):
-                velocity = slope + self.decay * memory[name]
-                if self.momentum:
-                    velocity = velocity + self.momentum * memory.get(f"momentum/{name}", 0)
-                    memory[f"momentum/{name}"] = velocity
-                memory[name] = memory[name] - self.rate * velocity  # Eq. 2
+            self._learn(server.memory(self), client, change)
 
     def adapt(self, client: Client) -> None:
         if not client.visiting:
@@ -170,6 +181,16 @@ class PFedHN(Method):
     @torch.no_grad()
     def _load(self, client: Client) -> None:
         client.model.load_state_dict(client.inbox(self), strict=False)
+
+    def _learn(self, memory: Message, client: str, change: Message) -> None:
+        used = [name for name in memory if name.startswith("phi/") or name == f"embedding/{client}"]
+        slopes = self._slopes({name: memory[name] for name in used}, f"embedding/{client}", change)
+        for name, slope in zip(used, slopes, strict=True):
+            velocity = slope + self.decay * memory[name]
+            if self.momentum:
+                velocity = velocity + self.momentum * memory.get(f"momentum/{name}", 0)
+                memory[f"momentum/{name}"] = velocity
+            memory[name] = memory[name] - self.rate * velocity  # Eq. 2
 
     @torch.enable_grad()
     def _slopes(self, values: Message, embedding: str, change: Message) -> tuple[Tensor, ...]:

@@ -5,7 +5,8 @@ A method overrides only the doors it needs. It has no state of its own: what it 
 needs only until the end of the round lies in ``client.scratch(self)``.
 
 Server and clients exchange messages only: dictionaries of named tensors. A method sees the entries that it sent
-itself, without its name in front; bytes are counted under its name.
+itself, without its name in front; bytes are counted under its name. What is sent or kept is finite: a round after
+which it is not ends the run, with the names of method and entry.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ class Method:
     own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
     else has the same names, kinds of numbers and shapes at every client and in every round: clients that are elsewhere
     are held to what most of them send.
+    sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
+    round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
+    before the next is sent anything.
     """
 
     printed: ClassVar[str] = ""
@@ -72,6 +76,7 @@ class Method:
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
+    sequential: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -145,7 +150,8 @@ class Method:
         """One client's reply arrives at the server; by default it is kept for ``aggregate``.
 
         A method whose entries are as large as the model adds them up here instead, so that memory does not
-        grow with the number of clients.
+        grow with the number of clients. weight: in the mean; of a sequential method in that of all who were drawn, as
+        it is not known yet who will not answer.
         """
         server.replies(self)[client] = reply
 

@@ -26,7 +26,7 @@ from fednb.doors import (
     part,
 )
 from fednb.engine import evaluate
-from fednb.engine.network import require_same, state_of
+from fednb.engine.network import all_finite, require_finite, require_same, state_of
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.recipe import Recipe
@@ -104,6 +104,7 @@ class Client(doors.Client):
         offered = {"images": torch.tensor(len(self.site.train))}
         for method in self.methods:
             offered |= entries(method.name, method.prepare_offer(self))
+        self._require_finite(offered)
         return offered
 
     def learn(self, message: Message, round: int) -> Message:
@@ -112,6 +113,7 @@ class Client(doors.Client):
             self.offer({}, round)
         for method in self.methods:
             method.prepare_receive(self, part(message, method.name))
+        self._require_finite({})
         return {}
 
     def relearn(self, message: Message, round: int) -> Message:
@@ -234,8 +236,7 @@ class Client(doors.Client):
                     method.after_step(self, batch)
                 seen += len(indices)
                 self.steps += 1
-        norms = torch.stack(torch._foreach_norm(list(self.model.parameters())))
-        total, finite = torch.stack([total, norms.isfinite().all()]).tolist()  # a GPU is waited for here alone
+        total, finite = torch.stack([total, all_finite(state_of(self.model).values())]).tolist()  # a GPU is waited for
         loss = total / max(seen, 1)
         if loss != loss or abs(loss) == float("inf"):
             raise RunError(
@@ -263,6 +264,7 @@ class Client(doors.Client):
         here = state_of(self.model)
         if self.keeps:
             self.memories["kept"] = {name: here[name].clone() for name in self.keeps}
+        self._require_finite(added)
         return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
@@ -365,3 +367,8 @@ class Client(doors.Client):
                 f"image ({size} training images, batch size {self.recipe.batch_size}); batch normalisation needs two. "
                 "Add images, leave the site out, or take a larger batch."
             )
+
+    def _require_finite(self, told: Message) -> None:
+        """Of what it tells the server, and of what it keeps."""
+        kept = chain.from_iterable(entries(name, memory).items() for name, memory in self.memories.items())
+        require_finite(chain(told.items(), kept), f"client {self.name}", self.round, self.recipe)

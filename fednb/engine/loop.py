@@ -51,7 +51,9 @@ class Rounds:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
 
         kind: which of ``Client``'s calls answers. Replies come in the order of the messages; use each before the next
-        is asked for. A reply to "work" or "test" may be missing, where ``Server.weigh`` was told before the first.
+        is asked for. A reply to "work" or "test" may be missing, where ``Server.weigh`` was told before the first. Each
+        reply to "work" goes to ``Server.hear`` as soon as it is there; where a method is sequential, only then is the
+        next message asked for.
         """
         raise NotImplementedError
 
@@ -240,7 +242,10 @@ class FederatedRun(Rounds):
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """One client after the other in this process: they share one network, and a reply holds its very weights."""
         for name, message in messages:
-            yield name, getattr(self.clients[name], kind)(message, round)
+            reply = getattr(self.clients[name], kind)(message, round)
+            if kind == "work":
+                self.server.hear(name, reply)
+            yield name, reply
 
     def state(self) -> dict:
         return super().state() | {"clients": {name: client.memories for name, client in self.clients.items()}}

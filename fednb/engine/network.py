@@ -1,11 +1,11 @@
 """The network and the methods of a recipe: server and clients make them alike, wherever they are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fednb import models
 from fednb.catalogue import make, task
@@ -86,6 +86,37 @@ def require_shapes(message: Message, model: nn.Module, sender: str) -> None:
     found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
     expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
     require_same({key: found[key] for key in expected}, expected, sender)
+
+
+def all_finite(values: Iterable[Tensor]) -> Tensor:
+    """Whether no number is NaN or infinite, one bool where they lie: a GPU is not waited for.
+
+    By the largest magnitude of each: a sum of squares can overflow where every number is finite.
+    """
+    alike: dict[tuple, list[Tensor]] = {}
+    for value in values:
+        if value.is_floating_point() and value.numel():
+            alike.setdefault((value.dtype, value.device), []).append(value)
+    found = torch.tensor(True)
+    for each in alike.values():
+        found = torch.stack(torch._foreach_norm(each, torch.inf)).isfinite().all() & found
+    return found
+
+
+def require_finite(held: Iterable[tuple[str, Tensor]], where: str, round: int, recipe: Recipe) -> None:
+    """RunError where something is not finite that one side keeps or sends after a round; a GPU is waited for once.
+
+    held: by a name whose first part is the method's, or ``model`` or ``kept`` for entries of the network.
+    """
+    held = list(held)
+    if all_finite(value for _, value in held):
+        return
+    first, *others = [name for name, value in held if not all_finite([value])]
+    raise RunError(
+        f"{first} is not finite at {where} " + (f"after round {round}" if round else "before round 1") + f" of {recipe}"
+        f"{f', nor are {len(others)} of its other {len(held) - 1} entries' * bool(others)}. "
+        + ("Lower the learning rate, or a rate of the method's own." if round else "Look at the images.")
+    )
 
 
 def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[nn.Module, list[Method]]:

@@ -175,10 +175,16 @@ class RemoteRun(Rounds):
         return list(notes)
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
-        messages = dict(messages)
+        one_by_one = kind == "work" and any(method.sequential for method in self.methods)
+        parts = ({name: message} for name, message in messages) if one_by_one else [dict(messages)]
+        messages, replies, reasons = {}, {}, {}
+        for part in parts:
+            come, wrong = self._replies(kind, round, part)
+            for name, reply in come.items() if kind == "work" else ():
+                self.server.hear(name, reply)
+            messages, replies, reasons = messages | part, replies | come, reasons | wrong
         if kind == "learn":
             self.shared = next(iter(messages.values()))
-        replies, reasons = self._replies(kind, round, messages)
         spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
             late, again = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)

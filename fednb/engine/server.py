@@ -5,7 +5,7 @@ from torch import nn
 
 from fednb import doors, randomness
 from fednb.doors import Message, Method, add, entries, kept, owners, part
-from fednb.engine.network import require_same
+from fednb.engine.network import require_finite, require_same
 from fednb.recipe import Recipe
 
 
@@ -57,6 +57,7 @@ class Server(doors.Server):
         for method in self.methods:
             told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
             shared |= entries(method.name, told)
+        self._require_finite(shared)
         return shared
 
     def sample(self, round: int) -> list[str]:
@@ -89,13 +90,17 @@ class Server(doors.Server):
         return message
 
     @torch.no_grad()
+    def hear(self, client: str, reply: Message) -> None:
+        """One client's reply has come, and the next is sent nothing yet: sequential methods collect what is theirs."""
+        self._collect(client, reply, sequential=True)
+
+    @torch.no_grad()
     def receive(self, client: str, reply: Message) -> None:
-        """Adds one client's weights to the running mean and lets the methods collect what is theirs."""
-        weight, sent = self.weights[client], part(reply, "model")
+        """Adds one client's weights to the running mean and lets all other methods collect what is theirs."""
+        sent = part(reply, "model")
         require_same(sent, self.model, client)
-        add(self._mean, weight, {name: value.to(_sum_type(value)) for name, value in sent.items()})
-        for method in self.methods:
-            method.collect(self, client, weight, part(reply, method.name))
+        add(self._mean, self.weights[client], {name: value.to(_sum_type(value)) for name, value in sent.items()})
+        self._collect(client, reply, sequential=False)
 
     @torch.no_grad()
     def finish(self) -> None:
@@ -105,6 +110,15 @@ class Server(doors.Server):
             method.aggregate(self)
         self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
         self._mean, self._replies, self._scratch = {}, {}, {}
+        self._require_finite(entries("model", self.model))
+
+    def _require_finite(self, also: Message) -> None:
+        require_finite([*also.items(), *self.remembered().items()], "the server", self.round, self.recipe)
+
+    def _collect(self, client: str, reply: Message, sequential: bool) -> None:
+        for method in self.methods:
+            if method.sequential is sequential:
+                method.collect(self, client, self.weights[client], part(reply, method.name))
 
 
 def round_half_up(value: float) -> int:
