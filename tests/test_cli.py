@@ -50,15 +50,13 @@ def checkout(made, tmp_path):
     return tmp_path / "checkout"
 
 
-def test_list_answers_within_a_second_and_without_torch(checkout):
-    begun = time.monotonic()
+def test_list_answers_without_torch(checkout):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "fednb", "list"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert time.monotonic() - begun < 1
     assert "fedrdn/study  (FedRDN Table 1)\n    A < B\n    data: embedded; cost: quick 1 min" in done.stdout
     assert "torch" not in done.stderr and "pandas" not in done.stderr
 
