@@ -29,7 +29,8 @@ def misfit(name: str, value, kind) -> str | None:
 
 
 def fits(value, kind) -> bool:
-    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, and a tuple a list."""
+    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, a tuple a list, and
+    neither True nor False a number."""
     outer, inner = get_origin(kind) or kind, get_args(kind)
     if outer is UnionType:
         return any(fits(value, each) for each in inner)
@@ -38,7 +39,9 @@ def fits(value, kind) -> bool:
     if outer is dict:
         keys, values = inner or (object, object)
         return isinstance(value, dict) and all(fits(k, keys) and fits(v, values) for k, v in value.items())
-    return kind is object or type(value) in ((int, float) if kind is float else (kind,))
+    if isinstance(value, bool):
+        return kind in (bool, object)
+    return isinstance(value, (int, float) if kind is float else kind)
 
 
 def kind_of(default):

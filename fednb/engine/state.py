@@ -2,21 +2,23 @@
 
 from torch import Tensor
 
-Memories = {str: {str: Tensor}}
-FORM = {  # {a: b}: a dictionary from a to b; [a]: a list or tuple
+from fednb.parameters import fits
+
+Memories = dict[str, dict[str, Tensor]]
+FORM = {
     "rounds": int,
-    "prepared": {str: {str: int}},
-    "images": {str: int},
-    "model": {str: Tensor},
+    "prepared": dict[str, dict[str, int]],
+    "images": dict[str, int],
+    "model": dict[str, Tensor],
     "server": Memories,
-    "clients": {str: Memories},
-    "_tested": {str: {str: Tensor}},
-    "away": {str: {int: str}},
-    "after": {str: int},
-    "lost": {str: [int]},
-    "shared": {str: Tensor},
-    "forms": {str: {str: [str]}},
-    "wire": {str: {str: int}},
+    "clients": dict[str, Memories],
+    "_tested": Memories,
+    "away": dict[str, dict[int, str]],
+    "after": dict[str, int],
+    "lost": dict[str, list[int]],
+    "shared": dict[str, Tensor],
+    "forms": dict[str, dict[str, list[str]]],
+    "wire": dict[str, dict[str, int]],
 }
 
 
@@ -27,13 +29,3 @@ def require_form(state) -> None:
     for name, value in state.items():
         if name in FORM and not fits(value, FORM[name]):
             raise ValueError(f"{name} of its run has not the form that a run gave it")
-
-
-def fits(value, form) -> bool:
-    """Whether a value has a form, as in ``FORM``."""
-    if isinstance(form, dict):
-        ((key, inner),) = form.items()
-        return isinstance(value, dict) and all(fits(k, key) and fits(v, inner) for k, v in value.items())
-    if isinstance(form, list):
-        return isinstance(value, list | tuple) and all(fits(each, form[0]) for each in value)
-    return isinstance(value, form) and not (form is int and isinstance(value, bool))
