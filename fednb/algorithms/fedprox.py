@@ -68,9 +68,9 @@ class FedProx(Method):
 
 
 def refuse_divergence(method: Method, option: str, recipe: Recipe) -> None:
-    """RecipeError where SGD's steps on a term h/2 |w - c|^2 lead away from c, with h the method's option and the weight
-    decay. With rate eta and momentum m the distance goes d' = (1 + m - eta h) d - m d_before, whose two roots are both
-    below 1 if and only if eta h < 2 (1 + m). A convex loss beside it leaves less room.
+    """RecipeError where SGD's steps on h/2 times the squared distance d from a point lead away from it, with h the
+    method's option and the weight decay. With rate eta and momentum m it goes d' = (1 + m - eta h) d - m d_before: both
+    roots are below 1 if and only if eta h < 2 (1 + m). A convex loss beside it leaves less room.
     """
     strength, momentum = getattr(method, option), recipe.momentum
     pull = recipe.learning_rate * (strength + recipe.weight_decay)
