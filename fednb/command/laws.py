@@ -36,7 +36,7 @@ def main(options) -> int:
         ) from error
     if importlib.util.find_spec("pytest") is None:
         raise RunError('the laws are tests, and pytest is not installed: pip install "fednb[test]".')
-    words = ["-qq", "--tb=no", "-rN", "-p", "no:cacheprovider", *LAWS]
+    words = ["-qq", "--color=no", "--tb=no", "-rN", "-p", "no:cacheprovider", *LAWS]
     given = {FOLDERS: absolute(os.environ.get(FOLDERS, "")), "FEDNB_LAWS": options.method}
     status = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=os.environ | given).returncode
     if status == NONE_FOUND:
