@@ -1,4 +1,7 @@
-"""The parameters of a notebook hold what their cell says, whoever gives them: ``--set``, papermill or an editor."""
+"""The parameters of a notebook hold what their cell says, whoever gives them: ``--set``, papermill or an editor.
+
+``fits`` tells so of what a checkpoint holds, too.
+"""
 
 import json
 from types import UnionType
@@ -6,7 +9,7 @@ from typing import get_args, get_origin
 
 from fednb.errors import NotebookError
 
-SAMPLES = {str: ["a", "b"], int: [0, 1], float: [0.5, 1.0]}
+SAMPLES = {str: ["a", "b"], int: [0, 1], float: [0.5, 1.0], bool: [False, True]}
 
 
 def check_parameters(space: dict) -> None:
@@ -56,6 +59,8 @@ def kind_of(default):
 def sampled(value, kind) -> str:
     """A value of the kind, as JSON, which Python and YAML read alike: the wrong one itself where text is expected."""
     outer, inner = get_origin(kind) or kind, get_args(kind)
+    if outer is UnionType:
+        return sampled(value, inner[0])
     if outer is list and inner and inner[0] not in SAMPLES:
         return f"[{sampled(value, inner[0])}]"
     if outer is list:

@@ -498,6 +498,13 @@ def test_a_stale_record_stays_until_it_is_asked_for_again(older, committed, caps
     assert "1 runs recorded, none trained" in capsys.readouterr().out
 
 
+def test_what_cannot_be_trained_again_here_is_not_advised(older, monkeypatch, capsys):
+    monkeypatch.setattr("fednb.command.desk._lacks", lambda recipe, own: "its images are elsewhere")
+    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 runs recorded, none trained" in out and "--stale" not in out and "`fednb data` says which" in out
+
+
 def test_a_report_trains_again_beside_the_record(older, committed, capsys):
     before = older.read_bytes()
     assert cli.main(["run", "--stale", "--jobs", "1", "--only", "study"]) == 0

@@ -343,8 +343,8 @@ class TestLayout:
         [
             (
                 ["train/cat", "val/cat", "test/cat"],
-                "own has the folders test, train, val where sites are expected, and these are parts of a site. Make a "
-                "folder with the site's name there, and put them into it as test and train and validation.",
+                "own has the folders test, train, val where sites are expected. These are parts of a site: make a "
+                "folder with the site's name there, and put them into it as train, validation and test.",
             ),
             (["Training/cat", "dev/cat"], "own has the folders Training, dev where sites are expected"),
             (["train/cat"], "own has the folders train where sites are expected"),
@@ -356,7 +356,7 @@ class TestLayout:
             (["a/train/imgs", "a/train/Labels", "a/test/imgs"], "train has the folders Labels and imgs; expected"),
             (
                 ["a/cat/train", "a/cat/test"],
-                "(it has cat); expected {}/own/a/<class>/<file>. train and test belong above",
+                "(it has cat); expected {}/own/a/<class>/<file>. Put train and test above the classes.",
             ),
         ],
     )
@@ -406,7 +406,8 @@ class TestLeftOut:
     def test_a_site_without_an_image_that_is_read_says_what_it_has(self, tree):
         (tree / "own" / "west" / "cat").mkdir(parents=True)
         (tree / "own" / "west" / "cat" / "0.heic").write_text("another format")
-        with pytest.raises(DataError, match=r"west has no class folder with images \(it has cat, 1 \.heic\); expected"):
+        said = r"west has no class folder with images \(it has cat, 1 \.heic\); expected .* Convert what is in another"
+        with pytest.raises(DataError, match=said):
             self.load(tree)
 
     def test_jfif_and_files_without_a_suffix_are_read(self, tree, picture):

@@ -290,6 +290,14 @@ class TestBadInput:
         with pytest.raises(DataError, match=said):
             load(own)
 
+    def test_splits_inside_the_kinds(self, own):
+        for kind in ("images", "masks"):
+            (own / "own" / "south" / kind / "train").mkdir()
+            for path in images.files(own / "own" / "south" / kind):
+                path.rename(path.parent / "train" / path.name)
+        with pytest.raises(DataError, match=r"images has no images \(it has train\); .* Put the folders .* above it\."):
+            load(own)
+
     def test_mixed_sites(self, own, picture):
         picture(own / "own" / "west" / "cat" / "0.png", 1)
         for masks in (NAMES, ()):

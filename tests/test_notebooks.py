@@ -121,6 +121,7 @@ def test_kinds_and_what_fits_them():
         parameters.fits(value, kind) for value, kind in (*wrong, ({"a": "1"}, dict[str, int]), ("a", int | None))
     )
     assert parameters.sampled(1, list[list[float]]) == "[[0.5, 1.0]]" and parameters.sampled(1, float) == "1.0"
+    assert parameters.sampled(7, str | None) == '"7"' and parameters.sampled(7, bool) == "true"
 
 
 def test_plan_stops_at_the_study_and_uses_given_parameters(made):

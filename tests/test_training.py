@@ -246,6 +246,9 @@ NO_CHECKPOINTS = {
     "a memory of another shape": setting("run/server/scaffold/head.bias", torch.zeros(5)),
     "a memory without an entry": setting("run/server/scaffold", {}),
     "a client's memory without an entry": setting("run/clients/clinic/scaffold", {}),
+    "a client's memory of another shape": setting("run/clients/clinic/scaffold/head.bias", torch.zeros(5)),
+    "a client's memory that is not finite": setting("run/clients/clinic/scaffold/head.bias", torch.full((3,), NAN)),
+    "a memory that is not finite": setting("run/server/scaffold/head.bias", torch.full((3,), NAN)),
     "clients in a list": setting("run/clients", [1]),
     "a client in words": setting("run/clients/clinic", "clinic"),
     "kept of another shape": setting("run/clients/clinic/kept", {"head.bias": torch.zeros(3)}),
@@ -274,6 +277,31 @@ def test_a_checkpoint_with_a_right_checksum_that_no_run_left_is_named_and_not_us
     assert 0 in seen and seen[-1] == 2 and [values["round"] for values in record.rounds] == [1, 2]
     assert re.search("the run starts from its first round|the run starts again", store.notes[0])
     assert train_one(recipe, store) == record
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("words", ["The size of tensor a (3) must match", "DefaultCPUAllocator: can't allocate memory"])
+def test_what_a_method_meets_in_the_first_round_after_a_checkpoint_may_be_of_its_damage(store, monkeypatch, words):
+    """But for want of memory: the checkpoint is good then."""
+    interrupted(SMALL, store)
+    advance = FederatedRun.advance
+
+    def fails_after(run):
+        if run.rounds:
+            monkeypatch.setattr(FederatedRun, "advance", advance)
+            raise RuntimeError(words)
+        return advance(run)
+
+    monkeypatch.setattr(FederatedRun, "advance", fails_after)
+    if "memory" in words:
+        with pytest.raises(RuntimeError, match=words):
+            train_one(SMALL, store)
+        assert resumed_at(SMALL, store) == 1 and store.notes == []
+    else:
+        assert train_one(SMALL, store).rounds[-1]["round"] == 2
+        assert (
+            "in the first round after it (where the new start ends in that, too, it is the method's)" in store.notes[0]
+        )
 
 
 @pytest.mark.usefixtures("toy")

@@ -73,6 +73,7 @@ class FedAwS(Method):
 
     printed = "FedAwS"
     tasks = classification_only("a class is a direction among the feature vectors of images")
+    counts = ("images",)
 
     target: float = 0.9
     margin: float = 1.0

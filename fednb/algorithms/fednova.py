@@ -48,6 +48,7 @@ class FedNova(Method):
     """
 
     tasks = EVERY_TASK
+    counts = ("gradients",)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         require_fresh_sgd(self, recipe)

@@ -63,6 +63,7 @@ class FedProto(Method):
     """
 
     tasks = classification_only("a prototype is the mean feature vector of the images of one class")
+    counts = ("images",)
 
     mu: float = 1.0
     share_model: bool = False

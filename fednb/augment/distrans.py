@@ -113,6 +113,7 @@ class DisTrans(Method):
     tasks = classification_only(
         "its heterogeneity goes by the images of each class, its network by one feature vector an image"
     )
+    counts = ("counts",)
 
     variant: str = "paper"
     alpha: float = 0.3

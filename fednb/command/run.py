@@ -159,6 +159,7 @@ def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, ab
     trained, others = runs
     recipes = {recipe for _, each in needs for recipe in each.found}
     older = {} if desk.again else {recipe for _, each in needs for recipe in each.stale}
+    renewable = {recipe for _, each in needs for recipe in each.renewable} & {*older}
     left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items() if recipe not in older}
     before = len(recipes) - trained - others - len(left_out)
     themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
@@ -182,11 +183,11 @@ def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, ab
         next_step = f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]", then the same command'
     elif part:
         next_step = "when all parts are done, `fednb run` without --part executes the notebooks"
-    elif older:
+    elif renewable:
         next_step = (
-            f"`fednb run --stale` trains {len(older)} runs again that older code made; `fednb status` names them"
+            f"`fednb run --stale` trains {len(renewable)} runs again that older code made; `fednb status` names them"
         )
-    elif left_out or stand_ins:
+    elif older or left_out or stand_ins:
         next_step = "`fednb data` says which images are missing and where they come from"
     elif desk.record:
         next_step = "look at what has changed (git diff) and commit it"

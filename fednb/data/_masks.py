@@ -25,9 +25,10 @@ def paired(folder: Path) -> tuple[list[Path], list[Path]]:
         place = folder / kind
         listed = images.files(place) if place.is_dir() else []
         if not listed:
+            inside = f"Put the folders that are in {kind} above it" if images.subfolders(place) else ""
             raise DataError(
                 f"{place} has no images ({images.held(place)}); expected {folder}/images/<file> and "
-                f"{folder}/masks/<file>. Convert what is in another format, for example to PNG."
+                f"{folder}/masks/<file>. {inside or 'Convert what is in another format, for example to PNG'}."
             )
         found[kind] = {path.stem: path for path in listed}
         if len(found[kind]) < len(listed):

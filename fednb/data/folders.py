@@ -262,10 +262,11 @@ def _refuse_parts_as_sites(place: Path) -> None:
     for words in (SPLIT_WORDS, KIND_WORDS):
         meant = _meant(names, words)
         if _several(meant) or (words is SPLIT_WORDS and names and len(meant) == len(names)):
-            inside = " and ".join(dict.fromkeys(meant.values()))
+            *first, last = [word for word in words if word in meant.values()]
+            called = f"{', '.join(first)} and {last}" if first else last
             raise DataError(
-                f"{place} has the folders {', '.join(meant)} where sites are expected, and these are parts of a site. "
-                f"Make a folder with the site's name there, and put them into it as {inside}."
+                f"{place} has the folders {', '.join(meant)} where sites are expected. These are parts of a site: make "
+                f"a folder with the site's name there, and put them into it as {called}."
             )
 
 
@@ -311,10 +312,11 @@ def _class_folders(folder: Path) -> Listed:
     pairs = [(file, label.name) for label in images.subfolders(folder) for file in images.files(label)]
     if not pairs:
         inner = (path.name for label in images.subfolders(folder) for path in images.subfolders(label))
-        above = " train and test belong above the classes." * _several(_meant(inner, SPLIT_WORDS))
+        above = " Put train and test above the classes." * _several(_meant(inner, SPLIT_WORDS))
+        convert = " Convert what is in another format, for example to PNG." * bool(images.others(folder))
         raise DataError(
             f"{folder} has no class folder with images ({images.held(folder)}); expected {folder}/<class>/<file>."
-            f"{above}"
+            f"{convert}{above}"
         )
     return [file for file, _ in pairs], [label for _, label in pairs]
 

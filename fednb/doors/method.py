@@ -63,7 +63,9 @@ class Method:
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
     own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
     else has the same names, kinds of numbers and shapes at every client and in every round: clients that are elsewhere
-    are held to what most of them send.
+    are held to what most of them send. In one message, these entries of a method have one length.
+    counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
+    its images can have seen in a round.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
     round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
     before the next is sent anything.
@@ -76,6 +78,7 @@ class Method:
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
+    counts: ClassVar[tuple[str, ...]] = ()
     sequential: ClassVar[bool] = False
 
     @property

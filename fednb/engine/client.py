@@ -26,7 +26,7 @@ from fednb.doors import (
     part,
 )
 from fednb.engine import evaluate
-from fednb.engine.network import all_finite, require_finite, require_same, state_of
+from fednb.engine.network import all_finite, require_finite, require_same, require_shapes, state_of
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.recipe import Recipe
@@ -368,7 +368,15 @@ class Client(doors.Client):
                 "Add images, leave the site out, or take a larger batch."
             )
 
+    def require_memories(self) -> None:
+        """RunError where what it keeps is not finite, or has the name of an entry of the network and not its shape."""
+        require_shapes(self._kept(), self.model, f"client {self.name}, from its memory,")
+        self._require_finite({})
+
+    def _kept(self) -> Message:
+        return {n: t for name, memory in self.memories.items() for n, t in entries(name, memory).items()}
+
     def _require_finite(self, told: Message) -> None:
         """Of what it tells the server, and of what it keeps."""
-        kept = chain.from_iterable(entries(name, memory).items() for name, memory in self.memories.items())
-        require_finite(chain(told.items(), kept), f"client {self.name}", self.round, self.recipe)
+        held = [*told.items(), *self._kept().items()]
+        require_finite(held, f"client {self.name}", self.round, self.recipe)

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fednb.doors import Message, byte_counts
+from fednb.doors import Message, byte_counts, entries
 from fednb.engine import evaluate
 from fednb.engine.client import Client
 from fednb.engine.network import build, require_same, require_shapes, state_of
@@ -165,11 +165,10 @@ class Rounds:
         require_same(state["model"], self.server.model, "this state")
         if list(state["images"]) != sorted(self.taking_part) or min(state["images"].values()) < 1:
             raise ValueError(f"its run has images {state['images']}; expected some of {', '.join(self.taking_part)}")
-        for name in self.server.parameters:
-            if not state["model"][name].isfinite().all():
-                raise ValueError(f"{name} of its model is not finite")
         self.rounds, self.prepared = state["rounds"], state["prepared"]
+        self.server.round = self.rounds
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
+        self.server.require_finite(entries("model", self.server.model))
         for name, message in self._to_all():  # what methods keep shows in what they send
             require_shapes(message, self.model, f"this state, for {name},")
 
@@ -260,7 +259,8 @@ class FederatedRun(Rounds):
         for name, client in self.clients.items():
             kept = {entry: value for entry, value in state_of(self.model).items() if entry in client.keeps}
             require_same(state["clients"][name].get("kept", {}), kept, f"this state of {name}")
-            client.memories = state["clients"][name]
+            client.round, client.memories = self.rounds, state["clients"][name]
+            client.require_memories()
 
 
 def _refuse_unseen(recipe: Recipe, outline: Outline, sites: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from reprlib import repr as brief
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from fednb.engine.client import Client
 from fednb.engine.loop import Addressed, Rounds
 from fednb.engine.network import build, require_shapes
 from fednb.engine.replies import OF_METHODS, form, require, require_introduction, worded
-from fednb.errors import RecipeError, RunError
+from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import SPLITS, Federation, Outline
 
 if TYPE_CHECKING:
@@ -25,14 +26,7 @@ if TYPE_CHECKING:
 BEGINNING = ("offer", "relearn")  # the calls of a client that need no memory
 TEACHING = (*BEGINNING, "learn", "work")  # those of a client that change what it remembers
 ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
-OF_CLIENTS = (
-    "_tested",
-    "away",
-    "after",
-    "lost",
-    "shared",
-    "forms",
-)  # what the server knows of them, beside their replies
+OF_CLIENTS = ("_tested", "away", "after", "lost", "shared", "forms")  # what the server knows beside their replies
 
 TORCH = str(torch.__version__)
 
@@ -174,14 +168,37 @@ class RemoteRun(Rounds):
             notes[f"{name} came back in round {numbers} without its memory: what it had kept began anew."] = 0
         return list(notes)
 
+    @property
+    def _sequential(self) -> bool:
+        return any(method.sequential for method in self.methods)
+
+    def prepare(self) -> dict:
+        with self._named():
+            return super().prepare()
+
+    def train_round(self) -> dict:
+        with self._named():
+            return super().train_round()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """RunError, naming method and client, where a method cannot use what came, though it looked like a reply."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, FednbError) or not hasattr(error, "__notes__"):
+                raise
+            raise RunError(
+                f"{self.recipe} cannot go on: {_noted(error)}. Look at what the clients' machines say, and start the "
+                "run again."
+            ) from error
+
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
-        one_by_one = kind == "work" and any(method.sequential for method in self.methods)
+        one_by_one = kind == "work" and self._sequential
         parts = ({name: message} for name, message in messages) if one_by_one else [dict(messages)]
         messages, replies, reasons = {}, {}, {}
         for part in parts:
             come, wrong = self._replies(kind, round, part)
-            for name, reply in come.items() if kind == "work" else ():
-                self.server.hear(name, reply)
             messages, replies, reasons = messages | part, replies | come, reasons | wrong
         if kind == "learn":
             self.shared = next(iter(messages.values()))
@@ -234,6 +251,13 @@ class RemoteRun(Rounds):
                 reasons[name] = worded(error)
         if kind in OF_METHODS:
             reasons |= self._unlike_most(kind, replies)
+        for name, reply in replies.items() if kind == "work" else ():
+            if name not in reasons:
+                try:
+                    self.server.hear(name, reply)
+                except Exception as error:  # whatever a method meets in what is none of its own
+                    reasons[name] = worded(_noted(error))
+                    del self.forms[kind][name]
         replies = {name: reply for name, reply in replies.items() if name not in reasons}
         self.after |= {name: int(reply.pop("after")) for name, reply in replies.items()}
         return replies, reasons, lost
@@ -243,12 +267,18 @@ class RemoteRun(Rounds):
         return round, self.clients[name], self.model, self.server.model, self.methods, self.recipe
 
     def _unlike_most(self, kind: str, replies: dict[str, Message]) -> dict[str, str]:
-        """Who sent, for the methods, other names or shapes than most clients that ever did; of as many the first."""
+        """Who sent, for the methods, other names or shapes than most clients that ever did; of as many the first.
+
+        Of a sequential method nobody is: the first client alone does not say what the others send.
+        """
         forms = self.forms.setdefault(kind, {})
         forms |= {name: form(reply, self.methods) for name, reply in replies.items()}
-        (common, _), *_ = Counter(forms.values()).most_common(1) or [((), 0)]
+        counts = Counter(forms.values())
+        (common, most), *_ = counts.most_common(1) or [((), 0)]
         reasons = {}
         for name in (name for name in replies if forms[name] != common):
+            if self._sequential and kind == "work" and counts[forms[name]] == most:
+                continue
             here, there = (
                 "; ".join(sorted({*one} - {*other})) for one, other in ((forms[name], common), (common, forms[name]))
             )
@@ -297,6 +327,10 @@ def _agreeing(introductions: list[Introduction]) -> list[Introduction]:
                 f"{', '.join(each.sites)}. Start a client for each, or take a recipe for the sites that take part."
             )
     return introductions
+
+
+def _noted(error: Exception) -> str:
+    return f"{'; '.join(error.__notes__)} ({type(error).__name__}: {error})"
 
 
 def _listed(value) -> str:

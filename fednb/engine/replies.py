@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fednb.recipe import Recipe
 
 LARGEST = 1e9  # of a number in a reply: a network of larger ones computes what is no number at every other client
+GROWTH = 1e3  # of a parameter in a round, against the largest that was sent, or 1: a larger one ruins the others' runs
 MOST = 10**7  # images of a site in a split, classes, pixels along a side: room is made for all that are introduced
 LONGEST = 200  # characters of what went wrong at a client, for the record
 OF_METHODS = ("offer", "work")  # the calls that methods add to
@@ -82,6 +83,7 @@ def require(
     """The reply, of which nothing is believed; RunError, naming the entry, where it is none to this call.
 
     told: of the client. model: a network as its own. sent: the entries of it that are sent, as the server has them.
+    Methods' entries: see ``Method.own_lengths`` and ``Method.counts``.
     """
     if not isinstance(reply, dict) or not all(map(_is_text, reply)):
         raise RunError(f"expected named tensors; {told.site} sent {brief(reply)}.")
@@ -98,11 +100,10 @@ def require(
             raise RunError(f"{name} is {value.dtype} in what {told.site} sent; expected {wanted[name].dtype}.")
         _require_range(name, value, wanted[name], told.site)
     require_shapes(added, model, told.site)
-    rows = max(told.images[0], len(told.outline.classes))
     for name, value in added.items():
-        _require_range(name, value, Entry(value.dtype, ()), told.site)
-        if value.ndim and _own_length(name, methods) and len(value) > rows:
-            raise RunError(f"{name} has {len(value)} rows in what {told.site} sent; expected {rows} at most.")
+        ends = (0, _most_seen(told.images[0], recipe)) if _is_of("counts", name, methods) else ()
+        _require_range(name, value, Entry(value.dtype, (), *ends), told.site)
+    _require_lengths(added, methods, max(told.images[0], len(told.outline.classes)), told.site)
     return reply
 
 
@@ -117,7 +118,7 @@ def expected(
     if kind == "offer":
         return {"images": Entry(torch.int64, (), train, train)}
     if kind == "work":
-        replied = {"loss": Entry(torch.float64, ())} | _like("model", sent)
+        replied = {"loss": Entry(torch.float64, ())} | _grown(sent, model)
         last = round == recipe.rounds and "cross_site" in recipe.evaluation
         return replied | (_like("local", state_of(model)) if last else {})
     if kind == "represent":
@@ -143,7 +144,7 @@ def expected(
 def form(reply: Message, methods: list[Method]) -> tuple[str, ...]:
     """What methods added, without its numbers, and without the lengths that are each client's own."""
     added = {name: value for name, value in reply.items() if _method(name, methods)}
-    lines = (f"{name} is {_form(value, _own_length(name, methods))}" for name, value in sorted(added.items()))
+    lines = (f"{name} is {_form(value, _is_of('own_lengths', name, methods))}" for name, value in sorted(added.items()))
     return tuple(map(sys.intern, lines))
 
 
@@ -165,6 +166,31 @@ def _require_range(name: str, value: Tensor, wanted: Entry, sender: str) -> None
             )
 
 
+def _most_seen(images: int, recipe: Recipe) -> float:
+    """Images or steps that a client of so many images can count in a round; momentum makes more of each."""
+    return max(images * recipe.local_epochs, recipe.local_steps) / (1 - recipe.momentum)
+
+
+def _require_lengths(added: Message, methods: list[Method], most: int, sender: str) -> None:
+    """One length for each method's entries of ``own_lengths``, and at most so many rows."""
+    first: dict[str, tuple[str, int]] = {}
+    for name, value in added.items():
+        if not (value.ndim and _is_of("own_lengths", name, methods)):
+            continue
+        other, expected = first.setdefault(_method(name, methods).name, (name, len(value)))
+        if len(value) > most or len(value) != expected:
+            wanted = f"{most} at most" if len(value) > most else f"{expected}, as {other} has"
+            raise RunError(f"{name} has {len(value)} rows in what {sender} sent; expected {wanted}.")
+
+
+def _grown(sent: Message, model: nn.Module) -> dict[str, Entry]:
+    """Of what is sent back of the network: running statistics may grow in a round, parameters not without end."""
+    parameters = {name for name, _ in model.named_parameters()} & sent.keys()
+    most = GROWTH * max([1.0, *(sent[name].abs().max().item() for name in parameters if sent[name].numel())])
+    ends = {n: (-most, most) if n in parameters else (0,) if n.endswith("running_var") else () for n in sent}
+    return entries("model", {n: Entry(value.dtype, tuple(value.shape), *ends[n]) for n, value in sent.items()})
+
+
 def _like(name: str, message: Message) -> dict[str, Entry]:
     return entries(name, {key: Entry(value.dtype, tuple(value.shape)) for key, value in message.items()})
 
@@ -174,6 +200,7 @@ def _method(name: str, methods: list[Method]) -> Method | None:
     return next((method for method in methods if method.name == first and first != name), None)
 
 
-def _own_length(name: str, methods: list[Method]) -> bool:
+def _is_of(kind: str, name: str, methods: list[Method]) -> bool:
+    """Whether the entry's method names it among its ``own_lengths`` or its ``counts``."""
     method = _method(name, methods)
-    return method is not None and name.partition("/")[2] in method.own_lengths
+    return method is not None and name.partition("/")[2] in getattr(method, kind)

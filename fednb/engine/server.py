@@ -1,5 +1,8 @@
 """The server of a run: sends, adds up the replies as they come, and makes new global weights."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import nn
 
@@ -55,9 +58,10 @@ class Server(doors.Server):
         self.images = {client: int(offer["images"]) for client, offer in offers.items()}
         shared: Message = {}
         for method in self.methods:
-            told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
+            with _blaming(f"{method.name} cannot use what clients offered"):
+                told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
             shared |= entries(method.name, told)
-        self._require_finite(shared)
+        self.require_finite(shared)
         return shared
 
     def sample(self, round: int) -> list[str]:
@@ -107,18 +111,33 @@ class Server(doors.Server):
         """All replies are in: every method updates its state, one of them makes the new weights."""
         mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
         for method in self.methods:
-            method.aggregate(self)
-        self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
+            with _blaming(f"{method.name} cannot use what clients sent"):
+                method.aggregate(self)
+        owner = self.owner["aggregate_model"]
+        with _blaming(f"{owner.name} cannot use what clients sent"):
+            self.model = owner.aggregate_model(self, mean)
         self._mean, self._replies, self._scratch = {}, {}, {}
-        self._require_finite(entries("model", self.model))
+        self.require_finite(entries("model", self.model))
 
-    def _require_finite(self, also: Message) -> None:
+    def require_finite(self, also: Message) -> None:
+        """RunError where something is not finite in what methods keep here, or in ``also``."""
         require_finite([*also.items(), *self.remembered().items()], "the server", self.round, self.recipe)
 
     def _collect(self, client: str, reply: Message, sequential: bool) -> None:
         for method in self.methods:
             if method.sequential is sequential:
-                method.collect(self, client, self.weights[client], part(reply, method.name))
+                with _blaming(f"{method.name} cannot use what {client} sent"):
+                    method.collect(self, client, self.weights[client], part(reply, method.name))
+
+
+@contextmanager
+def _blaming(what: str) -> Iterator[None]:
+    """An error from inside says what was read: in a traceback, and where clients are elsewhere in its message."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(what)
+        raise
 
 
 def round_half_up(value: float) -> int:

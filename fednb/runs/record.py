@@ -202,8 +202,9 @@ def _validate(entries) -> None:
     for split in SPLITS:
         _numbers(images[split], [MOST] * len(clients), f"images.{split}", whole=True)
     _bytes(entries["prepare"], "prepare")
-    for name in ("key", "fingerprint"):
-        _need(isinstance(entries[name], str), name, entries[name], "a text")
+    _need(isinstance(entries["fingerprint"], str), "fingerprint", entries["fingerprint"], "a text")
+    key = entries["key"]
+    _need(isinstance(key, str) and re.fullmatch("[0-9a-f]+", key), "key", key, "a number in base 16")
     _texts(entries["notes"], "notes")
     _validate_origin(entries["origin"])
     behaviours = entries.get("behaviours", {})
@@ -257,6 +258,7 @@ def _validate_recipe(recipe) -> None:
     ]:
         _dictionary(given, f"recipe.{name}", ("name",))
         _texts([given["name"]], f"recipe.{name}.name")
+        _need(given["name"].isidentifier(), f"recipe.{name}.name", given["name"], "the name of a module")
     for name in ("rounds", "local_epochs"):
         _need(recipe[name] > 0, f"recipe.{name}", recipe[name], "a whole number above 0")
 

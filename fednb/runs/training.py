@@ -102,10 +102,11 @@ def _finish(
     while run.rounds < recipe.rounds:
         try:
             rounds.append(run.advance())
-        except OF_DAMAGE as error:  # what methods keep shows in a round alone whether it is theirs
-            if not gone_on_from or len(rounds) > gone_on_from:
+        except (*OF_DAMAGE, RuntimeError) as error:  # what methods keep shows in a round alone whether it is theirs
+            if not gone_on_from or len(rounds) > gone_on_from or "memory" in str(error):
                 raise
-            store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+            when = "in the first round after it (where the new start ends in that, too, it is the method's)"
+            store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error} {when}")
             return _finish(begin(), begin, None, store, progress, root)
         kept[run.rounds] = run.scores
         kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
