@@ -100,3 +100,18 @@ def test_every_artefact_lies_beside_its_record():
     results = Path(__file__).parents[1] / "results"
     artefacts = list(results.rglob("*.npz"))
     assert artefacts and not [path for path in artefacts if not path.with_suffix("").with_suffix(".json").is_file()]
+
+
+def test_the_processor_is_named_with_the_instructions_that_it_has(monkeypatch, tmp_path):
+    told = "processor\t: 0\nmodel name\t: Some Processor\nflags\t\t: fpu avx2 avx512f avx512_bf16 sse\n"
+    read, there = Path.read_text, Path.is_file
+    monkeypatch.setattr(Path, "read_text", lambda path, *a: told if str(path) == "/proc/cpuinfo" else read(path, *a))
+    provenance.processor.cache_clear()
+    try:
+        found = provenance.processor()
+        assert found["processor"] == "Some Processor" and found["instructions"].endswith(": avx2 avx512f avx512_bf16")
+        monkeypatch.setattr(Path, "is_file", lambda path: str(path) != "/proc/cpuinfo" and there(path))
+        provenance.processor.cache_clear()
+        assert provenance.processor()["processor"] and ":" not in provenance.processor()["instructions"]
+    finally:
+        provenance.processor.cache_clear()

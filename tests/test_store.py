@@ -166,6 +166,8 @@ def change(entries: dict, where: str, value) -> dict:
         ("origin.seconds", -1.0, "origin.seconds"),
         ("origin.device", None, "origin.device"),
         ("origin.engine", 7, "origin.engine"),
+        ("origin.processor", 7, "origin.processor"),
+        ("origin.instructions", ["avx2"], "origin.instructions"),
         ("origin.threads", "four", "origin.threads"),
         ("origin.parameters", -1, "origin.parameters"),
         ("origin.outside", ["augment/mine"], "origin.outside"),

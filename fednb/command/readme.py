@@ -34,7 +34,7 @@ settings have three seeds or more; the others have the first alone or two. "By o
 behaves otherwise today; such runs carry no verdict.
 
 Hours are of training and evaluation: one thread a run, mostly two runs side by side on machines of two cores (Linux,
-x86_64). They are no timings: a record keeps no processor's name, some processors multiply in bf16 and some do not, and
+x86_64). They are no timings: few records name their processor, some processors multiply in bf16 and some do not, and
 the machines were not always quiet. `fednb bench` times.
 
 The small settings again, from nothing, where the data sets are at hand (`fednb data` says which). What is recorded is

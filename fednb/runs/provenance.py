@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import platform
 import subprocess
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
 
 
 def maker(model) -> dict:
@@ -22,11 +25,29 @@ def maker(model) -> dict:
 
 
 def origin(model, seconds: float) -> dict:
-    """What a record says of where it comes from: its maker, the network's parameters, seconds."""
+    """What a record says of where it comes from: its maker, the processor, the network's parameters, seconds."""
     return maker(model) | {
+        **processor(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),
     }
+
+
+@lru_cache
+def processor() -> dict[str, str]:
+    """The processor's name, and the instructions on which the last digits of a sum depend.
+
+    ``instructions`` are those that torch takes (AVX512, AVX2, DEFAULT, ...) and, where Linux lists them, those of
+    ``INSTRUCTIONS`` that the processor has, which the libraries below torch choose from.
+    """
+    import torch
+
+    taken = torch.backends.cpu.get_cpu_capability()
+    told = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
+    entries = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in told)}
+    has = [name for name in INSTRUCTIONS if name in entries.get("flags", "").split()]
+    name = entries.get("model name") or platform.processor() or platform.machine()
+    return {"processor": name, "instructions": f"{taken}: {' '.join(has)}" if has else taken}
 
 
 @lru_cache
