@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
 from fednb.catalogue import IN_MEMORY, task
-from fednb.errors import FednbError, RunError
+from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.files import write_text
 from fednb.recipe import Recipe
@@ -22,6 +22,7 @@ from fednb.runs.workers import train
 
 NO_TRAINING = "FEDNB_TRAIN"
 _NAMED = ("federation", "algorithm", "augmentations", "seed")
+_OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in
 _plan: list[Recipe] | None = None
 
 
@@ -129,7 +130,7 @@ class Study:
         """What is recorded, without training anything."""
         found = self.store.found(self.recipes)
         of_records = (note for record in found.values() if record for note in record.notes)
-        return Results(found, self.paper, tuple(dict.fromkeys((*self.store.notes, *of_records))))
+        return Results(found, self.paper, tuple(dict.fromkeys((*self.store.notes, *of_records))), self.store)
 
     def at_hand(self, data: str | None = None) -> Study:
         """The study on other data where it takes this one's place, else this one."""
@@ -175,12 +176,13 @@ class Results:
     """Records of a study, in the order of its recipes.
 
     found: a record or None for each recipe. paper: as in Study. notes: what a reader must know, of the study and of its
-    records, each once.
+    records, each once. store: where the records are.
     """
 
     found: dict[Recipe, Record | None]
     paper: str | None = None
     notes: tuple[str, ...] = field(default=())
+    store: Store | None = None
 
     @property
     def records(self) -> list[Record]:
@@ -199,7 +201,21 @@ class Results:
         """All but these recipes, and these alone: runs beside the paper's, which stand in for none of them."""
         alone = {recipe: record for recipe, record in self.found.items() if recipe in recipes}
         others = {recipe: record for recipe, record in self.found.items() if recipe not in recipes}
-        return Results(others, self.paper, self.notes), Results(alone)
+        return replace(self, found=others), Results(alone, store=self.store)
+
+    @cached_property
+    def alike(self) -> Results:
+        """All that is recorded in the settings of these runs, by whatever study: they tell how far runs spread."""
+        if self.store is None:
+            return self
+        settings = {_setting(record) for record in self.records}
+        found = {recipe: record for recipe, record in self.found.items() if record}
+        known = {recipe.key for recipe in found}
+        for record in self.store.like(list(found)):
+            if record.key not in known and _setting(record) in settings:
+                with suppress(RecipeError):  # by other options than a method has today
+                    found[Recipe(**record.recipe)] = record
+        return replace(self, found=found)
 
     @cached_property
     def stale(self) -> dict[Recipe, list[str]]:
@@ -253,7 +269,7 @@ class Results:
         return pandas.DataFrame(rows)
 
     def _with_note(self, note: str) -> Results:
-        return Results(self.found, self.paper, (*self.notes, note))
+        return replace(self, notes=(*self.notes, note))
 
     def _compared_with(self, data: str | None) -> Results:
         """Reports records that were made from other images than those at hand."""
@@ -273,7 +289,7 @@ class Results:
                     f"{recipe} was recorded from other images (fingerprint {record.fingerprint}) than those at "
                     f"hand ({at_hand[place]}); the record is shown."
                 )
-        return Results(self.found, self.paper, (*self.notes, *notes))
+        return replace(self, notes=(*self.notes, *notes))
 
 
 def lacks(recipe: Recipe, data: str | None) -> str | None:
@@ -317,6 +333,11 @@ def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recip
     with Display(work, jobs) as display:
         display.say(f"{len(recipes)} runs to train")
         return train(recipes, store, jobs, device, data, display.runs(recipes), federation, engine)
+
+
+def _setting(record: Record) -> str:
+    """What a record has in common with others that differ in methods, seeds and unseen sites."""
+    return repr(sorted((name, repr(value)) for name, value in record.recipe.items() if name not in _OF_RUNS))
 
 
 def _describe(recipe: Recipe) -> dict:

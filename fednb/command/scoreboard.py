@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from fednb.recipe import Recipe
     from fednb.runs.store import Store
 
-PROFILES = {"paper": PRINTED, "quick": SMALL}  # what decides, the first of them first
+PROFILES = ("paper", "quick")
 
 
 def claims(store: "Store | None" = None) -> "DataFrame":
-    """A row for each claim of all papers, with the columns of ``fednb.report.board.COLUMNS``.
+    """A row for each claim of all papers on each board, with the columns of ``fednb.report.board.COLUMNS``.
 
-    The runs are those that the notebook of a claim's table asks for; they are found and never trained. A claim has the
-    verdict of the runs at the printed setting where it can be tested there, else that of the small setting; where
-    neither can, that of the first with a number.
+    The runs are those that the notebook of a claim's table asks for; they are found and never trained. A claim that ran
+    at the paper's setting has a row for it, one that ran at a smaller one a row for that; one that did not run has one.
 
     store: where records are; ``default_store()`` unless given.
     """
@@ -42,11 +41,12 @@ def claims(store: "Store | None" = None) -> "DataFrame":
             own, book = [claim for claim in every if claim["table"] == table], books.get((paper, table))
             on = {claim["federation"] for claim in own} & recorded if book else set()
             found = {name: [_judged(book, name, profile, table, store) for profile in PROFILES] for name in on}
-            nothing = [scoreboard(Results({}), paper, table=table).frame.assign(setting="")]
+            nothing = [scoreboard(Results({}), paper, table=table).frame]
             for number, claim in enumerate(own):
                 each = [frame.iloc[number].to_dict() for frame in found.get(claim["federation"], nothing)]
-                about = {"of": paper, "federation": claim["federation"]}
-                rows.append(min(each, key=_rank) | about | {"notebook": book.name if book else ""})
+                about = {"of": paper, "federation": claim["federation"], "notebook": book.name if book else ""}
+                boards = [[row for row in each if row["setting"] == board] for board in (PRINTED, SMALL)]
+                rows += [min(board, key=_rank) | about for board in boards if board] or [min(each, key=_rank) | about]
     return pandas.DataFrame(rows, columns=COLUMNS)
 
 
@@ -64,8 +64,7 @@ def _judged(book, federation: str, profile: str, table: str, store: "Store") -> 
         recipes = []
     paper = book.about["paper"]
     results = Study(recipes, paper=paper, store=store).recorded()
-    frame = scoreboard(results, paper, table=table).frame
-    return frame.assign(setting=frame["ours"].notna().map({True: PROFILES[profile], False: ""}))
+    return scoreboard(results, paper, table=table).frame
 
 
 def _of_claims(recipes: list["Recipe"]) -> list["Recipe"]:

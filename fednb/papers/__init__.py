@@ -18,7 +18,7 @@ _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 
 def names() -> list[str]:
     """The papers that are transcribed."""
-    return sorted(path.stem for path in _HERE.glob("*.toml"))
+    return sorted(path.parent.name for path in _HERE.glob("*/captions.toml"))
 
 
 def _folder(paper: str) -> Path:
@@ -168,6 +168,57 @@ def claims(paper: str) -> list[dict]:
     return _toml(_folder(paper) / "claims.toml")["claim"]
 
 
+@cache
+def protocol() -> dict:
+    """``protocol.toml``: the rules by which claims are judged.
+
+    RecipeError, naming the entry, where one is missing, unknown or out of range, where a seed of verdicts is one that
+    settings are chosen on, or where a precondition names what its paper does not print.
+    """
+    told = _toml(_HERE / "protocol.toml")
+    ranges = {
+        "level": lambda value: 0 < value < 1,
+        "margin": lambda value: value > 0,
+        "least_margin": lambda value: value > 0,
+        "selection": lambda value: isinstance(value, str),
+        "level_curve": lambda value: value > 0,
+        "seeds": lambda value: value == sorted({int(seed) for seed in value}),
+        "choosing_seeds_from": lambda value: value > max(told["seeds"]),
+        "as_printed": lambda value: isinstance(value, list),
+        "precondition": lambda value: isinstance(value, list),
+    }
+    if wrong := sorted(ranges.keys() ^ told.keys()):
+        raise RecipeError(f"protocol.toml has the entries {', '.join(told)}; expected {', '.join(ranges)}: {wrong[0]}.")
+    for name, holds in ranges.items():
+        if not holds(told[name]):
+            raise RecipeError(f"{name} is {told[name]} in protocol.toml, which cannot be; see its remark there.")
+    for each in told["precondition"]:
+        rows = [printed(each["paper"], table) for table in tables(each["paper"])]
+        named = {name for frame in rows for name in frame.loc[frame["federation"] == each["federation"], "algorithm"]}
+        if missing := {each["better"], each["worse"]} - named:
+            raise RecipeError(
+                f"a precondition of protocol.toml names {', '.join(sorted(missing))} on {each['federation']}, which "
+                f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
+            )
+    return told
+
+
+def family(paper: str, federation: str) -> int:
+    """How many distinct pairs the paper's claims on a data set are of: they are judged together."""
+    pairs = {
+        (claim.get("setting"), claim["site"], frozenset((claim["better"], claim["worse"])))
+        for claim in claims(paper)
+        if claim["federation"] == federation
+    }
+    return len(pairs)
+
+
+def own_rule(paper: str) -> str:
+    """The rule of selection that the paper prints, or its released code has."""
+    told = settings(paper)
+    return (told["printed"].get("selection") or told["not_printed"]["selection"])["value"]
+
+
 def settings(paper: str) -> dict:
     """``<paper>.toml``: what is printed and where, what is not, our profiles, and the methods' options."""
     return _toml(_folder(paper).with_suffix(".toml"))
@@ -184,6 +235,12 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     if on not in (None, told["profile"]["paper"]["federation"]["name"]):
         fields = fields | _entry(told.get("on", {}), on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+def profiles_on(paper: str) -> set[str]:
+    """The federations that ``recipe(paper, "paper", on)`` is for."""
+    told = settings(paper)
+    return {told["profile"]["paper"]["federation"]["name"], *told.get("on", {})}
 
 
 def federations(paper: str, profile: str, on: str | None = None) -> list:

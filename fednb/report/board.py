@@ -3,18 +3,19 @@
 from typing import TYPE_CHECKING
 
 from fednb import papers
-from fednb.report import names, words
-from fednb.report.effects import short_and_wide, told_bounds
+from fednb.report import effects, names, words
+from fednb.report.effects import short_and_wide, told_bounds, told_together
 from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# of: the paper. effect: the claim in short. other_rules: those with another verdict, "best validation: undecided".
-# setting: fednb.report.sentences.PRINTED or SMALL, "" without a run.
-COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", "ours", "low", "high", "p", "seeds", "verdict")
-COLUMNS += ("other_rules", "setting", "notebook")
+# of: the paper. effect: the claim in short. why: of a claim that is not testable. other_rules: the paper's own where it
+# gives another verdict, "best validation: not told". setting: the board, fednb.report.sentences.PRINTED or SMALL, ""
+# without a run. deviations: from the paper's setting.
+COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", *effects.COLUMNS, "verdict", "why", "other_rules")
+COLUMNS += ("setting", "deviations", "notebook")
 
 
 def effect(claim: dict) -> str:
@@ -47,8 +48,11 @@ def board(claims: "DataFrame") -> Table:
         "the paper claims": claims["paper"].map(words.signed),
         "ours": claims["ours"].map(words.signed),
         "interval": told_bounds(claims),
+        "all together": told_together(claims),
+        "could be told": claims["smallest"].map(words.from_size),
         "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
-        "by other rules": claims["other_rules"],
+        "why": claims["why"],
+        "by the paper's rule": claims["other_rules"],
         "setting": claims["setting"],
         "notebook": claims["notebook"],
     }

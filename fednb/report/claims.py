@@ -1,4 +1,8 @@
-"""The scoreboard: every claim of a paper, its printed effect, ours, and a verdict by rules written first."""
+"""The scoreboard: every claim of a paper, its printed effect, ours, and one verdict by ``fednb/papers/protocol.toml``.
+
+When the rules were made: those of the protocol after 127 claims had verdicts by earlier ones, on runs that are recorded
+as of today. So all records of code from before its commit are exploratory, whatever is said of them here.
+"""
 
 from functools import cache
 
@@ -7,15 +11,27 @@ from fednb.errors import DataError
 from fednb.report import names
 from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
-from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, short_and_wide, told_bounds
-from fednb.report.selection import RULES, selected
-from fednb.report.sentences import TESTED
+from fednb.report.effects import (
+    Effect,
+    Pair,
+    columns,
+    effects_of,
+    one_setting,
+    short_and_wide,
+    spreads_of,
+    told_bounds,
+    told_together,
+)
+from fednb.report.gates import gate
+from fednb.report.selection import selected
+from fednb.report.sentences import PRINTED, SMALL
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
     all_took_part,
     effect_lines,
     frame_of,
+    from_size,
     mark,
     rule_words,
     setting_lines,
@@ -24,17 +40,14 @@ from fednb.report.words import (
 )
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
-AGAINST = (
-    "The printed effect is held against ours on the same images, with the spread of our runs and of the paper's own. "
-    "So it can lie a little outside the interval and not be told from ours, or inside and be told."
-)
 
 
-def verdict(printed: float, found: Effect | str, runs: int = 1) -> str:
+def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> str:
     """What is said of a claim.
 
-    printed: the printed effect e > 0, better minus worse, in points. found: ours, or one of the first two words. runs:
-        of how many runs of each side the printed effect is the mean.
+    printed: the printed effect e > 0, better minus worse, in points. found: ours, or why there is none. board:
+        ``PRINTED`` where both sides ran at the paper's setting, else ``SMALL``. runs: of how many runs of each side the
+        printed effect is the mean.
 
     - not run: one side has no recorded run of its own on the claim's federation under the printed setting, such as
       DisTrans' heterogeneity, or at its site. A stand-in does not count.
@@ -42,60 +55,69 @@ def verdict(printed: float, found: Effect | str, runs: int = 1) -> str:
     - older code: a side's methods, network or data behave otherwise today.
     - not paired: a record has no scores of its images, or the two have other images or no seed in common.
     - one seed: the two have one seed in common, so nothing is known of the chance of a run.
-    - opposite: zero is left out, when all claims of one table on one data set are tested together (Holm, 5 %), on the
-      other side than the printed effect.
-    - smaller, larger, reproduced: zero is left out so on the printed side, and the printed effect is above, below or
-      inside the 95 % interval of ours, with the chance of our runs and of the printed ones (all see the same images).
-    - no effect: zero is not left out so, and the printed effect is above that interval.
-    - undecided: zero is not left out so, and the printed effect is not above that interval: runs or images are too few
-      to say.
+    - not testable: a gate is shut, see ``fednb.report.gates``.
 
-    A verdict holds for the setting in the caption, which need not be the paper's.
+    By the interval of ours at which all distinct pairs that the paper prints on the data set are tested together:
+
+    - no effect as printed: it lies within half of the printed effect, or a point, of zero.
+    - not told: it holds zero.
+    - at another setting than the paper's: above, below. No word about what the paper found.
+    - at the paper's: opposite, where it is below zero; smaller, larger or reproduced, where it is above, and the
+      printed effect is above, below or not told from ours with the chance of our runs and of the printed ones (all see
+      the same images).
     """
     if isinstance(found, str):
         return found
     if found.untested:
         return found.untested
-    if found.clear and found.measured.value < 0:
+    rules, together = papers.protocol(), found.together
+    margin = max(rules["margin"] * printed, rules["least_margin"])
+    if -margin < together.low and together.high < margin:
+        return "no effect as printed"
+    if board == SMALL or found.direction == "not told":
+        return found.direction
+    if found.direction == "below":
         return "opposite"
     difference = found.measured.against(printed, runs)
-    if difference.high < 0:
-        return "smaller" if found.clear else "no effect"
-    if not found.clear:
-        return "undecided"
-    return "larger" if difference.low > 0 else "reproduced"
+    return "smaller" if difference.high < 0 else "larger" if difference.low > 0 else "reproduced"
 
 
-def scoreboard(results, paper: str, rule: str = "last", table: str | None = None) -> Table:
+def scoreboard(results, paper: str, rule: str | None = None, table: str | None = None) -> Table:
     """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
 
     A side is the run with the claim's own options; where there is none, a run of its methods with more options
-    (``fedprox(mu=0.1)`` for ``fedprox``). ``rule`` decides the numbers and the verdict that are shown; where another
-    rule of ``fednb.report.selection`` gives another verdict, a column says so.
+    (``fedprox(mu=0.1)`` for ``fedprox``). ``rule`` decides the numbers and the verdict that are shown, the protocol's
+    unless given; where the paper's own rule gives another verdict, a column says so.
     ``table`` keeps the claims of one printed table. RecipeError if a side was run in several settings: keep one.
     """
     import pandas
 
+    rule = rule or papers.protocol()["selection"]
     everything = frame_of(results)
     real = everything[~everything["stand_in"].astype(bool)]
     claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
-    runs = [rows["runs"].iloc[0] for rows in there]
+    differing = deviations(results, paper)
     by_rule = {}
-    for name in dict.fromkeys((rule, *RULES)):
+    for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
             chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
-            by_rule[name] = _found(results, chosen, there, claims)
+            by_rule[name] = _found(results, chosen, there, claims, paper, name)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
-    verdicts = {name: list(map(verdict, said, found, runs)) for name, found in by_rule.items()}
     rows = []
     for number, claim in enumerate(claims):
-        own = by_rule[rule][number]
-        words = {name: own[number] for name, own in verdicts.items()}
-        others_say = {spaced(name): word for name, word in words.items() if word != words[rule]}
+        own, sides = by_rule[rule][number]
+        deviating = dict.fromkeys(text for key in sides for text in differing[key])
+        board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
+        words = {
+            name: verdict(said[number], found[number][0], board, there[number]["runs"].iloc[0])
+            for name, found in by_rule.items()
+        }
+        shut = "" if isinstance(own, str) or own.untested else gate(results, paper, claim, sides, rule)
+        others_say = {} if shut else {spaced(name): word for name, word in words.items() if word != words[rule]}
         rows.append(
             {
                 "claim": claim["statement"].format(effect=said[number]),
@@ -103,19 +125,27 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
                 "effect": effect(claim),
                 "paper": said[number],
                 **columns(None if isinstance(own, str) else own),
-                "verdict": words[rule],
+                "verdict": "not testable" if shut else words[rule],
+                "why": shut,
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
+                "setting": board,
+                "deviations": "; ".join(deviating),
             }
         )
     frame = pandas.DataFrame(rows)
-    frame[["ours", "low", "high", "p"]] = frame[["ours", "low", "high", "p"]].astype(float)
+    numbers = ["ours", "low", "high", "p", "together_low", "together_high", "smallest"]
+    frame[numbers] = frame[numbers].astype(float)
     shown = {
         "verdict": frame["verdict"],
         "paper": frame["paper"].map(signed),
         "ours": frame["ours"].map(signed),
         "interval": told_bounds(frame),
+        "all together": told_together(frame),
+        "could be told": frame["smallest"].map(from_size),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
-        "by other rules": frame["other_rules"],
+        "why": frame["why"],
+        "by the paper's rule": frame["other_rules"],
+        "setting": frame["setting"],
         "table": frame["table"],
     }
     cells, wide = short_and_wide(shown, frame["claim"], "ours")
@@ -126,13 +156,55 @@ def scoreboard(results, paper: str, rule: str = "last", table: str | None = None
         f"{AVERAGE} Selection: {rule_words(rule, everything)}.",
         *(left_out if len(real) < len(everything) else []),
     )
+    deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
     made = (
         *effect_lines(frame),
-        *([AGAINST] if frame["verdict"].isin({*TESTED} - {"opposite"}).any() else []),
-        *(f"{spaced(name)} is not looked at: some runs have no such images." for name in RULES if name not in by_rule),
+        *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
         *setting_lines(results),
     )
     return Table(frame, caption, cells, made, wide)
+
+
+def deviations(results, paper: str) -> dict[str, list[str]]:
+    """In what each recorded run differs from the paper's profile, by key: ``["rounds 40 (paper: 100)"]``."""
+    from fednb.recipe import Recipe
+
+    rules, found = papers.protocol(), {}
+
+    @cache
+    def printed(federation: str) -> dict:
+        return Recipe(**papers.recipe(paper, "paper", federation), algorithm="fedavg").full
+
+    for recipe, record in results.found.items():
+        if record is None:
+            continue
+        own, federation = recipe.full, recipe.full["federation"]["name"]
+        if federation not in papers.profiles_on(paper):
+            found[record.key] = [f"no profile of the paper's is for {federation}"]
+            continue
+        told = []
+        for name, wanted in printed(federation).items():
+            if name in ("algorithm", "augmentations", "seed", "evaluation", "unseen", *rules["as_printed"]):
+                continue
+            if name in ("federation", "model"):
+                varied = _varied(paper, federation) if name == "federation" else ()
+                options = dict.fromkeys((*own[name], *wanted))
+                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in ("seed", *varied)]
+            else:
+                pairs = [(name, own[name], wanted)]
+            told += [
+                f"{spaced(option) if option != 'name' else name} {here} (paper: {there})"
+                for option, here, there in pairs
+                if here != there
+            ]
+        found[record.key] = told
+    return found
+
+
+def _varied(paper: str, federation: str) -> set[str]:
+    """The options of a federation that make what the paper prints rows under."""
+    made_by = papers.settings(paper).get("setting", {}).get(federation, {})
+    return {option for options in made_by.values() for option in options}
 
 
 def _printed_effect(there, claim: dict) -> float:
@@ -144,13 +216,14 @@ def _printed_rows(paper: str, claim: dict):
     return there[there["site"] == claim["site"]]
 
 
-def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Effect | str]:
-    """Ours for each claim, those of one printed table and data set tested together; or why there is none.
+def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, rule: str) -> list[tuple]:
+    """Ours for each claim, all that the paper prints on a data set tested together, and the keys of its runs; or why
+    there is none.
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
     if not results.records:
-        return [NOT_RUN] * len(claims)
+        return [(NOT_RUN, ())] * len(claims)
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
@@ -171,13 +244,21 @@ def _found(results, chosen: dict, printed: list, claims: list[dict]) -> list[Eff
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
-    families = [(claim["table"], claim["federation"]) for claim in claims]
-    for family in dict.fromkeys(families):
-        numbers = [n for n, own in enumerate(found) if isinstance(own, Pair) and families[n] == family]
-        measured = effects_of([found[number] for number in numbers], results.records)
-        for number, own in zip(numbers, measured, strict=True):
-            found[number] = own
-    return found
+    everything = frame_of(results.alike)
+
+    @cache
+    def spreads(unseen: bool) -> dict:
+        return spreads_of(selected(everything, rule, unseen))
+
+    measured = []
+    for there, claim, own in zip(printed, claims, found, strict=True):
+        if isinstance(own, Pair):
+            level = papers.protocol()["level"] / papers.family(paper, claim["federation"])
+            keys = tuple(dict.fromkeys((*own.better["key"], *own.worse["key"])))
+            measured.append((*effects_of([own], results.records, spreads(of_unseen(there)), level), keys))
+        else:
+            measured.append((own, ()))
+    return measured
 
 
 def _on_site(chosen, site: str, sites: str):

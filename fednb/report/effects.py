@@ -1,72 +1,100 @@
-"""Effects: what one setting scores more than another on the same images, all of a table tested together."""
+"""Effects: what one setting scores more than another on the same images, all that are tested together at one level."""
 
 from collections.abc import Sequence
+from math import nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.errors import RecipeError
 from fednb.report import intervals, words
-from fednb.report.intervals import Cell, Measured, Spread
+from fednb.report.intervals import Cell, Interval, Measured, Spread
 from fednb.report.selection import image_scores, selected
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OLDER, ONE_SEED, NOT_PAIRED = "older code", "one seed", "not paired"
+OLDER, ONE_SEED, NOT_PAIRED, NOT_TOLD = "older code", "one seed", "not paired", "not told"
 
 
 class Pair(NamedTuple):
-    """Two settings at a client, or on ``"average"``: rows of ``fednb.report.selection.selected``."""
+    """Two settings at a client, or on ``"average"``: rows of ``fednb.report.selection.selected``.
+
+    runs: the spreads of one run that add up to their difference's, where they are not those of the two sides.
+    """
 
     better: "DataFrame"
     worse: "DataFrame"
     client: str = "average"
+    runs: tuple[Spread, ...] = ()
 
 
 class Effect(NamedTuple):
     """An effect in points, and whether it can be told from none.
 
-    untested: why nothing can be said of it, one of ``OLDER``, ``ONE_SEED`` and ``NOT_PAIRED``, or "". clear: it leaves
-    zero out when the whole table is tested together.
+    untested: why nothing can be said of it, ``OLDER``, ``ONE_SEED`` or ``NOT_PAIRED``, or "". level: 0.05 / m of m
+    effects that are tested together (Bonferroni): 95 of 100 families have no true value outside ``together``.
     """
 
     measured: Measured
     untested: str
-    clear: bool = False
+    level: float = 0.05
+
+    @property
+    def together(self) -> Interval:
+        """The interval that decides; NaN where nothing can be said."""
+        return Interval(self.measured.value, nan, nan) if self.untested else self.measured.at(self.level)
 
     @property
     def direction(self) -> str:
-        """ "above", "below" or "undecided", or why nothing can be said."""
-        if self.untested or not self.clear:
-            return self.untested or "undecided"
+        """ "above", "below" or "not told", or why nothing can be said."""
+        if self.untested or not self.together.low * self.together.high > 0:
+            return self.untested or NOT_TOLD
         return "above" if self.measured.value > 0 else "below"
 
 
-def effects_of(pairs: Sequence[Pair], records: Sequence) -> list[Effect]:
-    """The effect of each pair of one table.
+def effects_of(
+    pairs: Sequence[Pair], records: Sequence, spreads: dict[str, dict[str, Spread]], level: float | None = None
+) -> list[Effect]:
+    """The effect of each pair.
 
-    From the scores of every image in the seeds that both have (``fednb.report.intervals``): the spread of runs is
-    pooled over the pairs of one setting and client, and Holm's steps hold 5 % false effects for all of the table. Pairs
-    whose records hold no scores, or were made from different images, get the images' interval from their counts.
-    RecipeError where the two sides of a pair were run in different settings.
+    From the scores of every image in the seeds that both have (``fednb.report.intervals``). Pairs whose records hold no
+    scores, or were made from different images, get the images' interval from their counts. RecipeError where the two
+    sides of a pair were run in different settings.
+
+    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given.
     """
     for pair in pairs:
         _require_one_setting(pair)
     by_key = {record.key: record for record in records}
     read: dict = {}  # scores of sides that are in several pairs
-    cells = [_cell(pair, by_key, read) for pair in pairs]
-    found: list[Measured | None] = [None] * len(pairs)
-    tables = {}
-    for number, (pair, cell) in enumerate(zip(pairs, cells, strict=True)):
-        if cell is not None and not _stale(pair):
-            tables.setdefault((pair.client, words.setting_of(pair.better)), []).append(number)
-    for numbers in tables.values():
-        for number, measured in zip(numbers, intervals.crossed([cells[n] for n in numbers]), strict=True):
-            found[number] = measured
-    found = [_from_counts(pair) if own is None else own for pair, own in zip(pairs, found, strict=True)]
-    why = [_untested(pair, cell, own) for pair, cell, own in zip(pairs, cells, found, strict=True)]
-    clear = intervals.holm([float("nan") if reason else own.p for own, reason in zip(found, why, strict=True)])
-    return [Effect(*each) for each in zip(found, why, clear, strict=True)]
+    found = []
+    for pair in pairs:
+        cell = None if _stale(pair) else _cell(pair, by_key, read, spreads)
+        measured = _from_counts(pair) if cell is None else intervals.crossed(cell)
+        why = OLDER if _stale(pair) else NOT_PAIRED if cell is None else ONE_SEED if measured.seeds < 2 else ""
+        found.append((measured, why))
+    together = level or 0.05 / max(1, sum(not why for _, why in found))
+    return [Effect(*each, together) for each in found]
+
+
+def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
+    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting.
+
+    chosen: rows of ``fednb.report.selection.selected``, of all runs that are known of the settings in question.
+    """
+    chosen, parts = chosen[chosen["images"] > 0], {}
+    for _, rows in words.settings(chosen):
+        parts.setdefault(words.setting_of(rows), []).append(rows)
+    found: dict[str, dict[str, Spread]] = {}
+    for methods in parts.values():
+        values = [intervals.by_seed(rows) for rows in methods]
+        for client in dict.fromkeys(client for own in values for client in own):
+            there = [(rows, own[client]) for rows, own in zip(methods, values, strict=True) if client in own]
+            spreads = intervals.moderated([own for _, own in there])
+            for (rows, _), spread in zip(there, spreads, strict=True):
+                for key in rows["key"].unique():
+                    found.setdefault(key, {})[client] = spread
+    return found
 
 
 def effects(
@@ -84,9 +112,8 @@ def effects(
         where the frame has no such column. rule: see ``fednb.report.selection``. client: a site instead of the average.
         unseen: at the sites that were in no round, see ``fednb.report.selection.selected``.
 
-    Its frame holds better, worse, the value of ``by``, ours, low, high, p, seeds and direction: "above", "below" or
-    "undecided", or why there is none. A pair that was not run is left out. RecipeError where a label has several
-    settings.
+    Its frame holds better, worse, the value of ``by``, ``COLUMNS`` and direction: "above", "below" or "not told", or
+    why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
     """
     import pandas
 
@@ -110,13 +137,15 @@ def effects(
                 told = f"{words.spaced(by)} {value}: " if by else ""
                 row = told + words.less(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
-    found = effects_of(compared, results.records)
+    found = effects_of(compared, results.records, spreads_of(selected(words.frame_of(results.alike), rule, unseen)))
     rows = [{**one, **columns(each), "direction": each.direction} for one, each in zip(about, found, strict=True)]
     frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, "direction"])
     shown = {
         "verdict": frame["direction"],
         "points": frame["ours"].map(words.signed),
         "interval": told_bounds(frame),
+        "all together": told_together(frame),
+        "could be told": frame["smallest"].map(words.from_size),
         "seeds": frame["seeds"].astype(str),
     }
     cells, wide = short_and_wide(shown, frame["row"], "points")
@@ -130,32 +159,40 @@ def effects(
     return Table(numbers, caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
 
 
-COLUMNS = ("ours", "low", "high", "p", "seeds")
+COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
 
 
 def columns(effect: Effect | None) -> dict:
-    """An effect's numbers as columns of a frame; NaN and no seed where there is none."""
+    """An effect's numbers as columns of a frame; NaN and no seed where there is none. smallest: the true effect that
+    would be told in 80 of 100 cases."""
     if effect is None:
-        return dict.fromkeys(COLUMNS, float("nan")) | {"seeds": 0}
-    own = effect.measured
-    return dict(zip(COLUMNS, (own.value, own.low, own.high, own.p, own.seeds), strict=True))
+        return dict.fromkeys(COLUMNS, nan) | {"seeds": 0}
+    own, together = effect.measured, effect.together
+    smallest = nan if effect.untested else own.smallest_told(effect.level)
+    values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def short_and_wide(shown: dict, rows, value: str) -> tuple:
-    """Cells of a table for text, and for a page, where the interval stands below the value and each rule has a line."""
+    """Cells of a table for text, and for a page, where the interval stands below the value."""
     import pandas
 
     cells = pandas.DataFrame(shown).set_axis(rows, axis="index").rename_axis(None)
     wide = cells.assign(**{value: words.below(cells[value], cells["interval"])}).drop(columns="interval")
-    if "by other rules" in wide:
-        wide["by other rules"] = "\n" + wide["by other rules"].str.replace("; ", "\n")
     return cells, wide
 
 
 def told_bounds(frame):
-    """The interval of each row of effects, marked where it does not know all or is not the whole table's word."""
-    marks = words.rests_on(frame).map({"images": " (images only)", "counts": " (counts only)", "": ""})
-    return words.bounds(frame, words.signed) + marks + words.alone(frame).map({True: " (alone)", False: ""})
+    """The interval of each row of effects, marked where it does not know all."""
+    return words.bounds(frame, words.signed) + words.rests_on(frame).map(
+        {"images": " (images only)", "counts": " (counts only)", "": ""}
+    )
+
+
+def told_together(frame):
+    """The interval of each row that decides."""
+    bounds = frame[["ours"]].assign(low=frame["together_low"], high=frame["together_high"])
+    return words.bounds(bounds, words.signed).where(bounds["low"].notna(), "")
 
 
 def one_setting(rows, label: str):
@@ -176,7 +213,7 @@ def _require_one_setting(pair: Pair) -> None:
         )
 
 
-def _cell(pair: Pair, records: dict, read: dict) -> Cell | None:
+def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]]) -> Cell | None:
     """The scores' differences, or None where they are not recorded or the images differ.
 
     read: the scores that earlier pairs of the same rows have read.
@@ -196,7 +233,8 @@ def _cell(pair: Pair, records: dict, read: dict) -> Cell | None:
     if not clients or better.keys() != worse.keys() or not whole:
         return None
     differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in seeds]) for k in clients]
-    return Cell(differences, tuple(frozenset(zip(rows["key"], rows["client"], strict=True)) for rows in pair[:2]))
+    runs = pair.runs or tuple(spreads[rows["key"].iloc[0]].get(pair.client, Spread()) for rows in sides)
+    return Cell(differences, runs)
 
 
 def _common(pair: Pair) -> list[int]:
@@ -220,11 +258,3 @@ def _from_counts(pair: Pair) -> Measured:
 
 def _stale(pair: Pair) -> bool:
     return any(words.older(rows) for rows in pair[:2])
-
-
-def _untested(pair: Pair, cell: Cell | None, measured: Measured) -> str:
-    if _stale(pair):
-        return OLDER
-    if cell is None:
-        return NOT_PAIRED
-    return ONE_SEED if measured.seeds < 2 else ""

@@ -27,9 +27,11 @@ VERDICTS = {  # told apart in grey by their markers
     "reproduced": {"color": GREEN, "marker": "o"},
     "larger": {"color": BLUE, "marker": "^"},
     "smaller": {"color": ORANGE, "marker": "v"},
-    "undecided": {"color": "0.45", "marker": "p", "markerfacecolor": "white"},
-    "no effect": {"color": "0.45", "marker": "s"},
     "opposite": {"color": RED, "marker": "X"},
+    "above": {"color": BLUE, "marker": ">", "markerfacecolor": "white"},
+    "below": {"color": RED, "marker": "<", "markerfacecolor": "white"},
+    "no effect as printed": {"color": "0.45", "marker": "s"},
+    "not told": {"color": "0.45", "marker": "p", "markerfacecolor": "white"},
 }
 
 

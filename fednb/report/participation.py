@@ -2,7 +2,7 @@
 
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of, told_bounds
-from fednb.report.intervals import of_settings
+from fednb.report.intervals import by_seed, moderated, of_settings
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -41,7 +41,7 @@ def participation(results, rule: str = "last") -> Table:
     scores = None if counted(frame) else {record.key: record for record in results.records}
     found = [of_settings([pair[side] for pair in pairs.values()], scores) for side in (0, 1)]
     rows = []
-    for label, seen, unseen, gap in zip(pairs, *found, effects_of(list(pairs.values()), results.records), strict=True):
+    for label, seen, unseen, gap in zip(pairs, *found, effects_of(_with_runs(pairs), results.records, {}), strict=True):
         images = pairs[label].worse.groupby("client")["images"].first()
         for client in unseen:
             values = {"unseen": unseen[client].value, "seen": seen[client].value}
@@ -67,6 +67,12 @@ def participation(results, rule: str = "last") -> Table:
     )
     made = (UNSEEN_SITES, *effect_lines(average), *setting_lines(results))
     return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked)
+
+
+def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:
+    """With the spread of a run's own gap: the two sides are the same runs, or share some."""
+    values = [by_seed(pair.better)["average"] - by_seed(pair.worse)["average"] for pair in pairs.values()]
+    return [pair._replace(runs=(own,)) for pair, own in zip(pairs.values(), moderated(values), strict=True)]
 
 
 def _pairs(seen: dict, unseen: dict) -> dict[str, Pair]:

@@ -8,22 +8,27 @@ from fednb.report.tables import Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TESTED = ("reproduced", "larger", "smaller", "undecided", "no effect", "opposite")
+AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # words of the board of the paper's claims alone
+TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
 UNTESTED = {
     "not run": "not run",
+    "not testable": "not testable here",
     "one seed": "run with one seed only",
     "older code": "run by older code only",
     "not paired": "run without scores of the same images in the same seeds",
     "other sites": "run over other sites than the paper's",
 }
-PRINTED, SMALL = "as printed", "small"  # settings
+PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
 HERE = {
     "reproduced": "Reproduced here",
     "larger": "Larger here",
     "smaller": "Smaller here",
-    "undecided": "Undecided here, neither told from zero nor below the printed effect",
-    "no effect": "Not told from zero here, and below the printed effect",
     "opposite": "The opposite here",
+    "above": "Above here, at another setting",
+    "below": "Below here, at another setting",
+    "no effect as printed": "Here no effect as printed",
+    "not told": "Not told from zero here",
+    "not testable": "Not testable here",
     "one seed": "Here, one seed and no verdict",
     "older code": "Here, by older code and without a verdict",
     "not paired": "Here, without scores of the same images in the same seeds and without a verdict",
@@ -31,7 +36,7 @@ HERE = {
 BETWEEN = {
     "above": "is above {}",
     "below": "is below {}",
-    "undecided": "cannot be told from {}",
+    "not told": "cannot be told from {}",
     "one seed": "against {}, one seed and no verdict",
     "older code": "against {}, by older code and without a verdict",
     "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
@@ -41,11 +46,11 @@ BETWEEN = {
 def sentences(table: Table) -> str:
     """A line for each row of ``fednb.report.scoreboard`` or ``fednb.report.effects``; what was not run is counted.
 
-    A sentence says no more than the row's verdict, and names the rules that give another: what cannot be told from
-    chance is neither above nor below, also where its interval, taken alone, leaves zero out.
+    A sentence says no more than the row's verdict, and names the paper's rule of selection where that gives another:
+    what cannot be told from chance is neither above nor below, also where its interval, taken alone, leaves zero out.
     """
     claims = "verdict" in table.frame
-    rows = zip(table.cells.index, table.frame.assign(alone=words.alone(table.frame)).itertuples(), strict=True)
+    rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
     lines = [_of_claim(row) if claims else _of_effect(label, row) for label, row in rows if row.ours == row.ours]
     silent = table.frame["ours"].isna()
     for word, count in table.frame.loc[silent, "verdict"].value_counts().items() if claims else ():
@@ -55,9 +60,9 @@ def sentences(table: Table) -> str:
 
 
 def _of_claim(row) -> str:
-    others = getattr(row, "other_rules", "")
-    told = f"Printed: {row.claim} {HERE[row.verdict]}: {row.effect} {_points(row)}."
-    return told + (f" By other rules, {others}." if others else "")
+    why = f", as {row.why}" if row.why else ""
+    told = f"Printed: {row.claim} {HERE[row.verdict]}{why}: {row.effect} {_points(row)}."
+    return told + (f" By the paper's rule, {row.other_rules}." if row.other_rules else "")
 
 
 def _of_effect(label: str, row) -> str:
@@ -68,9 +73,12 @@ def _of_effect(label: str, row) -> str:
 
 
 def _points(row) -> str:
-    return (
-        f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)}{', alone' * row.alone})"
-    )
+    told = f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)}"
+    if row.smallest != row.smallest:
+        return f"{told})"
+    together = f"{words.signed(row.together_low)} to {words.signed(row.together_high)}"
+    from_size = f"; could be told: {words.from_size(row.smallest)}" if row.together_low * row.together_high <= 0 else ""
+    return f"{told}, together {together}{from_size})"
 
 
 def told(claims: "DataFrame") -> list[str]:
@@ -81,9 +89,12 @@ def told(claims: "DataFrame") -> list[str]:
     """
     verdicts = claims["verdict"].value_counts()
     tested = claims[claims["verdict"].isin(TESTED)]
-    printed = int((tested["setting"] == PRINTED).sum())
-    found = ", ".join(f"{verdicts.get(word, 0)} {word}" for word in TESTED)
+    printed, small = (tested[tested["setting"] == board]["verdict"].value_counts() for board in (PRINTED, SMALL))
+    found = [
+        ", ".join(f"{each[word]} {word}" for word in TESTED if word in each) or "none" for each in (printed, small)
+    ]
     turned = int((tested["other_rules"] != "").sum())
+    every = claims.drop_duplicates(["of", "table", "effect", "federation"])
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
@@ -93,9 +104,10 @@ def told(claims: "DataFrame") -> list[str]:
     }
     waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
     return [
-        f"{len(claims)} claims of {claims['of'].nunique()} papers compare two runs: {len(tested)} are tested with two "
-        f"seeds or more, {printed} of them at the printed setting and {len(tested) - printed} at a smaller one.",
-        f"Of those tested: {found}; {turned} have another verdict by another rule of selection.",
+        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. At the paper's setting "
+        f"{printed.sum()} are tested: {found[0]}.",
+        f"At a smaller setting, which says nothing of what the paper found, {small.sum()} are tested: {found[1]}. "
+        f"{turned} have another verdict by the paper's own rule of selection.",
         f"Not tested: {', '.join(others) or 'none'}.",
         f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]

@@ -141,16 +141,9 @@ def effect_lines(frame) -> list[str]:
     lines = []
     if frame["p"].notna().any():
         lines.append(
-            "Intervals: each image's difference and each seed's, the spread of seeds pooled over this table's rows of "
-            "one setting: in another table a pair has another. Verdicts: all of a table on one data set tested "
-            "together (Holm)."
-        )
-    if "direction" in frame and (frame["direction"] == "undecided").any():
-        lines.append("Undecided: not told from zero.")
-    if alone(frame).any():
-        lines.append(
-            "(alone): its interval leaves zero out, and not when all of the table are tested together. "
-            "In another table the same pair is in other company and can have another verdict."
+            "Intervals (95 %): each image's difference and each seed's, with the spread of each method's runs, "
+            "moderated by all recorded methods of its setting. All together: the same, as wide as all that are tested "
+            "together need; it decides. Could be told: the smallest true effect that would be in 80 of 100 cases."
         )
     bases = set(rests_on(frame))
     if "images" in bases:
@@ -162,6 +155,11 @@ def effect_lines(frame) -> list[str]:
     return lines
 
 
+def from_size(smallest: float) -> str:
+    """The smallest effect that could be told; blank where nothing is tested."""
+    return f"from {number(smallest)}" if smallest == smallest else ""
+
+
 def rests_on(frame):
     """What the interval of an effect rests on that is not tested: "images" alone, or "counts"; "" of those tested."""
     word = frame["verdict" if "verdict" in frame else "direction"].map({"one seed": "images"}).fillna("counts")
@@ -171,12 +169,6 @@ def rests_on(frame):
 def less(better: str, worse: str) -> str:
     """How a difference is written: ``"FedRDN - FedAvg"``, ``"FedFA - (FedAvg + mixup)"``."""
     return f"{better} - ({worse})" if " + " in worse else f"{better} - {worse}"
-
-
-def alone(frame):
-    """Which effects leave zero out by themselves, and not when all of the table are tested together."""
-    verdicts = frame["verdict" if "verdict" in frame else "direction"]
-    return verdicts.isin(["undecided", "no effect"]) & (frame["low"] * frame["high"] > 0)
 
 
 def mark(frame) -> str:

@@ -3,6 +3,8 @@
 import html
 from typing import TYPE_CHECKING
 
+from fednb.report import words
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -12,13 +14,19 @@ WIDTH, HEIGHT = 130, 18  # of the picture of an effect, in pixels
 HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "notebook")
 LEGEND = (
     "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
-    "mean of the sites, each counted alike. The diamond is the paper's, the dot ours with its 95 % interval, an arrow "
-    "points beyond the axis. The printed effect is held against ours with the chance of the paper's own runs, too. No "
-    "effect: not told from zero when all claims of a table on one data set are tested together, and below the printed "
-    "effect. Undecided: not told from zero, and not below it. Small, below a verdict: the rules of selection by which "
-    "it is another."
+    "mean of the sites, each counted alike. The diamond is the paper's, the dot ours; the thick line is its 95 % "
+    "interval, the thin one is as wide as all pairs that the paper prints on the data set need when they are tested "
+    "together, and decides; an arrow points beyond the axis. As printed: the paper's claim at its setting. Small: the "
+    "effect at a smaller setting, which says nothing of what the paper found. No effect as printed: the thin line lies "
+    "within half of the printed effect, or a point. Not told: it holds zero; below stands from which size on an effect "
+    "could have been told. Not testable: for the reason below."
 )
-FILTERS = {"paper": "of", "data": "federation", "verdict": "verdict"}  # what is chosen, and its column
+FILTERS = {
+    "paper": "of",
+    "data": "federation",
+    "board": "setting",
+    "verdict": "verdict",
+}  # what is chosen, and its column
 
 
 def board(claims: "DataFrame", shown: "Container[str]") -> str:
@@ -62,7 +70,10 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     word = one.verdict.replace(" ", "-")
     name = html.escape(one.notebook)
     told = name.replace("/", "/<wbr>").replace("_", "_<wbr>")
-    others = "".join(f"<br><small>{html.escape(rule)}</small>" for rule in one.other_rules.split("; ") if rule)
+    from_size = f"could be told {words.from_size(one.smallest)}" if one.verdict == "not told" else ""
+    others = "".join(
+        f"<br><small>{html.escape(text)}</small>" for text in (one.why, from_size, one.other_rules) if text
+    )
     cells = [f"<td>{html.escape(one.claim)}</td>"]
     cells.append(f'<td><span class="verdict {word}">{one.verdict}</span>{others}</td>')
     cells += [f'<td class="number">{text}</td>' for text in numbers]
@@ -82,8 +93,11 @@ def _picture(one, reach: float) -> str:
 
     middle = HEIGHT / 2
     told = f"the paper {one.paper:+.1f}, ours {one.ours:+.1f}, {one.low:+.1f} to {one.high:+.1f}"
+    told += f", together {one.together_low:+.1f} to {one.together_high:+.1f}" * (one.smallest == one.smallest)
     shapes = f'<path d="M{at(0)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
-    shapes += f'<path d="M{at(one.low)} {middle}H{at(one.high)}" stroke="currentColor" stroke-width="2"/>'
+    for low, high, thick in ((one.low, one.high, 3), (one.together_low, one.together_high, 1)):
+        if low == low:
+            shapes += f'<path d="M{at(low)} {middle}H{at(high)}" stroke="currentColor" stroke-width="{thick}"/>'
     dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'
     diamond = f'<path d="M{at(one.paper)} {middle - 5}l5 5l-5 5l-5 -5z" class="printed"/>'
     for value, shape, look in ((one.ours, dot, 'fill="currentColor"'), (one.paper, diamond, 'class="printed"')):

@@ -11,9 +11,10 @@ from fednb.report.sentences import TESTED
 
 
 def claims(rows, title: str = ""):
-    """The tested claims of all papers: dots in rows with 95 % intervals, a panel for each paper, on one axis.
+    """The tested claims of all papers: dots in rows with intervals, a panel for each paper, on one axis.
 
-    A diamond is the printed effect, a dot is ours in the colour of its verdict. What lies beyond the axis is an arrow
+    A diamond is the printed effect, a dot is ours in the colour of its verdict; the thick line is its 95 % interval,
+    the thin one that of all that are tested together, which decides. What lies beyond the axis is an arrow
     at its end. What is not tested is counted in the panels' titles.
 
     rows: of ``fednb.report.board.COLUMNS``; of more than 60 of a paper those with the largest printed effect.
@@ -29,8 +30,9 @@ def claims(rows, title: str = ""):
         places = range(len(own))
         for place, row in zip(places, own.itertuples(), strict=True):
             look = VERDICTS[row.verdict]
-            axes.plot(numpy.clip([row.low, row.high], -reach, reach), [place] * 2, color=look["color"], linewidth=1.5)
-            for end in (end for end in (row.low, row.high) if abs(end) > reach):
+            for ends, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
+                axes.plot(numpy.clip(ends, -reach, reach), [place] * 2, color=look["color"], linewidth=width)
+            for end in (end for end in (row.together_low, row.together_high) if abs(end) > reach):
                 _dot(axes, end, place, reach, color=look["color"], markersize=4)
             _dot(axes, row.ours, place, reach, **look, markersize=6)
             _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)

@@ -1,0 +1,104 @@
+"""What must hold before a claim is judged; each gate is computed from records, and a shut one is the reason shown."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from fednb import papers
+from fednb.errors import DataError
+from fednb.report import names, words
+from fednb.report.intervals import of_settings
+from fednb.report.selection import late_rise, selected
+
+TRIVIAL = Path(__file__).with_name("trivial.json")
+
+
+def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> str:
+    """Why a claim cannot be judged by the runs with these keys, or "".
+
+    Trivial: a side's 95 % interval reaches down to what the most frequent class of a client's training images scores on
+    its test images, or to chance. Level: the last quarter of a side's curve lies farther from the quarter before than
+    the protocol's ``level_curve``. Precondition: what the paper's argument needs, of the protocol, does not hold in the
+    runs of the same setting.
+    """
+    frame = words.frame_of(results)
+    own = frame[frame["key"].isin(keys)]
+    records = {record.key: record for record in results.records}
+    bound = trivial(records[keys[0]], claim["site"])
+    unseen = not own["took_part"].all()
+    for label, rows in words.settings(selected(own, rule, unseen)):
+        [found] = of_settings([rows], None if words.counted(rows) else records)
+        if found[claim["site"]].low <= bound:
+            return f"{label} is not told from a constant answer ({words.number(bound)} %)"
+    rises = late_rise(own)
+    for label, rise in rises.items():
+        if abs(rise) > papers.protocol()["level_curve"]:
+            label = names.pretty(label, options=True)
+            return f"{label} is not level: {words.signed(rise)} points in the last quarter of its rounds"
+    for needed in papers.protocol()["precondition"]:
+        if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
+            chosen = words.all_took_part(selected(words.frame_of(results.alike), rule), results.alike)
+            sides = [chosen[chosen["run"] == needed[side]] for side in ("better", "worse")]
+            called = [names.pretty(needed[side]) for side in ("better", "worse")]
+            if any(rows.empty for rows in sides):
+                return f"{called[0]} above {called[1]} is needed, and not run"
+            better, worse = (of_settings([rows])[0]["average"].value for rows in sides)
+            if better <= worse:
+                return (
+                    f"{called[0]} is not above {called[1]} here ({words.number(better)} and "
+                    f"{words.number(worse)}), as the paper's argument needs"
+                )
+    return ""
+
+
+def trivial(record, site: str = "average") -> float:
+    """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
+    training, or one class in all where that is more. DataError where the record's federation is not in
+    ``trivial.json``."""
+    known = _known()
+    place = json.dumps(record.recipe["federation"], sort_keys=True)
+    if place not in known:
+        raise DataError(
+            f"trivial.json has no constant answer for {place}; `python -m fednb.report.gates` adds those of all "
+            "records whose images are at hand."
+        )
+    chance, by_client = known[place]["chance"], known[place]["clients"]
+    if site != "average":
+        return max(chance, by_client[site])
+    return max(chance, sum(by_client.values()) / len(by_client))
+
+
+@cache
+def _known() -> dict:
+    return json.loads(TRIVIAL.read_text())
+
+
+def measured(federation) -> dict:
+    """``chance``: one class in all; ``clients``: by site, see ``trivial``. 0 of a segmentation."""
+    if federation.outline.task == "segmentation":
+        return {"chance": 0.0, "clients": {site.name: 0.0 for site in federation.sites}}
+    clients = {
+        site.name: 100 * (site.test.targets == site.train.targets.bincount().argmax()).double().mean().item()
+        for site in federation.sites
+        if len(site.test)
+    }
+    return {"chance": 100 / len(federation.outline.classes), "clients": clients}
+
+
+def main() -> None:
+    from fednb.data import available, load
+    from fednb.study import default_store
+
+    known = _known() if TRIVIAL.exists() else {}
+    for folder in default_store().folders:
+        for path in sorted(folder.glob("*/*.json")):
+            choice = json.loads(path.read_text())["recipe"]["federation"]
+            place = json.dumps(choice, sort_keys=True)
+            if place not in known and not available(**choice):
+                known[place] = measured(load(**choice))
+                print(place)
+    TRIVIAL.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()
