@@ -410,6 +410,12 @@ class TestLeftOut:
         with pytest.raises(DataError, match=said):
             self.load(tree)
 
+    def test_images_without_a_site_folder_are_counted(self, tree, picture):
+        for name in ("cat", "dog"):
+            picture(tree / "flat" / name / "0.png", 1)
+        with pytest.raises(DataError, match=r"has no class folder with images \(it has 1 images that lie in no folder"):
+            fednb.data.load("folders", root=tree / "flat")
+
     def test_jfif_and_files_without_a_suffix_are_read(self, tree, picture):
         place, before = tree / "own" / "hospital_a" / "cat", hashes(self.load(tree).site("hospital_a").train)
         Image.new("RGB", (8, 8), "red").save(place / "new.jfif", format="JPEG")

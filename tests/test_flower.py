@@ -240,9 +240,9 @@ def test_a_clients_own_trouble_is_noted_and_the_others_go_on(toy, tmp_path, befo
         raise StoreError("No space left on device")
 
     def goes_wrong():
-        write = federate.write_atomically
+        write, own = federate.write_atomically, checksum(b"harbour")
         monkeypatch.setattr(
-            federate, "write_atomically", lambda file, save: full() if "harbour" in file.name else write(file, save)
+            federate, "write_atomically", lambda file, save: full() if own in file.name else write(file, save)
         )
 
     recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})

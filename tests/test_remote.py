@@ -383,6 +383,7 @@ def test_a_reply_that_is_none_leaves_its_client_out_as_if_it_had_not_answered(ki
         ("offer", put(fedmix__images=torch.zeros(9, 3, 8, 8)), "fedmix/images has 9 rows .*; expected 7 at most"),
         ("offer", put(fedmix__labels=torch.ones(1, 3)), "fedmix/labels has 1 rows .* expected 2, as fedmix/images"),
         ("offer", scaled("fedmix/images", NAN), "fedmix/images goes from nan"),
+        ("offer", scaled("fedmix/images", 300.0), "fedmix/images goes from .*expected 0 to 1"),
         ("learn", put(told=WHOLE), "told is"),
         ("test", put(test=HALF * 3), "test goes from 1.5"),
         ("measure", put(test=HALF * 3), "test goes from 1.5"),
@@ -481,6 +482,24 @@ def test_the_first_client_of_a_sequential_method_does_not_say_what_the_others_se
     assert "pfedhn" in there.notes[-1]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_clients_that_were_told_something_else_may_reply_something_else(seed):
+    """HarmoFL's send their amplitude only until they are sent one; later ones are not held to the first's."""
+    data = federation(tuple((f"s{number}", 6) for number in range(6)))
+    settings = {"algorithm": "harmofl", "participation": 0.34, "seed": seed, "rounds": 3}
+    there, here = remote(settings, data), FederatedRun(Recipe(**TINY | settings), data)
+    assert [there.advance() for _ in range(3)] == [here.advance() for _ in range(3)]
+
+
+def test_an_honest_client_of_one_class_with_many_images_is_heard():
+    data = federation((("clinic", 12), ("archive", 6000)))
+    targets = torch.zeros_like(data.sites[1].train.targets)
+    one_class = replace(data.sites[1], train=replace(data.sites[1].train, targets=targets))
+    data = replace(data, sites=(data.sites[0], one_class))
+    settings = {"algorithm": "fedaws", "weights": "equal", "rounds": 1, "local_steps": 1}
+    assert "absent" not in remote(settings | {"model": {"name": "digits_cnn", "width": 4}}, data).advance()
+
+
 def test_an_entry_too_many_of_the_first_client_of_a_sequential_method_leaves_nobody_else_out():
     extra = {("work", 1, "clinic"): put(pfedhn__spy=torch.zeros(3))}
     there = remote({"algorithm": {"name": "pfedhn", "rate": 0.05}}, federation(), twisted=extra)
@@ -532,6 +551,10 @@ def test_most_clients_that_ever_replied_say_what_a_method_sends():
 
 ODD = [
     ("site", 7),
+    ("site", ""),
+    ("site", "average"),
+    ("site", "a" * 1000),
+    ("site", "\x1b[2J"),
     ("site", "\ud800"),
     ("images", [10**12, 1, 1]),
     ("images", [10, 10**12, 1]),

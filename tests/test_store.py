@@ -173,6 +173,7 @@ def change(entries: dict, where: str, value) -> dict:
         ("origin.outside", ["augment/mine"], "origin.outside"),
         ("origin.wire", {"work": {"up": 1}}, "origin.wire.down"),
         ("origin.wire", {"work": [1]}, "origin.wire"),
+        ("origin.wire", {"work": {"up": -1, "down": 1}}, "origin.wire.up"),
         ("behaviours", ["a"], "behaviours"),
         *(
             ("behaviours", {name: "a" * 12}, "behaviours")

@@ -252,6 +252,16 @@ NO_CHECKPOINTS = {
     "clients in a list": setting("run/clients", [1]),
     "a client in words": setting("run/clients/clinic", "clinic"),
     "kept of another shape": setting("run/clients/clinic/kept", {"head.bias": torch.zeros(3)}),
+    "a momentum of another shape": setting(
+        "run/clients/clinic/optimiser", {"head.bias/momentum_buffer": torch.zeros(1)}
+    ),
+    "a model of whole numbers": lambda saved: setting("run/model/head.bias", saved["run"]["model"]["head.bias"].long())(
+        saved
+    ),
+    "a round with more": setting("rounds/0/more", torch.zeros(1)),
+    "a round with more words": setting("rounds/0/\ud800", 1),
+    "seconds beyond all": setting("seconds", 10**400),
+    "scores of half precision": lambda saved: setting("scores", {1: saved["scores"][1].bfloat16()})(saved),
     "an optimiser of a stranger": setting("run/clients/clinic/optimiser", {"pier/momentum_buffer": torch.zeros(3)}),
     "a loss that is no number": setting("rounds/0/loss/clinic", NAN),
     "a score above the images": setting("rounds/0/test", [25, 0, 0]),
@@ -299,9 +309,21 @@ def test_what_a_method_meets_in_the_first_round_after_a_checkpoint_may_be_of_its
         assert resumed_at(SMALL, store) == 1 and store.notes == []
     else:
         assert train_one(SMALL, store).rounds[-1]["round"] == 2
-        assert (
-            "in the first round after it (where the new start ends in that, too, it is the method's)" in store.notes[0]
-        )
+        assert "in round 2 (where the new start ends in that, too, it is the method's)" in store.notes[0]
+
+
+@pytest.mark.usefixtures("toy")
+def test_damage_that_shows_in_a_later_round_is_set_aside_too(store):
+    """In the memory of a client that is not drawn in the next rounds."""
+    recipe = SMALL.with_(rounds=6, participation=0.34, algorithm="scaffold")
+    interrupted(recipe, store)
+    saved = store.load_checkpoint(recipe, "cpu")
+    (drawn,) = saved["rounds"][0]["loss"]
+    for client in saved["run"]["clients"].keys() - {drawn}:
+        saved["run"]["clients"][client]["scaffold"] = {"nowhere": torch.zeros(2)}
+    store.save_checkpoint(recipe, saved)
+    assert len(train_one(recipe, store).rounds) == 6
+    assert "KeyError" in store.notes[0] and "is the method's" in store.notes[0]
 
 
 @pytest.mark.usefixtures("toy")

@@ -47,6 +47,7 @@ class FedMix(Method):
 
     tasks = EVERY_TASK
     own_lengths = ("images", "labels")
+    ranges = {"images": (0, 1), "labels": (0, 1)}
 
     ratio: float = 0.05
     mean_batch: int = 5

@@ -52,6 +52,7 @@ class FedRDN(Method):
     """
 
     tasks = EVERY_TASK
+    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
 
     variant: str = "paper"
 

@@ -17,6 +17,7 @@ class FedRDNV(Method):
 
     printed = "FedRDN-V"
     tasks = EVERY_TASK
+    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
 
     def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)

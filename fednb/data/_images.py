@@ -268,7 +268,8 @@ def others(place: Path, used: Sequence[Path] = ()) -> str:
 
 def held(folder: Path) -> str:
     """What a folder has in the place of images, for an error."""
-    found = [*(path.name for path in subfolders(folder)), others(folder)] if folder.is_dir() else []
+    own = f"{count} images that lie in no folder below it" if folder.is_dir() and (count := len(files(folder))) else ""
+    found = [*(path.name for path in subfolders(folder)), own, others(folder)] if folder.is_dir() else []
     return f"it has {', '.join(filter(None, found))}" if any(found) else "it is empty"
 
 

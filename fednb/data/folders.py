@@ -285,8 +285,9 @@ def _refuse_other_kind(folders: list[Path], masked: bool) -> None:
     if having and (lacking or not masked):
         other = f" and {lacking} ({images.held(lacking)}) has not; a federation has one task" if lacking else ""
         raise DataError(
-            f"{having} has images and masks{other}. Where all sites have masks, name their classes in the order of "
-            'their values, such as masks=("background", "tumour"); for class folders take the others away.'
+            f"{having} has images and masks{other}. If all sites are to have masks, name the masks' classes in the "
+            'order of their values: masks=("background", "tumour"). If they are to have class folders, remove images '
+            "and masks."
         )
     if masked and lacking:
         raise DataError(

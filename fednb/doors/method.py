@@ -65,7 +65,7 @@ class Method:
     else has the same names, kinds of numbers and shapes at every client and in every round: clients that are elsewhere
     are held to what most of them send. In one message, these entries of a method have one length.
     counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
-    its images can have seen in a round.
+    its images can have seen in a round. ranges: the least and the most of other entries, by name.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
     round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
     before the next is sent anything.
@@ -79,6 +79,7 @@ class Method:
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[tuple[str, ...]] = ()
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     sequential: ClassVar[bool] = False
 
     @property

@@ -370,7 +370,15 @@ class Client(doors.Client):
 
     def require_memories(self) -> None:
         """RunError where what it keeps is not finite, or has the name of an entry of the network and not its shape."""
-        require_shapes(self._kept(), self.model, f"client {self.name}, from its memory,")
+        sender, parameters = f"client {self.name}, from its memory,", dict(self.model.named_parameters())
+        require_shapes(self._kept(), self.model, sender)
+        momenta = self.memories.get("optimiser", {})  # Adam counts its steps in a single number
+        shapes = {key: parameters.get(key.rpartition("/")[0]) for key in momenta}
+        require_same(
+            momenta,
+            {key: momenta[key] if momenta[key].ndim == 0 else own for key, own in shapes.items() if own is not None},
+            sender,
+        )
         self._require_finite({})
 
     def _kept(self) -> Message:

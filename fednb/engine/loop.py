@@ -169,6 +169,9 @@ class Rounds:
         self.server.round = self.rounds
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
         self.server.require_finite(entries("model", self.server.model))
+        for name, value in self.model.state_dict().items():
+            if name in self.server.model and self.server.model[name].dtype != value.dtype:
+                raise ValueError(f"{name} of its model is {self.server.model[name].dtype}; expected {value.dtype}")
         for name, message in self._to_all():  # what methods keep shows in what they send
             require_shapes(message, self.model, f"this state, for {name},")
 

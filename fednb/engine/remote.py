@@ -250,14 +250,15 @@ class RemoteRun(Rounds):
             except RunError as error:
                 reasons[name] = worded(error)
         if kind in OF_METHODS:
-            reasons |= self._unlike_most(kind, replies)
+            reasons |= self._unlike_most(kind, messages, replies)
         for name, reply in replies.items() if kind == "work" else ():
             if name not in reasons:
                 try:
                     self.server.hear(name, reply)
                 except Exception as error:  # whatever a method meets in what is none of its own
                     reasons[name] = worded(_noted(error))
-                    del self.forms[kind][name]
+                    for forms in self.forms.values():
+                        forms.pop(name, None)
         replies = {name: reply for name, reply in replies.items() if name not in reasons}
         self.after |= {name: int(reply.pop("after")) for name, reply in replies.items()}
         return replies, reasons, lost
@@ -266,23 +267,30 @@ class RemoteRun(Rounds):
         """What a client's reply is held against."""
         return round, self.clients[name], self.model, self.server.model, self.methods, self.recipe
 
-    def _unlike_most(self, kind: str, replies: dict[str, Message]) -> dict[str, str]:
-        """Who sent, for the methods, other names or shapes than most clients that ever did; of as many the first.
+    def _unlike_most(self, kind: str, messages: dict[str, Message], replies: dict[str, Message]) -> dict[str, str]:
+        """Who sent, for the methods, other names or shapes than most clients that ever did after messages with the same
+        entries; of as many the first.
 
         Of a sequential method nobody is: the first client alone does not say what the others send.
         """
-        forms = self.forms.setdefault(kind, {})
-        forms |= {name: form(reply, self.methods) for name, reply in replies.items()}
-        counts = Counter(forms.values())
-        (common, most), *_ = counts.most_common(1) or [((), 0)]
-        reasons = {}
-        for name in (name for name in replies if forms[name] != common):
-            if self._sequential and kind == "work" and counts[forms[name]] == most:
-                continue
-            here, there = (
-                "; ".join(sorted({*one} - {*other})) for one, other in ((forms[name], common), (common, forms[name]))
-            )
-            reasons[name] = worded(f"{here or 'nothing'} in what {name} sent and {there or 'nothing'} at most clients")
+        alike, reasons = {}, {}
+        for name, reply in replies.items():
+            told = " ".join(sorted(entry for entry in messages[name] if not entry.startswith("model/")))
+            after = f"{kind} {hashlib.sha256(told.encode()).hexdigest()[:8]}"
+            self.forms.setdefault(after, {})[name] = form(reply, self.methods)
+            alike.setdefault(after, []).append(name)
+        for after, names in alike.items():
+            forms = self.forms[after]
+            counts = Counter(forms.values())
+            (common, most), *_ = counts.most_common(1)
+            first = next(name for name, own in forms.items() if own == common)
+            for name in (name for name in names if forms[name] != common):
+                if self._sequential and kind == "work" and counts[forms[name]] == most:
+                    continue
+                pairs = (forms[name], common), (common, forms[name])
+                here, there = ("; ".join(sorted({*one} - {*other})) or "nothing" for one, other in pairs)
+                others = "at most clients" if most > 1 else f"in what {first} sent"
+                reasons[name] = worded(f"{here} in what {name} sent and {there} {others}")
         return reasons
 
     def state(self) -> dict:

@@ -1,4 +1,8 @@
-"""What a client elsewhere may reply to each call: checked where it enters, before anything is made of it."""
+"""What a client elsewhere may reply to each call: checked where it enters, before anything is made of it.
+
+What has the right form and lies in range is believed. A client that sends such numbers on purpose can still ruin a run:
+aggregation that is robust against it is a method of its own, which is not here.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,14 @@ from fednb.doors import Message, Method, entries
 from fednb.engine.evaluate import whole
 from fednb.engine.network import require_same, require_shapes, state_of
 from fednb.errors import RunError
-from fednb.federation import IGNORED, UNITS
+from fednb.federation import AVERAGE, IGNORED, UNITS
 
 if TYPE_CHECKING:
     from fednb.engine.remote import Introduction
     from fednb.recipe import Recipe
 
 LARGEST = 1e9  # of a number in a reply: a network of larger ones computes what is no number at every other client
-GROWTH = 1e3  # of a parameter in a round, against the largest that was sent, or 1: a larger one ruins the others' runs
+GROWTH = 1e2  # of a parameter in a round, against the largest that was sent, or 1: a larger one ruins the others' runs
 MOST = 10**7  # images of a site in a split, classes, pixels along a side: room is made for all that are introduced
 LONGEST = 200  # characters of what went wrong at a client, for the record
 OF_METHODS = ("offer", "work")  # the calls that methods add to
@@ -50,6 +54,8 @@ def require_introduction(told: Introduction) -> None:
     possible = (
         all(isinstance(each, tuple) for each in lists)
         and all(map(_is_text, (*single, *told.notes, *told.sites, *outline.classes)))
+        and all(0 < len(name) <= LONGEST and name.isprintable() for name in (told.site, *told.sites))
+        and AVERAGE not in (told.site, *told.sites)
         and outline.task in UNITS
         and len(outline.image_shape) == len(told.images) == 3
         and all(_is_count(n) for n in (*told.images, *outline.image_shape, len(outline.classes)))
@@ -58,8 +64,9 @@ def require_introduction(told: Introduction) -> None:
     )
     if not possible:
         raise RunError(
-            f"{worded(told.site)} introduces itself as no site can: {worded(told)}. Expected texts, 1 to {MOST} "
-            "training images, and the classes and image shape of a federation."
+            f"{worded(told.site)} introduces itself as no site can: {worded(told)}. Expected texts, a name of 1 to "
+            f'{LONGEST} letters and not "{AVERAGE}", 1 to {MOST} training images, and the classes and image shape of a '
+            "federation."
         )
 
 
@@ -73,8 +80,9 @@ def _is_text(text) -> bool:
 
 
 def worded(why) -> str:
-    """What went wrong, in one line that any file can hold."""
-    return " ".join(str(why).encode("utf-8", "replace").decode().split())[:LONGEST]
+    """What went wrong, in one line that any file can hold and no terminal obeys."""
+    line = " ".join(str(why).encode("utf-8", "replace").decode().split())[:LONGEST]
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def require(
@@ -101,7 +109,7 @@ def require(
         _require_range(name, value, wanted[name], told.site)
     require_shapes(added, model, told.site)
     for name, value in added.items():
-        ends = (0, _most_seen(told.images[0], recipe)) if _is_of("counts", name, methods) else ()
+        ends = (0, _most_seen(told.images[0], recipe)) if _is_of("counts", name, methods) else _ranges(name, methods)
         _require_range(name, value, Entry(value.dtype, (), *ends), told.site)
     _require_lengths(added, methods, max(told.images[0], len(told.outline.classes)), told.site)
     return reply
@@ -198,6 +206,10 @@ def _like(name: str, message: Message) -> dict[str, Entry]:
 def _method(name: str, methods: list[Method]) -> Method | None:
     first = name.partition("/")[0]
     return next((method for method in methods if method.name == first and first != name), None)
+
+
+def _ranges(name: str, methods: list[Method]) -> tuple[float, ...]:
+    return _method(name, methods).ranges.get(name.partition("/")[2], ())
 
 
 def _is_of(kind: str, name: str, methods: list[Method]) -> bool:

@@ -110,11 +110,12 @@ class Server(doors.Server):
     def finish(self) -> None:
         """All replies are in: every method updates its state, one of them makes the new weights."""
         mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
+        senders = " and ".join(self.weights) if len(self.weights) < 3 else "clients"
         for method in self.methods:
-            with _blaming(f"{method.name} cannot use what clients sent"):
+            with _blaming(f"{method.name} cannot use what {senders} sent"):
                 method.aggregate(self)
         owner = self.owner["aggregate_model"]
-        with _blaming(f"{owner.name} cannot use what clients sent"):
+        with _blaming(f"{owner.name} cannot use what {senders} sent"):
             self.model = owner.aggregate_model(self, mean)
         self._mean, self._replies, self._scratch = {}, {}, {}
         self.require_finite(entries("model", self.model))

@@ -172,7 +172,19 @@ def require_measured(rounds, clients: list[str], images: dict, prepare, seconds,
         _validate_round(values, number, clients, images)
     _bytes(prepare, "prepare")
     _numbers([seconds], [math.inf], "seconds")
+    _need(float(seconds) < math.inf, "seconds", seconds, "a number")
     _written("notes", notes)
+    _written("rounds", rounds)
+    json.dumps(rounds, allow_nan=False)
+
+
+def require_wire(wire) -> None:
+    """ValueError, naming the field, unless these can be bytes on the wire, by kind of message and way."""
+    _written("origin.wire", wire)
+    _dictionary(wire, "origin.wire")
+    for kind, ways in wire.items():
+        _dictionary(ways, "origin.wire")
+        _bytes({way: {kind: count} for way, count in ways.items()}, "origin.wire")
 
 
 def _own_checksum(entries: dict) -> str:
@@ -222,7 +234,7 @@ def _validate(entries) -> None:
 def _validate_checksums(entries: dict) -> None:
     _dictionary(entries.get("checksums"), "checksums", ("record",))
     for name, value in entries["checksums"].items():
-        _need(name.isidentifier(), "checksums", name, "the name of an artefact")
+        _need(name.isidentifier() and len(name) < 50, "checksums", name, "the name of an artefact")
         _need(isinstance(value, str), f"checksums.{name}", value, "a text")
     found, own = entries["checksums"]["record"], _own_checksum(entries)
     _need(found == own, "checksums.record", found, f"{own}: it was edited")
@@ -237,10 +249,7 @@ def _validate_origin(origin) -> None:
         _numbers([origin.get(name, 0)], [MOST], f"origin.{name}", whole=True)
     _dictionary(origin.get("outside", {}), "origin.outside")
     _texts(list(origin.get("outside", {}).values()), "origin.outside")
-    _dictionary(origin.get("wire", {}), "origin.wire")
-    for kind, ways in origin.get("wire", {}).items():
-        _dictionary(ways, "origin.wire")
-        _bytes({way: {kind: count} for way, count in ways.items()}, "origin.wire")
+    require_wire(origin.get("wire", {}))
 
 
 def _validate_recipe(recipe) -> None:

@@ -17,7 +17,7 @@ from fednb.recipe import Recipe
 from fednb.runs import interruption, scores
 from fednb.runs.behaviour import sources, used
 from fednb.runs.provenance import maker, origin
-from fednb.runs.record import require_measured, require_readable
+from fednb.runs.record import require_measured, require_readable, require_wire
 from fednb.runs.store import Record, Store
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 60.0
 MOST_THREADS = 1024
-OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError)  # what a state that is none leads to
+OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)  # what a state that is none leads to
+NO_ROOM = ("out of memory", "not enough memory", "allocate memory")  # torch's words for it, on a GPU and on a CPU
 
 Progress = Callable[[Recipe, int], None]
 
@@ -92,22 +93,37 @@ def _finish(
         for split, counts in run.images.items()
     }
     try:
-        rounds, before, kept = _resume(run, store, made_from, saved, seen)
+        resumed = _resume(run, store, made_from, saved, seen)
     except (*OF_DAMAGE, RuntimeError, FednbError) as error:
         store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
-        run, (rounds, before, kept) = begin(), ([], 0.0, {})
-    gone_on_from = len(rounds)
+        run, resumed = begin(), ([], 0.0, {})
+    try:
+        return _trained(run, resumed, store, progress, made_from, seen, root)
+    except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
+        why = f"{error} (where the new start ends in that, too, it is the method's)"
+        store.refuse_checkpoint(recipe, why)
+        return _trained(begin(), ([], 0.0, {}), store, progress, made_from, seen, root)
+
+
+class Damaged(Exception):
+    """What a run went on from may be why it cannot end."""
+
+
+def _trained(
+    run: Rounds, resumed: tuple, store: Store, progress: Progress, made_from: dict, seen: dict, root: Path | None
+) -> Record:
+    """The record, from the rounds, seconds and scores that there are; Damaged where these may be none of a run's."""
+    recipe, (rounds, before, kept) = run.recipe, resumed
+    as_loaded = bool(rounds)
     begun = written = time.monotonic()
     progress(recipe, run.rounds)
     while run.rounds < recipe.rounds:
         try:
             rounds.append(run.advance())
-        except (*OF_DAMAGE, RuntimeError) as error:  # what methods keep shows in a round alone whether it is theirs
-            if not gone_on_from or len(rounds) > gone_on_from or "memory" in str(error):
+        except (*OF_DAMAGE, RuntimeError) as error:
+            if not as_loaded or any(words in str(error) for words in NO_ROOM):
                 raise
-            when = "in the first round after it (where the new start ends in that, too, it is the method's)"
-            store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error} {when}")
-            return _finish(begin(), begin, None, store, progress, root)
+            raise Damaged(f"{type(error).__name__}: {error} in round {len(rounds) + 1}") from error
         kept[run.rounds] = run.scores
         kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
         progress(recipe, run.rounds)
@@ -117,12 +133,23 @@ def _finish(
             state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
             try:
                 store.save_checkpoint(recipe, state)
+                as_loaded = False
             except StoreError as error:  # a full disk: the run is worth more than its checkpoint
                 store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
             written = time.monotonic()
             if interruption.requested():
                 interruption.end()
     seconds = before + time.monotonic() - begun
+    record, artefacts = _measured(run, rounds, kept, seconds)
+    require_readable(record)  # else its checkpoint would go for a record that nobody can read
+    _write(recipe, store, record, artefacts, root)
+    store.drop_checkpoint(recipe)
+    return store.find(recipe)
+
+
+def _measured(run: Rounds, rounds: list[dict], kept: dict, seconds: float) -> tuple[Record, dict]:
+    """A finished run's record and what lies beside it."""
+    recipe = run.recipe
     artefacts = {"scores": scores.packed(kept)}
     for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
         if name in recipe.evaluation:
@@ -142,10 +169,7 @@ def _finish(
         origin=origin(run.model, seconds) | {name: value for name, value in told.items() if value},
         behaviours=used(recipe),
     )
-    require_readable(record)  # else its checkpoint would go for a record that nobody can read
-    _write(recipe, store, record, artefacts, root)
-    store.drop_checkpoint(recipe)
-    return store.find(recipe)
+    return record, artefacts
 
 
 @contextmanager
@@ -192,14 +216,15 @@ def _resume(
             f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
         return [], 0.0, {}
+    require_wire(saved["run"].get("wire", {}))
     run.load_state(saved["run"])
-    rounds, kept = saved["rounds"], {number: values.cpu() for number, values in saved["scores"].items()}
+    rounds, kept = saved["rounds"], {number: values.detach().cpu() for number, values in saved["scores"].items()}
     if not len(rounds) == run.rounds < run.recipe.rounds:
         raise ValueError(f"it holds {len(rounds)} of {run.recipe.rounds} rounds and was made after {run.rounds}")
     require_measured(rounds, list(run.clients), run.images, run.prepared, saved["seconds"], run.notes)
     test = sum(run.images["test"])
     if not kept.keys() >= scores.rounds_to_keep(rounds, seen) or not all(
-        found.shape == (test,) and found.dtype.is_floating_point and ((found >= 0) & (found <= 1)).all()
+        found.shape == (test,) and str(found.dtype) == "torch.float64" and ((found >= 0) & (found <= 1)).all()
         for found in kept.values()
     ):
         raise ValueError(f"its scores are not those of {test} test images in its rounds")
