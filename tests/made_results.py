@@ -10,7 +10,13 @@ from fednb.catalogue import task
 
 IMAGES = {"amazon": 192, "caltech": 225, "dslr": 32, "webcam": 59}
 SETTINGS = {
-    "federation": {"name": "office_caltech10", "split": "fedbn", "size": 128},
+    "federation": {
+        "name": "office_caltech10",
+        "split": "fedbn",
+        "size": 128,
+        "drop_duplicates": False,
+        "train_images": None,
+    },
     "algorithm": {"name": "fedavg"},
     "rounds": 2,
     "precision": "bf16",
@@ -84,7 +90,9 @@ def results(*frames, scores=of_images, **extra_round):
         for key, rows in (frame.groupby("key") if len(frame) else [])
     ]
     stand_in = bool(len(frame)) and bool(frame["stand_in"].any())
-    return SimpleNamespace(frame=frame, records=records, missing=[], stand_in=stand_in)
+    made = SimpleNamespace(frame=frame, records=records, missing=[], stand_in=stand_in)
+    made.alike = made
+    return made
 
 
 def _unseen(rows) -> list[str]:

@@ -1,4 +1,4 @@
-from math import inf, isnan, nan, pi, sqrt, tan
+from math import exp, inf, isnan, nan, pi, sqrt, tan
 
 import numpy
 import pytest
@@ -61,14 +61,14 @@ def test_one_seed_is_the_counts():
 
 
 def test_the_spread_of_seeds_is_added():
-    # Averages of the seeds: 45 and 35, variance 50 with 1 degree of freedom, whose quantile is 12.706205. The mean of two
-    # seeds: reach 12.706205 * sqrt(50 / 2).
-    (found,) = of_settings([chosen((9, 0), (7, 0))])
-    assert found["average"].run == ALMOST((50, 1))
-    reach = 12.706205 * sqrt(25)
+    # Averages of the seeds: 40, 45 and 35, variance 25 with 2 degrees of freedom, whose quantile is 4.302653. The mean
+    # of three seeds: reach 4.302653 * sqrt(25 / 3).
+    (found,) = of_settings([chosen((8, 0), (9, 0), (7, 0))])
+    assert found["average"].run == ALMOST((25, 2))
+    reach = 4.302653 * sqrt(25 / 3)
     value, low, high = mean_over_clients([wilson(8, 10), wilson(0, 10)])
-    assert found["average"].low == max(0, ALMOST(value - sqrt((value - low) ** 2 + reach**2), abs=1e-4))
-    assert found["average"].high == min(100, ALMOST(value + sqrt((high - value) ** 2 + reach**2), abs=1e-4))
+    assert found["average"].low == ALMOST(value - sqrt((value - low) ** 2 + reach**2), abs=1e-4)
+    assert found["average"].high == ALMOST(value + sqrt((high - value) ** 2 + reach**2), abs=1e-4)
 
 
 def test_settings_that_differ_in_more_than_methods_do_not_moderate_each_other():
@@ -80,9 +80,11 @@ def test_settings_that_differ_in_more_than_methods_do_not_moderate_each_other():
 
 
 def test_methods_that_spread_alike_share_what_they_know():
-    """Equal variances: no method has one of its own, and all have the freedom of all."""
+    """Equal variances: no method has one of its own, and all have the freedom of all. Their common value is Smyth's:
+    the mean of log s^2 less its bias, log(d / 2) - digamma(d / 2) for d = 2."""
+    centre = 4 * exp(0.5772156649)
     values = [numpy.array([1.0, 3.0, 5.0]) + n for n in range(4)]
-    assert moderated(values) == [ALMOST((4, 8), rel=1e-4)] * 4
+    assert moderated(values) == [ALMOST((centre, 8), rel=1e-4)] * 4
     assert moderated([*values, numpy.array([7.0])])[4] == (ALMOST(nan, nan_ok=True), 0)
     assert moderated(values[:1]) == [ALMOST((4, 2))] and moderated([numpy.array([1.0, 1.0])]) == [(0, 1)]
 
@@ -143,8 +145,8 @@ def test_one_seed_knows_the_images_alone():
 def test_an_effect_by_hand():
     """One site, two images, two seeds: d = [[0, 4], [4, 12]], rows are seeds; either method's runs have variance 9."""
     found = crossed(cell([[0, 4], [4, 12]]))
-    # Over seeds the images have 2 and 8: variance 18 / 2 = 9. The runs (9 + 9) / 2 = 9. What is left of each cell is 1 or
-    # -1: 4 / 1 / (2 * 2) = 1. Together 9 + 9 - 1 = 17, freedom 17^2 / (81 + 2 * 4.5^2 + 1).
+    # Over seeds the images have 2 and 8: variance 18 / 2 = 9. The runs (9 + 9) / 2 = 9. What is left of each cell is 1
+    # or -1: 4 / 1 / (2 * 2) = 1. Together 9 + 9 - 1 = 17, freedom 17^2 / (81 + 2 * 4.5^2 + 1).
     assert found.value == 5 and found.run == ALMOST((18, 2)) and found.seeds == 2
     from scipy.stats import t
 
@@ -192,30 +194,30 @@ def against_the_first(scores):
 @pytest.mark.parametrize("seeds", [3, 5])
 @pytest.mark.parametrize(("images", "residual"), [(35, 20), (0, 20)])
 def test_the_interval_covers_the_true_effect_for_calm_and_wild_methods(seeds, images, residual):
-    """1,000 trials; two standard errors of one method's are 1.4 points. With more trials: tests/hard/coverage.py."""
+    """500 trials; two standard errors of one method's are 2 points. With more trials: tests/hard/coverage.py."""
     random, held = numpy.random.default_rng(1), []
-    for _ in range(1000):
+    for _ in range(500):
         found = against_the_first(methods(random, seeds, (1, 1, 0.2, 0.7, 1.5, 2, 6), images, residual))
         held.append([own.low <= 0 <= own.high for own in found])
     each = numpy.mean(held, axis=0)
-    assert each.min() >= 0.93 - 0.014 and each.mean() <= 0.99
+    assert each.min() >= 0.93 - 0.02 and each.mean() <= 0.99
 
 
 def test_effects_that_are_tested_together_have_a_false_one_in_at_most_5_of_100_trials():
     random, false, alone = numpy.random.default_rng(3), [], []
-    for _ in range(1000):
+    for _ in range(500):
         found = against_the_first(methods(random, 3, (2, 1, 3, 2, 4, 2), 40, 30, sizes=(60, 32)))
         together = [own.at(0.05 / len(found)) for own in found]
         false.append(any(own.low > 0 or own.high < 0 for own in together))
         alone.append(any(own.p < 0.05 for own in found))
-    assert numpy.mean(false) <= 0.05 + 2 * sqrt(0.05 * 0.95 / 1000)
+    assert numpy.mean(false) <= 0.05 + 2 * sqrt(0.05 * 0.95 / 500)
     assert numpy.mean(alone) > 2 * numpy.mean(false)
 
 
 def test_a_printed_number_has_the_chance_of_one_run_more():
     """Two effects of the same law, ours of three runs and a printed one of one, differ by as much as `against` says."""
     random, held = numpy.random.default_rng(4), []
-    for _ in range(1000):
+    for _ in range(500):
         scores = methods(random, 4, (3, 2, 3, 4), 40, 20, sizes=(60, 32))
         printed = sum(site.mean(2) for site in scores)[:, 3] / len(scores)
         for number, own in enumerate(against_the_first([site[:, :3] for site in scores]), 1):

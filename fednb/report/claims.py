@@ -40,6 +40,7 @@ from fednb.report.words import (
 )
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
+OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what no setting is made of
 
 
 def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> str:
@@ -98,7 +99,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
-    differing = deviations(results, paper)
+    differing = deviations(results.records, paper)
     by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
@@ -165,7 +166,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     return Table(frame, caption, cells, made, wide)
 
 
-def deviations(results, paper: str) -> dict[str, list[str]]:
+def deviations(records, paper: str) -> dict[str, list[str]]:
     """In what each recorded run differs from the paper's profile, by key: ``["rounds 40 (paper: 100)"]``."""
     from fednb.recipe import Recipe
 
@@ -175,16 +176,14 @@ def deviations(results, paper: str) -> dict[str, list[str]]:
     def printed(federation: str) -> dict:
         return Recipe(**papers.recipe(paper, "paper", federation), algorithm="fedavg").full
 
-    for recipe, record in results.found.items():
-        if record is None:
-            continue
-        own, federation = recipe.full, recipe.full["federation"]["name"]
+    for record in records:
+        own, federation = record.recipe, record.recipe["federation"]["name"]
         if federation not in papers.profiles_on(paper):
             found[record.key] = [f"no profile of the paper's is for {federation}"]
             continue
         told = []
         for name, wanted in printed(federation).items():
-            if name in ("algorithm", "augmentations", "seed", "evaluation", "unseen", *rules["as_printed"]):
+            if name in (*OF_RUNS, *rules["as_printed"]) or name not in own:
                 continue
             if name in ("federation", "model"):
                 varied = _varied(paper, federation) if name == "federation" else ()
