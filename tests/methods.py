@@ -348,7 +348,12 @@ ROWS = [
         variants=({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]}),
     ),
     Row("augment", "fedfa_c", neutral={"augmentations": ({"name": "fedfa_c", "probability": 0},)}),
-    Row("augment", "fedfa_direct", neutral={"augmentations": ({"name": "fedfa_direct", "probability": 0},)}),
+    Row(
+        "augment",
+        "fedfa_direct",
+        neutral={"augmentations": ({"name": "fedfa_direct", "probability": 0},)},
+        variants=({}, {"momentum": 0.5}),
+    ),
     Row("augment", "fedfa_r", neutral={"augmentations": ({"name": "fedfa_r", "probability": 0},)}),
     Row(
         "augment",

@@ -289,11 +289,12 @@ def learning(case: dict, precision: str, seed: int) -> tuple[float, float]:
 def learned(fall: float, right: float) -> bool:
     """Both bounds stand between what was measured of methods as they are and of broken ones.
 
-    Six seeds of each case in both precisions, from perturbed weights: of any three the loss is at most 0.69 and at
-    least 69 are right. Without steps or with steps turned round: 0.89 and more, or (DisTrans, whose offsets learn
-    alone) 49 right at most; FedProto's prototypes alone have 71 right at 0.89.
+    The mean of three seeds of each case in both precisions, from perturbed weights: the loss is at most 0.69 and at
+    least 66 are right. Without steps or with steps turned round the loss is 0.88 and more, or at most 50 are right
+    (DisTrans, whose offsets learn alone, has 0.65 and 50; FRAug, whose generator does, 0.80 and 18; FedProto, by its
+    prototypes, 0.89 and 72).
     """
-    return fall < 0.8 and right > 0.75 * 3 * HELD_OUT
+    return fall < 0.8 and right > 0.8 * 3 * HELD_OUT
 
 
 @each_case

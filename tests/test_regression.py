@@ -13,6 +13,7 @@ import platform
 import re
 import tempfile
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import loaders
@@ -29,6 +30,7 @@ from fednb.recipe import Recipe
 from fednb.runs import behaviour
 
 RECORDED = Path(__file__).with_name("recorded_runs.json")
+TOLERANCE = 3e-4
 
 
 # Batches of twelve and a small rate: of weights that are off by 1e-7 losses are off by 3e-6 at most and logits by 7e-5.
@@ -121,7 +123,7 @@ def agree(found, recorded) -> bool:
     if isinstance(found, list) and isinstance(recorded, list):
         return len(found) == len(recorded) and all(map(agree, found, recorded))
     if isinstance(found, float) and isinstance(recorded, float):
-        return math.isclose(found, recorded, rel_tol=3e-4)  # methods that are told apart here differ by 1e-3 or more
+        return math.isclose(found, recorded, rel_tol=TOLERANCE)
     return found == recorded
 
 
@@ -169,6 +171,34 @@ def test_another_processors_last_digits_change_no_recorded_number(name, monkeypa
     """Weights are drawn in float32: another processor has other last digits of them, 6e-8. All is off by 1e-7 here."""
     monkeypatch.setattr(loop, "build", methods.perturbed(loop.build, 1, {torch.float64: 1e-7}))
     assert agree(RUNS[name](), recorded()[name])
+
+
+def test_any_two_methods_are_told_apart_by_three_times_the_tolerance():
+    """Some variant of one is so far from each of the other's: in a loss, in the logits, or in what is there."""
+    entries = {name: runs for name, runs in recorded().items() if name.startswith(("algorithms/", "augment/"))}
+
+    def far(one: dict, other: dict) -> float:
+        return max(min(distance(run, each) for each in other.values()) for run in one.values())
+
+    for one, other in combinations(entries, 2):
+        apart = max(far(entries[one], entries[other]), far(entries[other], entries[one]))
+        assert apart > 3 * TOLERANCE, f"{one} and {other} are {apart:.1e} apart"
+
+
+def distance(one: list[dict], other: list[dict]) -> float:
+    """The largest relative difference of two tiny runs' losses and logits; infinite where they are of other clients."""
+    one, other = (
+        {
+            (n, k, client): value
+            for n, each in enumerate(run)
+            for k in ("loss", "logits")
+            for client, value in each.get(k, {}).items()
+        }
+        for run in (one, other)
+    )
+    if one.keys() != other.keys():
+        return math.inf
+    return max(abs(one[place] - other[place]) / max(one[place], other[place]) for place in one)
 
 
 def test_the_package_knows_the_hash_of_each():

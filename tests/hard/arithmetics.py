@@ -7,7 +7,11 @@ says which test under which. What stands for another processor:
 - older instructions for torch, oneDNN, MKL, OpenBLAS and numpy: a processor without AMX, AVX-512 or AVX2;
 - two threads, which add up in another order;
 - noise: every weight that a run starts from times 1 + 1e-6 x a standard normal number, 1e-13 in float64. That is ten to
-  a thousand times what a last digit is, so that what chaos makes of one shows.
+  a thousand times what a last digit of its arithmetic is, so that what chaos makes of one shows. It is in pytest's own
+  process alone: notebooks, workers and commands run without.
+
+Weights are drawn in float32 whatever a run's precision, and another processor draws other last digits, 6e-8: of float64
+runs ``tests/test_regression.py`` tries starts that are off by 1e-7.
 """
 
 import argparse
