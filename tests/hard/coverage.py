@@ -6,9 +6,9 @@ A setting of several methods whose runs spread unlike (the standard deviations o
 times as wild as the others and one that hardly moves), held against the first on the same test images of four sites:
 images and runs are crossed, and each image has noise of its own in each run. Printed for 3 and 5 seeds: in how many of
 100 trials the 95 % interval holds the true effect, for the wildest, the calmest and the worst method and over all; the
-same for the interval at 0.05 / m that decides when m are tested together; and in how many trials some effect is told where
-there is none. The exit status is 1 where a method is held in fewer than 93 of 100, or a false effect is told in more
-than 6.
+same for the interval at 0.05 / m that decides when m are tested together; and in how many trials some effect is told
+where there is none. The exit status is 1 where a method is held in fewer than 93 of 100, or a false effect is told in
+more than 6.
 """
 
 import argparse

@@ -23,7 +23,7 @@ def claims(rows, title: str = ""):
 
     tested = rows[rows["verdict"].isin(TESTED)]
     panels = {paper: own.nlargest(60, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
-    reach = _reach(tested[["paper", "ours", "low", "high"]].to_numpy())
+    reach = _reach(tested[["paper", "ours", "together_low", "together_high"]].to_numpy())
     heights = [max(1, len(own)) for own in panels.values()] or [1]
     figure, every = stacked(heights, width=9.0)
     for axes, (paper, own) in zip(every, panels.items(), strict=False):
