@@ -123,7 +123,7 @@ def test_caption_has_setting_rule_seeds_and_origin():
     assert (
         "The average is the mean of the sites" in text
         and "Seeds: 0, 2;" in text
-        and "the spread of seeds, pooled over this table's rows of the setting" in text
+        and "the spread of seeds, moderated by this table's rows of the setting" in text
     )
     assert "federation office_caltech10 (split fedbn, size 128, " in text and "precision bf16" in text
     assert "code abc, torch 2, device cpu" in text

@@ -86,7 +86,7 @@ def with_seeds(label: str, count: int) -> str:
 
 
 def setting_of(rows) -> tuple:
-    """What runs have in common whose spreads are pooled: all but methods and seeds (the column of a table, too, where
+    """What runs have in common whose spreads moderate each other: all but methods and seeds (the column of a table, too, where
     columns are printed settings); and whether they are older."""
     others = [name for name in rows.columns if name not in (ALWAYS - {"column"}) | METHODS_AND_SEEDS]
     return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
@@ -118,7 +118,7 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
     if len(seeds) == 1:
         how += " alone: one seed says nothing of others"
     else:
-        how += " and the spread of seeds, pooled over this table's rows of the setting"
+        how += " and the spread of seeds, moderated by this table's rows of the setting"
         single = any(rows["seed"].nunique() == 1 for _, rows in settings(results.frame))
         how += "; of a row with one seed from the images alone" if single else ""
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
