@@ -10,6 +10,7 @@ from made_results import mean_accuracy, results, run
 
 import fednb
 from fednb import papers, report
+from fednb.command.trivial import measured
 from fednb.errors import DataError, RecipeError
 from fednb.report import (
     STAND_IN,
@@ -455,7 +456,7 @@ def test_a_gate_without_its_constant_answer_is_named():
 
 def test_a_constant_answer_is_each_clients_most_frequent_class():
     data = fednb.load("shifted_digits")
-    known = gates.measured(data)
+    known = measured(data)
     for site in data.sites:
         most = max(range(10), key=site.train.targets.tolist().count)
         assert known["clients"][site.name] == pytest.approx(

@@ -31,6 +31,7 @@ def claims(verdicts, **columns):
     }
     numbers |= {"high": 3 * numbers["low"], "together_low": -numbers["low"], "together_high": 5 * numbers["low"]}
     numbers |= {"smallest": 4 * numbers["low"], "setting": numpy.where(ran, "small", "")}
+    numbers |= {"fixed_low": 1.5 * numbers["low"], "fixed_high": 2.5 * numbers["low"], "exploratory": ran}
     frame = pandas.DataFrame({"verdict": verdicts, **numbers})
     told = {"p": 0.01, "seeds": 3, "notebook": "fedrdn/table1_main", "other_rules": "", "why": "", "deviations": ""}
     return frame.assign(**told, **about).assign(**columns)
@@ -98,12 +99,18 @@ def test_claims_rest_on_the_first_precision_of_each_federation():
 def test_four_sentences_add_up():
     verdicts = ["reproduced", "below", "below", "one seed", "not run", "not run", "older code", "not testable"]
     others = ["best test: larger", *[""] * 5, "last: above", ""]
-    frame = claims(verdicts, other_rules=others, effect=list("ABCDEFGH"), setting=["as printed", *["small"] * 7])
+    frame = claims(
+        verdicts,
+        other_rules=others,
+        claim=[f"{letter} is above." for letter in "ABCDEFGH"],
+        setting=["as printed", *["small"] * 7],
+    )
     first, found, others, why = report.told(frame)
     assert first == ("8 claims of 1 papers compare two runs. At the paper's setting 1 are tested: 1 reproduced.")
     assert found == (
         "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 have another "
-        "verdict by the paper's own rule of selection."
+        "verdict by the paper's own rule of selection. 3 of all rest on runs that were made before the rules: they are "
+        "exploratory."
     )
     assert others == "Not tested: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
     assert why == "Of those not run, 2 are on data of which others are run (office_caltech10 2)."

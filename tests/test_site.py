@@ -31,11 +31,17 @@ CLAIMS = pandas.DataFrame(
         "federation": ["pacs", "pacs", "bioid"],
         "paper": [2.0, 3.0, 1.0],
         "ours": [1.5, None, -40.0],
+        "effect": ["A - B", "A - C", "D - E"],
         "low": [0.5, None, -45.0],
         "high": [2.5, None, -35.0],
+        "together_low": [0.1, None, -48.0],
+        "together_high": [2.9, None, -32.0],
+        "smallest": [1.8, None, 9.0],
+        "why": "",
+        "exploratory": [True, False, False],
         "seeds": [3, 0, 3],
         "verdict": ["reproduced", "not run", "opposite"],
-        "other_rules": ["best validation: undecided; best test: larger", "", ""],
+        "other_rules": ["best validation: not told", "", ""],
         "setting": ["small", "", "as printed"],
         "notebook": ["fedrdn/made", "fedrdn/made", "fedfa/nowhere"],
     }
@@ -260,7 +266,7 @@ def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
     row = re.search(r"<tr [^>]*>(?:(?!</tr>).)*A is 2.0 points above B.*?</tr>", page, re.DOTALL)[0]
     assert 'data-paper="fedrdn" data-data="pacs" data-verdict="reproduced"' in row and "+2.0" in row and "+1.5" in row
     assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5"' in row and "notebooks/fedrdn/made.html" in row
-    assert "</span><br><small>best validation: undecided</small><br><small>best test: larger</small></td>" in row
+    assert "</span><br><small>best validation: not told</small></td>" in row
     assert "Not executed." in page and "Failed." in page
     assert "<option>bioid</option><option>pacs</option>" in page and "the paper claims" in page
 

@@ -4,6 +4,7 @@ A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``capt
 and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
 """
 
+import hashlib
 import tomllib
 from copy import deepcopy
 from functools import cache
@@ -201,6 +202,11 @@ def protocol() -> dict:
                 f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
             )
     return told
+
+
+def protocol_hash() -> str:
+    """12 hex digits of ``protocol.toml``: a record has those of the rules that were in force when it was made."""
+    return hashlib.sha256((_HERE / "protocol.toml").read_bytes()).hexdigest()[:12]
 
 
 def family(paper: str, federation: str) -> int:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.report import effects, names, words
-from fednb.report.effects import short_and_wide, told_bounds, told_together
+from fednb.report.effects import short_and_wide, told_between, told_bounds
 from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 # of: the paper. effect: the claim in short. why: of a claim that is not testable. other_rules: the paper's own where it
 # gives another verdict, "best validation: not told". setting: the board, fednb.report.sentences.PRINTED or SMALL, ""
-# without a run. deviations: from the paper's setting.
+# without a run. deviations: from the paper's setting. exploratory: a run was made before the protocol of today.
 COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", *effects.COLUMNS, "verdict", "why", "other_rules")
-COLUMNS += ("setting", "deviations", "notebook")
+COLUMNS += ("setting", "deviations", "exploratory", "notebook")
 
 
 def effect(claim: dict) -> str:
@@ -48,7 +48,8 @@ def board(claims: "DataFrame") -> Table:
         "the paper claims": claims["paper"].map(words.signed),
         "ours": claims["ours"].map(words.signed),
         "interval": told_bounds(claims),
-        "all together": told_together(claims),
+        "all together": told_between(claims, "together"),
+        "images fixed": told_between(claims, "fixed"),
         "could be told": claims["smallest"].map(words.from_size),
         "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
         "why": claims["why"],

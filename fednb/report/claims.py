@@ -12,6 +12,7 @@ from fednb.report import names
 from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
 from fednb.report.effects import (
+    COLUMNS,
     Effect,
     Pair,
     columns,
@@ -19,8 +20,8 @@ from fednb.report.effects import (
     one_setting,
     short_and_wide,
     spreads_of,
+    told_between,
     told_bounds,
-    told_together,
 )
 from fednb.report.gates import gate
 from fednb.report.selection import selected
@@ -100,6 +101,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     differing = deviations(results.records, paper)
+    seen = {record.key for record in results.records if record.origin.get("protocol") != papers.protocol_hash()}
     by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
@@ -131,17 +133,19 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
                 "setting": board,
                 "deviations": "; ".join(deviating),
+                "exploratory": any(key in seen for key in sides),
             }
         )
     frame = pandas.DataFrame(rows)
-    numbers = ["ours", "low", "high", "p", "together_low", "together_high", "smallest"]
+    numbers = [name for name in COLUMNS if name != "seeds"]
     frame[numbers] = frame[numbers].astype(float)
     shown = {
         "verdict": frame["verdict"],
         "paper": frame["paper"].map(signed),
         "ours": frame["ours"].map(signed),
         "interval": told_bounds(frame),
-        "all together": told_together(frame),
+        "all together": told_between(frame, "together"),
+        "images fixed": told_between(frame, "fixed"),
         "could be told": frame["smallest"].map(from_size),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
         "why": frame["why"],

@@ -144,7 +144,8 @@ def effects(
         "verdict": frame["direction"],
         "points": frame["ours"].map(words.signed),
         "interval": told_bounds(frame),
-        "all together": told_together(frame),
+        "all together": told_between(frame, "together"),
+        "images fixed": told_between(frame, "fixed"),
         "could be told": frame["smallest"].map(words.from_size),
         "seeds": frame["seeds"].astype(str),
     }
@@ -159,17 +160,21 @@ def effects(
     return Table(numbers, caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
 
 
-COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
+COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "fixed_low", "fixed_high", "smallest", "seeds")
 
 
 def columns(effect: Effect | None) -> dict:
-    """An effect's numbers as columns of a frame; NaN and no seed where there is none. smallest: the true effect that
-    would be told in 80 of 100 cases."""
+    """An effect's numbers as columns of a frame; NaN and no seed where there is none.
+
+    low, high: 95 %. together_low, together_high: what decides. fixed_low, fixed_high: 95 %, with the test images held
+    fixed. smallest: the true effect that would be told in 80 of 100 cases.
+    """
     if effect is None:
         return dict.fromkeys(COLUMNS, nan) | {"seeds": 0}
     own, together = effect.measured, effect.together
+    fixed = (nan, nan) if effect.untested else own.images_fixed[1:]
     smallest = nan if effect.untested else own.smallest_told(effect.level)
-    values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
+    values = (own.value, own.low, own.high, own.p, together.low, together.high, *fixed, smallest, own.seeds)
     return dict(zip(COLUMNS, values, strict=True))
 
 
@@ -189,9 +194,9 @@ def told_bounds(frame):
     )
 
 
-def told_together(frame):
-    """The interval of each row that decides."""
-    bounds = frame[["ours"]].assign(low=frame["together_low"], high=frame["together_high"])
+def told_between(frame, which: str):
+    """Another interval of each row: ``"together"``, which decides, or ``"fixed"``, with the test images held fixed."""
+    bounds = frame[["ours"]].assign(low=frame[f"{which}_low"], high=frame[f"{which}_high"])
     return words.bounds(bounds, words.signed).where(bounds["low"].notna(), "")
 
 

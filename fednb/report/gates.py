@@ -59,8 +59,8 @@ def trivial(record, site: str = "average") -> float:
     place = json.dumps(record.recipe["federation"], sort_keys=True)
     if place not in known:
         raise DataError(
-            f"trivial.json has no constant answer for {place}; `python -m fednb.report.gates` adds those of all "
-            "records whose images are at hand."
+            f"trivial.json has no constant answer for {place}; `python -m fednb.command.trivial` adds those of "
+            "all records whose images are at hand."
         )
     chance, by_client = known[place]["chance"], known[place]["clients"]
     if site != "average":
@@ -71,34 +71,3 @@ def trivial(record, site: str = "average") -> float:
 @cache
 def _known() -> dict:
     return json.loads(TRIVIAL.read_text())
-
-
-def measured(federation) -> dict:
-    """``chance``: one class in all; ``clients``: by site, see ``trivial``. 0 of a segmentation."""
-    if federation.outline.task == "segmentation":
-        return {"chance": 0.0, "clients": {site.name: 0.0 for site in federation.sites}}
-    clients = {
-        site.name: 100 * (site.test.targets == site.train.targets.bincount().argmax()).double().mean().item()
-        for site in federation.sites
-        if len(site.test)
-    }
-    return {"chance": 100 / len(federation.outline.classes), "clients": clients}
-
-
-def main() -> None:
-    from fednb.data import available, load
-    from fednb.study import default_store
-
-    known = _known() if TRIVIAL.exists() else {}
-    for folder in default_store().folders:
-        for path in sorted(folder.glob("*/*.json")):
-            choice = json.loads(path.read_text())["recipe"]["federation"]
-            place = json.dumps(choice, sort_keys=True)
-            if place not in known and not available(**choice):
-                known[place] = measured(load(**choice))
-                print(place)
-    TRIVIAL.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -94,7 +94,8 @@ def told(claims: "DataFrame") -> list[str]:
         ", ".join(f"{each[word]} {word}" for word in TESTED if word in each) or "none" for each in (printed, small)
     ]
     turned = int((tested["other_rules"] != "").sum())
-    every = claims.drop_duplicates(["of", "table", "effect", "federation"])
+    seen = int(tested["exploratory"].sum())
+    every = claims.drop_duplicates(["of", "table", "claim", "federation"])
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
@@ -107,7 +108,8 @@ def told(claims: "DataFrame") -> list[str]:
         f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. At the paper's setting "
         f"{printed.sum()} are tested: {found[0]}.",
         f"At a smaller setting, which says nothing of what the paper found, {small.sum()} are tested: {found[1]}. "
-        f"{turned} have another verdict by the paper's own rule of selection.",
+        f"{turned} have another verdict by the paper's own rule of selection. {seen} of all rest on runs that were made "
+        "before the rules: they are exploratory.",
         f"Not tested: {', '.join(others) or 'none'}.",
         f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]

@@ -86,8 +86,8 @@ def with_seeds(label: str, count: int) -> str:
 
 
 def setting_of(rows) -> tuple:
-    """What runs have in common whose spreads moderate each other: all but methods and seeds (the column of a table, too, where
-    columns are printed settings); and whether they are older."""
+    """What runs have in common whose spreads moderate each other: all but methods and seeds (the column of a table,
+    too, where columns are printed settings); and whether they are older."""
     others = [name for name in rows.columns if name not in (ALWAYS - {"column"}) | METHODS_AND_SEEDS]
     return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
 
@@ -143,7 +143,8 @@ def effect_lines(frame) -> list[str]:
         lines.append(
             "Intervals (95 %): each image's difference and each seed's, with the spread of each method's runs, "
             "moderated by all recorded methods of its setting. All together: the same, as wide as all that are tested "
-            "together need; it decides. Could be told: the smallest true effect that would be in 80 of 100 cases."
+            "together need; it decides. Images fixed: runs alone, as if no other test images were thought of. Could "
+            "be told: the smallest true effect that would be in 80 of 100 cases."
         )
     bases = set(rests_on(frame))
     if "images" in bases:

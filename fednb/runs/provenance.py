@@ -25,9 +25,12 @@ def maker(model) -> dict:
 
 
 def origin(model, seconds: float) -> dict:
-    """What a record says of where it comes from: its maker, the processor, the network's parameters, seconds."""
+    """What a record says of where it comes from: its maker, the processor, the rules of claims (a hash), parameters,
+    seconds."""
+    protocol = Path(__file__).parents[1] / "papers" / "protocol.toml"
     return maker(model) | {
         **processor(),
+        "protocol": hashlib.sha256(protocol.read_bytes()).hexdigest()[:12],
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),
     }

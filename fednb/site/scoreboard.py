@@ -3,8 +3,6 @@
 import html
 from typing import TYPE_CHECKING
 
-from fednb.report import words
-
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -70,7 +68,7 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     word = one.verdict.replace(" ", "-")
     name = html.escape(one.notebook)
     told = name.replace("/", "/<wbr>").replace("_", "_<wbr>")
-    from_size = f"could be told {words.from_size(one.smallest)}" if one.verdict == "not told" else ""
+    from_size = f"could be told from {one.smallest:.1f}" if one.verdict == "not told" else ""
     others = "".join(
         f"<br><small>{html.escape(text)}</small>" for text in (one.why, from_size, one.other_rules) if text
     )
