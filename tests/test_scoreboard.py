@@ -102,7 +102,8 @@ def test_four_sentences_add_up():
     frame = claims(
         verdicts,
         other_rules=others,
-        claim=[f"{letter} is above." for letter in "ABCDEFGH"],
+    named = [f"{letter} is above." for letter in "ABCDEFGH"]
+    frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 7])
         setting=["as printed", *["small"] * 7],
     )
     first, found, others, why = report.told(frame)
