@@ -99,13 +99,8 @@ def test_claims_rest_on_the_first_precision_of_each_federation():
 def test_four_sentences_add_up():
     verdicts = ["reproduced", "below", "below", "one seed", "not run", "not run", "older code", "not testable"]
     others = ["best test: larger", *[""] * 5, "last: above", ""]
-    frame = claims(
-        verdicts,
-        other_rules=others,
     named = [f"{letter} is above." for letter in "ABCDEFGH"]
     frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 7])
-        setting=["as printed", *["small"] * 7],
-    )
     first, found, others, why = report.told(frame)
     assert first == ("8 claims of 1 papers compare two runs. At the paper's setting 1 are tested: 1 reproduced.")
     assert found == (
