@@ -2,6 +2,7 @@
 
 import ast
 import csv
+import json
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.report import names
+from fednb.report.selection import RULES
 
 PAPERS = ("distrans", "fedfa", "fedrdn", "fraug")
 TABLES = [(paper, table) for paper in PAPERS for table in papers.tables(paper)]
@@ -592,3 +594,84 @@ def test_table4s_sites_are_those_of_the_federations():
     for profiles in papers.settings("fedfa")["table4"]["beside"].values():
         for fields in profiles.values():
             assert Recipe(**fields).full["federation"]["name"] in sites
+
+
+def test_the_protocol_holds():
+    rules = papers.protocol()
+    assert rules["selection"] in RULES and set(rules["as_printed"]) <= Recipe.__dataclass_fields__.keys()
+    assert len(papers.protocol_hash()) == 12
+    assert {papers.own_rule(paper) for paper in papers.names()} <= set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("level = 0.05", "level = 5", "level is 5"),
+        ("margin = 0.5", "", "expected .*: margin"),
+        ("margin = 0.5", "margin = 0.5\nlucky = 7", "expected .*: lucky"),
+        ("choosing_seeds_from = 100", "choosing_seeds_from = 2", "choosing_seeds_from is 2"),
+        ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
+        ('worse = "single"', 'worse = "nobody"', "names nobody on pacs, which fraug does not print there"),
+    ],
+)
+def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, tmp_path, before, after, said):
+    whole = Path(papers.__file__).with_name("protocol.toml").read_text()
+    assert before in whole
+    (tmp_path / "protocol.toml").write_text(whole.replace(before, after, 1))
+    monkeypatch.setattr(papers, "_toml", lambda path, read=papers._toml: read(_moved(path, tmp_path)))
+    papers.protocol.cache_clear()
+    try:
+        with pytest.raises(RecipeError, match=said):
+            papers.protocol()
+    finally:
+        papers.protocol.cache_clear()
+
+
+def _moved(path, place):
+    return place / path.name if path.name == "protocol.toml" else path
+
+
+def test_a_family_is_of_distinct_pairs():
+    """FedFA over FedAvg on Office stands in four tables and is one pair."""
+    pairs = [
+        (claim.get("setting"), claim["site"], *sorted((claim["better"], claim["worse"])))
+        for claim in papers.claims("fedfa")
+        if claim["federation"] == "office_caltech10"
+    ]
+    assert papers.family("fedfa", "office_caltech10") == len(set(pairs)) < len(pairs)
+
+
+def made_before(records: dict[str, str], checkout: Path, protocol: str) -> list[str]:
+    """The records, of {name: code}, whose code does not descend from the last commit that changed the protocol."""
+
+    def git(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True)
+
+    commit = git("log", "-1", "--format=%H", "--", protocol).stdout.strip()
+    ancestor = ("merge-base", "--is-ancestor", commit)
+    return [name for name, code in records.items() if git(*ancestor, code.partition("-")[0]).returncode]
+
+
+def test_records_under_the_protocol_are_of_code_after_it(tmp_path):
+    checkout = Path(papers.__file__).parents[2]
+    records = {path: json.loads(path.read_text())["origin"] for path in (checkout / "results").glob("*/*.json")}
+    governed = {
+        str(path): own["code"] for path, own in records.items() if own.get("protocol") == papers.protocol_hash()
+    }
+    if governed:
+        assert not made_before(governed, checkout, "fednb/papers/protocol.toml")
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        return subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    codes = []
+    for name in ("code", "protocol.toml", "later"):
+        (tmp_path / name).write_text(name)
+        git("add", "-A")
+        git("commit", "-qm", name)
+        codes.append(git("rev-parse", "HEAD").strip()[:12])
+    assert made_before(dict(zip("abc", codes, strict=True)), tmp_path, "protocol.toml") == ["a"]

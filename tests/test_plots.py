@@ -139,14 +139,15 @@ def claimed(**columns):
         "together_low": 0.5,
         "together_high": 3.5,
     }
-    return pandas.DataFrame(
-        [head | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    )
+    rows = [head | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return pandas.DataFrame(rows).assign(claim=[f"claim {number}" for number in range(len(rows))])
 
 
 def test_tested_claims_are_dots_in_rows_beside_the_printed_ones_on_one_axis():
     verdicts = ["reproduced", "not run", "opposite", "smaller"]
     rows = claimed(verdict=verdicts, ours=[2.5, numpy.nan, -60.0, 1.5], of=["fedrdn", "fedrdn", "fedrdn", "fedfa"])
+    twice = pandas.concat([rows, rows[2:3].assign(verdict="below")])  # on both boards
+    assert plots.claims(twice).axes[1].get_title("left") == "FedRDN: 2 of 3 claims, tested"
     fedfa, fedrdn = plots.claims(rows, title="Claims").axes
     assert [panel.get_title("left") for panel in (fedfa, fedrdn)] == [
         "FedFA: 1 of 1 claims, tested",

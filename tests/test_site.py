@@ -269,7 +269,10 @@ def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
         and "+2.0" in row
         and "+1.5" in row
     )
-    assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5"' in row and "notebooks/fedrdn/made.html" in row
+    assert (
+        'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5, together +0.1 to +2.9"' in row
+        and "notebooks/fedrdn/made.html" in row
+    )
     assert "</span><br><small>best validation: not told</small></td>" in row
     assert "Not executed." in page and "Failed." in page
     assert "<option>bioid</option><option>pacs</option>" in page and "the paper claims" in page

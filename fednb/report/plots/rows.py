@@ -9,6 +9,8 @@ from fednb.report.looks import VERDICTS, style
 from fednb.report.plots._axes import WIDEST, as_written, decorate, diamonds, new_figure, stacked, titled
 from fednb.report.sentences import TESTED
 
+CLAIM = ["table", "federation", "claim"]  # which a row is of; one that ran on both boards has two
+
 
 def claims(rows, title: str = ""):
     """The tested claims of all papers: dots in rows with intervals, a panel for each paper, on one axis.
@@ -25,8 +27,8 @@ def claims(rows, title: str = ""):
     panels = {paper: own.nlargest(60, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
     reach = _reach(tested[["paper", "ours", "together_low", "together_high"]].to_numpy())
     heights = [max(1, len(own)) for own in panels.values()] or [1]
-    figure, every = stacked(heights, width=9.0)
-    for axes, (paper, own) in zip(every, panels.items(), strict=False):
+    figure, stack = stacked(heights, width=9.0)
+    for axes, (paper, own) in zip(stack, panels.items(), strict=False):
         places = range(len(own))
         for place, row in zip(places, own.itertuples(), strict=True):
             look = VERDICTS[row.verdict]
@@ -36,8 +38,8 @@ def claims(rows, title: str = ""):
                 _dot(axes, end, place, reach, color=look["color"], markersize=4)
             _dot(axes, row.ours, place, reach, **look, markersize=6)
             _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
-        count = (rows["of"] == paper).sum()
-        decorate(axes, "", "", f"{names.printed(paper)}: {len(own)} of {count} claims, tested")
+        told, every = (len(each.drop_duplicates(CLAIM)) for each in (own, rows[rows["of"] == paper]))
+        decorate(axes, "", "", f"{names.printed(paper)}: {told} of {every} claims, tested")
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
         axes.grid(axis="x", color="0.9", linewidth=0.8)
         where = own["table"].str.replace("table", "Table ")
@@ -46,7 +48,7 @@ def claims(rows, title: str = ""):
         labels = where + ": " + own["effect"]
         axes.set_yticks(places, labels, fontsize=7)
         axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
-    every[-1].set_xlabel("points: the first of each row less the second")
+    stack[-1].set_xlabel("points: the first of each row less the second")
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
     shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
     look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 7, "fontsize": 8}
