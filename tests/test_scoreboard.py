@@ -115,9 +115,13 @@ def test_four_sentences_add_up():
     assert report.told(claims(["above"]))[3] == "Every claim was run."
 
 
-def test_counts_by_paper_have_a_row_of_all():
-    counts = report.by_paper(claims(["reproduced", "not run", "one seed"], of=["fedfa", "fedrdn", "fedrdn"]))
+def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
+    named = ["A is above.", "A is above.", "B is above.", "C is above."]
+    verdicts, of = ["reproduced", "above", "not run", "one seed"], ["fedfa", "fedfa", "fedrdn", "fedrdn"]
+    counts = report.by_paper(claims(verdicts, of=of, claim=named))
     assert counts.loc["FedRDN"].to_dict()["not tested"] == 2 and counts.loc["all"].to_dict()["claims"] == 3
+    fedfa = counts.loc["FedFA"]  # one claim, on both boards
+    assert (fedfa["claims"], fedfa["reproduced"], fedfa["above"], fedfa["not tested"]) == (1, 1, 1, 0)
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
 
 

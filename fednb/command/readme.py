@@ -10,6 +10,7 @@ from fednb.errors import NotebookError
 from fednb.files import write_text
 from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
+from fednb.report.board import CLAIM
 from fednb.report.words import number
 from fednb.study import Study
 
@@ -97,7 +98,8 @@ def _verdicts(claims: "DataFrame") -> str:
     """ "3 reproduced, 1 smaller, 25 not tested"."""
     counts = claims["verdict"].value_counts()
     told = [f"{counts[word]} {word}" for word in TESTED if word in counts]
-    untested = (~claims["verdict"].isin(TESTED)).sum()
+    tested = claims[claims["verdict"].isin(TESTED)]
+    untested = len(claims.drop_duplicates([*CLAIM])) - len(tested.drop_duplicates([*CLAIM]))
     return ", ".join([*told, *([f"{untested} not tested"] if untested else [])])
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # without a run. deviations: from the paper's setting. exploratory: a run was made before the protocol of today.
 COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", *effects.COLUMNS, "verdict", "why", "other_rules")
 COLUMNS += ("setting", "deviations", "exploratory", "notebook")
+CLAIM = ("table", "federation", "claim")  # which a row is of; one that ran on both boards has two
 
 
 def effect(claim: dict) -> str:
@@ -26,12 +27,15 @@ def effect(claim: dict) -> str:
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
-    """How many claims of each paper have which verdict, those without one together as ``not tested``; and of all."""
+    """How many claims of each paper have which verdict, on either board, and how many have none; and of all."""
     import pandas
 
-    verdicts = claims["verdict"].where(claims["verdict"].isin(TESTED), "not tested")
-    counts = pandas.crosstab(claims["of"], verdicts).reindex(columns=[*TESTED, "not tested"], fill_value=0)
-    counts.insert(0, "claims", counts.sum(axis=1))
+    tested = claims[claims["verdict"].isin(TESTED)]
+    counts = pandas.crosstab(tested["of"], tested["verdict"]).reindex(columns=TESTED, fill_value=0)
+    every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))
+    counts = counts.reindex(sorted(every.index), fill_value=0)
+    counts.insert(0, "claims", every)
+    counts["not tested"] = counts["claims"] - told.reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()
     return counts.rename(index=_called).rename_axis(index=None, columns=None)
 

@@ -5,11 +5,10 @@ import textwrap
 import numpy
 
 from fednb.report import names
+from fednb.report.board import CLAIM
 from fednb.report.looks import VERDICTS, style
 from fednb.report.plots._axes import WIDEST, as_written, decorate, diamonds, new_figure, stacked, titled
 from fednb.report.sentences import TESTED
-
-CLAIM = ["table", "federation", "claim"]  # which a row is of; one that ran on both boards has two
 
 
 def claims(rows, title: str = ""):
@@ -38,7 +37,7 @@ def claims(rows, title: str = ""):
                 _dot(axes, end, place, reach, color=look["color"], markersize=4)
             _dot(axes, row.ours, place, reach, **look, markersize=6)
             _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
-        told, every = (len(each.drop_duplicates(CLAIM)) for each in (own, rows[rows["of"] == paper]))
+        told, every = (len(each.drop_duplicates([*CLAIM])) for each in (own, rows[rows["of"] == paper]))
         decorate(axes, "", "", f"{names.printed(paper)}: {told} of {every} claims, tested")
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
         axes.grid(axis="x", color="0.9", linewidth=0.8)
