@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 
 from fednb import papers
-from fednb.errors import DataError
 from fednb.report import names, words
 from fednb.report.intervals import of_settings
 from fednb.report.selection import late_rise, selected
@@ -25,6 +24,9 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
     own = frame[frame["key"].isin(keys)]
     records = {record.key: record for record in results.records}
     bound = trivial(records[keys[0]], claim["site"])
+    if bound is None:
+        name = records[keys[0]].recipe["federation"]["name"]
+        return f"no constant answer is known on this {name}: python -m fednb.command.trivial adds it"
     unseen = not own["took_part"].all()
     for label, rows in words.settings(selected(own, rule, unseen)):
         [found] = of_settings([rows], None if words.counted(rows) else records)
@@ -51,21 +53,15 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
     return ""
 
 
-def trivial(record, site: str = "average") -> float:
+def trivial(record, site: str = "average") -> float | None:
     """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
-    training, or one class in all where that is more. DataError where the record's federation is not in
-    ``trivial.json``."""
-    known = _known()
-    place = json.dumps(record.recipe["federation"], sort_keys=True)
-    if place not in known:
-        raise DataError(
-            f"trivial.json has no constant answer for {place}; `python -m fednb.command.trivial` adds those of "
-            "all records whose images are at hand."
-        )
-    chance, by_client = known[place]["chance"], known[place]["clients"]
-    if site != "average":
-        return max(chance, by_client[site])
-    return max(chance, sum(by_client.values()) / len(by_client))
+    training, or one class in all where that is more. None where ``trivial.json`` does not have the federation."""
+    known = _known().get(json.dumps(record.recipe["federation"], sort_keys=True))
+    if known is None:
+        return None
+    by_client = known["clients"]
+    own = sum(by_client.values()) / len(by_client) if site == "average" else by_client[site]
+    return max(known["chance"], own)
 
 
 @cache
