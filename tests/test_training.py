@@ -236,6 +236,7 @@ NO_CHECKPOINTS = {
     "prepared without a way": setting("run/prepared", {"up": {}}),
     "images of a stranger": setting("run/images", {"clinic": 12, "harbour": 7, "pier": 5}),
     "images in another order": setting("run/images", {"tower": 5, "harbour": 7, "clinic": 12}),
+    "more images than there are": setting("run/images/clinic", 10**9),
     "no images": setting("run/images/clinic", 0),
     "images in words": setting("run/images/clinic", "12"),
     "another model": setting("run/model/head.bias", torch.zeros(5)),

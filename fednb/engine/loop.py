@@ -47,6 +47,10 @@ class Rounds:
         self.prepared: dict | None = None
         self._tested: dict[str, Message] = {}
 
+    def trained_on(self, name: str) -> int:
+        """How many training images a client has; who carries the messages knows."""
+        raise NotImplementedError
+
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
 
@@ -163,8 +167,10 @@ class Rounds:
         """Goes on from what ``state`` returned; ValueError or RunError for what it cannot have returned."""
         require_form(state)
         require_same(state["model"], self.server.model, "this state")
-        if list(state["images"]) != sorted(self.taking_part) or min(state["images"].values()) < 1:
-            raise ValueError(f"its run has images {state['images']}; expected some of {', '.join(self.taking_part)}")
+        if (expected := {name: self.trained_on(name) for name in sorted(self.taking_part)}) != state["images"]:
+            raise ValueError(f"its run has images {state['images']}; expected {expected}")
+        if list(state["images"]) != list(expected):
+            raise ValueError(f"its run has clients {', '.join(state['images'])}; expected {', '.join(expected)}")
         self.rounds, self.prepared = state["rounds"], state["prepared"]
         self.server.round = self.rounds
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
@@ -240,6 +246,9 @@ class FederatedRun(Rounds):
     def images(self) -> dict[str, list[int]]:
         """For each split, the number of images of each client."""
         return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in SPLITS}
+
+    def trained_on(self, name: str) -> int:
+        return len(self.clients[name].site.train)
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """One client after the other in this process: they share one network, and a reply holds its very weights."""

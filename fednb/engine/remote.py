@@ -168,6 +168,9 @@ class RemoteRun(Rounds):
             notes[f"{name} came back in round {numbers} without its memory: what it had kept began anew."] = 0
         return list(notes)
 
+    def trained_on(self, name: str) -> int:
+        return self.clients[name].images[0]
+
     @property
     def _sequential(self) -> bool:
         return any(method.sequential for method in self.methods)
