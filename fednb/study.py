@@ -205,14 +205,15 @@ class Results:
 
     @cached_property
     def alike(self) -> Results:
-        """All that is recorded in the settings of these runs, by whatever study: they tell how far runs spread."""
+        """All that is recorded in the settings of these runs, by whatever study: they tell how far runs spread. Of methods
+        from outside these runs' own alone: others may not be at hand elsewhere."""
         if self.store is None:
             return self
         settings = {_setting(record) for record in self.records}
         found = {recipe: record for recipe, record in self.found.items() if record}
         known = {recipe.key for recipe in found}
         for record in self.store.like(list(found)):
-            if record.key not in known and _setting(record) in settings:
+            if record.key not in known and _setting(record) in settings and not record.origin.get("outside"):
                 with suppress(RecipeError):  # by other options than a method has today
                     found[Recipe(**record.recipe)] = record
         return replace(self, found=found)
