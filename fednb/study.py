@@ -205,8 +205,8 @@ class Results:
 
     @cached_property
     def alike(self) -> Results:
-        """All that is recorded in the settings of these runs, by whatever study: they tell how far runs spread. Of methods
-        from outside these runs' own alone: others may not be at hand elsewhere."""
+        """All that is recorded in the settings of these runs, by whatever study: they tell how far runs spread. Of
+        methods from outside these runs' own alone: others may not be at hand elsewhere."""
         if self.store is None:
             return self
         settings = {_setting(record) for record in self.records}
