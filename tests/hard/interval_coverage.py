@@ -1,6 +1,6 @@
 """Do the intervals of effects hold the true effect as often as they say, for calm methods and for the wildest?
 
-    python tests/hard/coverage.py --trials 2000
+    python tests/hard/interval_coverage.py --trials 2000
 
 A setting of several methods whose runs spread unlike (the standard deviations of recorded settings, one method six
 times as wild as the others and one that hardly moves), held against the first on the same test images of four sites:
