@@ -194,7 +194,7 @@ def against_the_first(scores):
 @pytest.mark.parametrize("seeds", [3, 5])
 @pytest.mark.parametrize(("images", "residual"), [(35, 20), (0, 20)])
 def test_the_interval_covers_the_true_effect_for_calm_and_wild_methods(seeds, images, residual):
-    """500 trials; two standard errors of one method's are 2 points. With more trials: tests/hard/interval_coverage.py."""
+    """500 trials; two standard errors of one method's are 2 points. More: tests/hard/interval_coverage.py."""
     random, held = numpy.random.default_rng(1), []
     for _ in range(500):
         found = against_the_first(methods(random, seeds, (1, 1, 0.2, 0.7, 1.5, 2, 6), images, residual))

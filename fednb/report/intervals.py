@@ -9,7 +9,8 @@ variance (2004, Sec. 3 and 6.2): few seeds a method, many methods, so that a met
 degrees of freedom is drawn towards s_0^2, worth d_0 of them, both found from all methods' variances:
 (d_0 s_0^2 + d s^2) / (d_0 + d), with d_0 + d. But a method's own s^2, with d, where that is larger: a noisy method
 among calm ones would be taken for calmer than it is. Over 3 and 5 seeds 95 % intervals hold the true effect in 93 % of
-simulated trials or more for each method, also one six times as noisy as the others (``tests/hard/interval_coverage.py``).
+simulated trials or more for each method, also one six times as noisy as the others
+(``tests/hard/interval_coverage.py``).
 
 **An effect** is the mean over sites k of the mean over images i and seeds s of d, the difference of two methods' scores
 of image i in seed s. Images and runs are crossed: every seed is tested on the same images. With n_k images at each of K
