@@ -446,6 +446,16 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     assert row["why"] == "" and row["verdict"] == "above"
 
 
+@pytest.mark.parametrize(
+    ("worse", "said"), [("fedavg+fedrdn", "they are the same run"), ("nobody", "nobody is not printed there")]
+)
+def test_a_claim_of_no_pair_is_refused_by_name(monkeypatch, worse, said):
+    first = papers.claims("fedrdn")[0] | {"better": "fedavg+fedrdn", "worse": worse}
+    monkeypatch.setattr(papers, "claims", lambda paper: [first])
+    with pytest.raises(RecipeError, match=f"is of .*{said}.* Expected two of fedavg, "):
+        scoreboard(results(run("fedavg", [BELOW])), "fedrdn")
+
+
 def test_a_gate_without_its_constant_answer_is_shut_and_says_what_to_do():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     for record in made.records:

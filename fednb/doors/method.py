@@ -62,8 +62,8 @@ class Method:
     hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
     own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
-    else has the same names, kinds of numbers and shapes at every client and in every round: clients that are elsewhere
-    are held to what most of them send. In one message, these entries of a method have one length.
+    else has the same names, kinds of numbers and shapes at every client that was sent the same entries: clients that
+    are elsewhere are held to what most of them send. In one message, these entries of a method have one length.
     counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
     its images can have seen in a round. ranges: the least and the most of other entries, by name.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a

@@ -167,10 +167,9 @@ class Rounds:
         """Goes on from what ``state`` returned; ValueError or RunError for what it cannot have returned."""
         require_form(state)
         require_same(state["model"], self.server.model, "this state")
-        if (expected := {name: self.trained_on(name) for name in sorted(self.taking_part)}) != state["images"]:
-            raise ValueError(f"its run has images {state['images']}; expected {expected}")
-        if list(state["images"]) != list(expected):
-            raise ValueError(f"its run has clients {', '.join(state['images'])}; expected {', '.join(expected)}")
+        expected = {name: self.trained_on(name) for name in sorted(self.taking_part)}
+        if list(state["images"].items()) != list(expected.items()):
+            raise ValueError(f"its run has images {state['images']}; expected {expected}, in this order")
         self.rounds, self.prepared = state["rounds"], state["prepared"]
         self.server.round = self.rounds
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]

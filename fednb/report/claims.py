@@ -7,7 +7,7 @@ as of today. So all records of code from before its commit are exploratory, what
 from functools import cache
 
 from fednb import papers
-from fednb.errors import DataError
+from fednb.errors import DataError, RecipeError
 from fednb.report import names
 from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
@@ -29,6 +29,7 @@ from fednb.report.sentences import PRINTED, SMALL
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
+    METHODS_AND_SEEDS,
     all_took_part,
     effect_lines,
     frame_of,
@@ -41,7 +42,6 @@ from fednb.report.words import (
 )
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
-OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what no setting is made of
 
 
 def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> str:
@@ -187,7 +187,7 @@ def deviations(records, paper: str) -> dict[str, list[str]]:
             continue
         told = []
         for name, wanted in printed(federation).items():
-            if name in (*OF_RUNS, *rules["as_printed"]) or name not in own:
+            if name in (*METHODS_AND_SEEDS, "unseen", *rules["as_printed"]) or name not in own:
                 continue
             if name in ("federation", "model"):
                 varied = _varied(paper, federation) if name == "federation" else ()
@@ -211,6 +211,15 @@ def _varied(paper: str, federation: str) -> set[str]:
 
 
 def _printed_effect(there, claim: dict) -> float:
+    """RecipeError, naming the claim, where its two sides are one run or a side is no printed row."""
+    rows = ["+".join(filter(None, row)) for row in zip(there["algorithm"], there["augmentation"], strict=True)]
+    missing = [side for side in (claim["better"], claim["worse"]) if side not in rows]
+    if missing or claim["better"] == claim["worse"]:
+        wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"
+        raise RecipeError(
+            f'the claim "{claim["statement"]}" is of {claim["better"]} and {claim["worse"]} in {claim["table"]} on '
+            f"{claim['federation']}: {wrong}. Expected two of {', '.join(rows)}; mend it in claims.toml."
+        )
     return _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
 
 

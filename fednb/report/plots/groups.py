@@ -18,8 +18,8 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
     printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
         stand-in and other data are never drawn beside them.
     records: those of the runs, whose images' scores give Dice its intervals; without them these are far too wide.
-    option: ``x`` is an option of the methods, such as ``"momentum"``: its values are of one setting, whose spread of
-        seeds is pooled. Other fields make other settings.
+    option: ``x`` is an option of the methods, such as ``"momentum"``: its values are of one setting, and share
+        the spread of seeds. Other fields make other settings.
     """
     marked = mark(chosen)
     of_images = None if counted(chosen) else {record.key: record for record in records}
@@ -28,8 +28,8 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
         told = dict(settings(part))
         parts |= {(value, label): rows for label, rows in (told_seeds(told) if x == "client" else told).items()}
     heights, runs, seeds = {}, {}, set()  # heights: label -> {value of x: Interval}
-    pooled = [rows.drop(columns=x) if option else rows for rows in parts.values()]
-    for ((value, label), rows), found in zip(parts.items(), of_settings(pooled, of_images), strict=True):
+    alike = [rows.drop(columns=x) if option else rows for rows in parts.values()]
+    for ((value, label), rows), found in zip(parts.items(), of_settings(alike, of_images), strict=True):
         seeds.add(rows["seed"].nunique())
         heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
         runs[label] = rows["run"].iloc[0]
