@@ -6,9 +6,11 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from statistics import mean
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +21,7 @@ from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.report import names
+from fednb.report.claims import declared_runs
 from fednb.report.selection import RULES
 
 PAPERS = ("distrans", "fedfa", "fedrdn", "fraug")
@@ -612,6 +615,9 @@ def test_the_protocol_holds():
         ("choosing_seeds_from = 100", "choosing_seeds_from = 2", "choosing_seeds_from is 2"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
         ('worse = "single"', 'worse = "nobody"', "names nobody on pacs, which fraug does not print there"),
+        ("seeds = [0, 1, 2]\n", "seeds = [0, 7]\n", "runs of fedrdn on office_caltech10 on seed 7, .* 0, 1, 2, 3, 4"),
+        ('profile = "paper"', 'profile = "large"', "fedrdn's profile .large. is not known"),
+        ('federation = "office_caltech10"', 'federation = "mars"', "fedrdn's federation .mars. is not known"),
     ],
 )
 def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, tmp_path, before, after, said):
@@ -641,25 +647,26 @@ def test_a_family_is_of_distinct_pairs():
     assert papers.family("fedfa", "office_caltech10") == len(set(pairs)) < len(pairs)
 
 
-def made_before(records: dict[str, str], checkout: Path, protocol: str) -> list[str]:
-    """The records, of {name: code}, whose code does not descend from the last commit that changed the protocol."""
+def not_declared(records: dict[str, tuple[str, dict]], checkout: Path, protocol: str) -> list[str]:
+    """The records, of {name: (code, entry of runs)}, whose code does not have the entry in its protocol."""
 
-    def git(*words: str) -> subprocess.CompletedProcess:
-        return subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True)
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True).stdout
 
-    commit = git("log", "-1", "--format=%H", "--", protocol).stdout.strip()
-    ancestor = ("merge-base", "--is-ancestor", commit)
-    return [name for name, code in records.items() if git(*ancestor, code.partition("-")[0]).returncode]
+    there = {code: tomllib.loads(git("show", f"{code}:{protocol}")) for code in {code for code, _ in records.values()}}
+    return [name for name, (code, entry) in records.items() if entry not in there[code].get("runs", [])]
 
 
-def test_records_under_the_protocol_are_of_code_after_it(tmp_path):
+def test_declared_runs_are_of_code_that_declares_them(tmp_path):
     checkout = Path(papers.__file__).parents[2]
-    records = {path: json.loads(path.read_text())["origin"] for path in (checkout / "results").glob("*/*.json")}
-    governed = {
-        str(path): own["code"] for path, own in records.items() if own.get("protocol") == papers.protocol_hash()
-    }
-    if governed:
-        assert not made_before(governed, checkout, "fednb/papers/protocol.toml")
+    governed = {}
+    for entry in papers.protocol()["runs"]:
+        paths = (checkout / "results" / entry["federation"]).glob("*.json")
+        records = [SimpleNamespace(**json.loads(path.read_text())) for path in paths]
+        for key in declared_runs(records, entry["paper"]):
+            (record,) = [record for record in records if record.key == key]
+            governed[key] = record.origin["code"].partition("-")[0], entry
+    assert not not_declared(governed, checkout, "fednb/papers/protocol.toml")
 
     def git(*words: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
@@ -669,9 +676,28 @@ def test_records_under_the_protocol_are_of_code_after_it(tmp_path):
 
     git("init", "-q")
     codes = []
-    for name in ("code", "protocol.toml", "later"):
-        (tmp_path / name).write_text(name)
+    for name, text in (("code", "x = 1"), ("protocol.toml", "[[runs]]\nseeds = [0]"), ("later", "x = 2")):
+        (tmp_path / name).write_text(text)
         git("add", "-A")
         git("commit", "-qm", name)
         codes.append(git("rev-parse", "HEAD").strip()[:12])
-    assert made_before(dict(zip("abc", codes, strict=True)), tmp_path, "protocol.toml") == ["a"]
+    runs = {name: (code, {"seeds": [0]}) for name, code in zip("abc", codes, strict=True)}
+    assert not_declared(runs | {"d": (codes[2], {"seeds": [1]})}, tmp_path, "protocol.toml") == ["a", "d"]
+
+
+def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
+    profile = papers.recipe("fedrdn", "paper", "office_caltech10")
+    made = {
+        "declared": profile,
+        "by another method, in fp32": profile | {"algorithm": "fednova", "precision": "fp32"},
+        "another seed": profile | {"seed": 3},
+        "fewer rounds": profile | {"rounds": 99},
+        "other rules": profile | {"augmentations": ["fedrdn"]},
+    }
+    records = [
+        SimpleNamespace(key=name, recipe=Recipe(**fields).full, origin={"protocol": papers.protocol_hash()})
+        for name, fields in made.items()
+    ]
+    records[-1].origin = {}
+    assert declared_runs(records, "fedrdn") == set(list(made)[:2])
+    assert not declared_runs(records, "distrans")

@@ -5,6 +5,7 @@ and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings an
 """
 
 import hashlib
+import json
 import tomllib
 from copy import deepcopy
 from functools import cache
@@ -171,10 +172,11 @@ def claims(paper: str) -> list[dict]:
 
 @cache
 def protocol() -> dict:
-    """``protocol.toml``: the rules by which claims are judged.
+    """``protocol.toml``: the rules by which claims are judged, and the runs that are declared.
 
     RecipeError, naming the entry, where one is missing, unknown or out of range, where a seed of verdicts is one that
-    settings are chosen on, or where a precondition names what its paper does not print.
+    settings are chosen on, where a precondition names what its paper does not print, or where declared runs are of no
+    profile, or on other seeds than the rules have.
     """
     told = _toml(_HERE / "protocol.toml")
     ranges = {
@@ -187,6 +189,7 @@ def protocol() -> dict:
         "choosing_seeds_from": lambda value: value > max(told["seeds"]),
         "as_printed": lambda value: isinstance(value, list),
         "precondition": lambda value: isinstance(value, list),
+        "runs": lambda value: isinstance(value, list),
     }
     if wrong := sorted(ranges.keys() ^ told.keys()):
         raise RecipeError(f"protocol.toml has the entries {', '.join(told)}; expected {', '.join(ranges)}: {wrong[0]}.")
@@ -201,12 +204,20 @@ def protocol() -> dict:
                 f"a precondition of protocol.toml names {', '.join(sorted(missing))} on {each['federation']}, which "
                 f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
             )
+    for each in told["runs"]:
+        recipe(each["paper"], each["profile"], each["federation"])
+        if others := sorted(set(each["seeds"]) - set(told["seeds"])):
+            raise RecipeError(
+                f"protocol.toml declares runs of {each['paper']} on {each['federation']} on seed {others[0]}, and its "
+                f"verdicts are made of seeds {', '.join(map(str, told['seeds']))}."
+            )
     return told
 
 
 def protocol_hash() -> str:
-    """12 hex digits of ``protocol.toml``: a record has those of the rules that were in force when it was made."""
-    return hashlib.sha256((_HERE / "protocol.toml").read_bytes()).hexdigest()[:12]
+    """12 hex digits of the protocol's rules, without the runs that it declares: a record has those of its time."""
+    rules = {name: value for name, value in _toml(_HERE / "protocol.toml").items() if name != "runs"}
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def family(paper: str, federation: str) -> int:

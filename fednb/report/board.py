@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # of: the paper. effect: the claim in short. why: of a claim that is not testable. other_rules: the paper's own where it
 # gives another verdict, "best validation: not told". setting: the board, fednb.report.sentences.PRINTED or SMALL, ""
-# without a run. deviations: from the paper's setting. exploratory: a run was made before the protocol of today.
+# without a run. deviations: from the paper's setting. exploratory: a run was not declared before it was made.
 COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", *effects.COLUMNS, "verdict", "why", "other_rules")
 COLUMNS += ("setting", "deviations", "exploratory", "notebook")
 CLAIM = ("table", "federation", "claim")  # which a row is of; one that ran on both boards has two

@@ -1,7 +1,7 @@
 """The scoreboard: every claim of a paper, its printed effect, ours, and one verdict by ``fednb/papers/protocol.toml``.
 
-When the rules were made: those of the protocol after 127 claims had verdicts by earlier ones, on runs that are recorded
-as of today. So all records of code from before its commit are exploratory, whatever is said of them here.
+When the rules were made: those of the protocol after 127 claims had verdicts by earlier ones. So all records are
+exploratory but those of runs that the protocol declared before they were made.
 """
 
 from functools import cache
@@ -101,7 +101,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     differing = deviations(results.records, paper)
-    seen = {record.key for record in results.records if record.origin.get("protocol") != papers.protocol_hash()}
+    declared = declared_runs(results.records, paper)
     by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
@@ -133,7 +133,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
                 "setting": board,
                 "deviations": "; ".join(deviating),
-                "exploratory": any(key in seen for key in sides),
+                "exploratory": not declared.issuperset(sides),
             }
         )
     frame = pandas.DataFrame(rows)
@@ -170,15 +170,32 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     return Table(frame, caption, cells, made, wide)
 
 
-def deviations(records, paper: str) -> dict[str, list[str]]:
-    """In what each recorded run differs from the paper's profile, by key: ``["rounds 40 (paper: 100)"]``."""
+def declared_runs(records, paper: str) -> set[str]:
+    """The keys of those that the protocol declares, made under its rules of today; the others are exploratory."""
+    rules, found = papers.protocol(), set()
+    under = [record for record in records if record.origin.get("protocol") == papers.protocol_hash()]
+    for entry in rules["runs"]:
+        if entry["paper"] == paper:
+            differing = deviations(under, paper, entry["profile"])
+            found |= {
+                record.key
+                for record in under
+                if record.recipe["federation"]["name"] == entry["federation"]
+                and record.recipe["seed"] in entry["seeds"]
+                and not differing[record.key]
+            }
+    return found
+
+
+def deviations(records, paper: str, profile: str = "paper") -> dict[str, list[str]]:
+    """In what each recorded run differs from a profile of the paper, by key: ``["rounds 40 (paper: 100)"]``."""
     from fednb.recipe import Recipe
 
     rules, found = papers.protocol(), {}
 
     @cache
     def printed(federation: str) -> dict:
-        return Recipe(**papers.recipe(paper, "paper", federation), algorithm="fedavg").full
+        return Recipe(**papers.recipe(paper, profile, federation), algorithm="fedavg").full
 
     for record in records:
         own, federation = record.recipe, record.recipe["federation"]["name"]
@@ -192,7 +209,7 @@ def deviations(records, paper: str) -> dict[str, list[str]]:
             if name in ("federation", "model"):
                 varied = _varied(paper, federation) if name == "federation" else ()
                 options = dict.fromkeys((*own[name], *wanted))
-                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in ("seed", *varied)]
+                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in ("seed", "spare", *varied)]
             else:
                 pairs = [(name, own[name], wanted)]
             told += [

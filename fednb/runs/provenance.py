@@ -8,6 +8,8 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
+from fednb.papers import protocol_hash
+
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
 
 
@@ -27,10 +29,9 @@ def maker(model) -> dict:
 def origin(model, seconds: float) -> dict:
     """What a record says of where it comes from: its maker, the processor, the rules of claims (a hash), parameters,
     seconds."""
-    protocol = Path(__file__).parents[1] / "papers" / "protocol.toml"
     return maker(model) | {
         **processor(),
-        "protocol": hashlib.sha256(protocol.read_bytes()).hexdigest()[:12],
+        "protocol": protocol_hash(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),
     }
