@@ -606,6 +606,12 @@ def test_the_protocol_holds():
     assert {papers.own_rule(paper) for paper in papers.names()} <= set(RULES)
 
 
+def test_the_page_of_the_protocol_explains_each_entry():
+    page = (Path(papers.__file__).parents[2] / "docs" / "protocol.md").read_text()
+    explained = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", page, re.M)))
+    assert explained == list(papers.protocol())
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
