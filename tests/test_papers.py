@@ -427,14 +427,21 @@ def test_every_setting_is_made_by_options_that_the_federation_has():
 def test_every_claim_has_a_positive_printed_effect(paper, count):
     claims = papers.claims(paper)
     fields = ("table", "federation", "setting", "site", "better", "worse")
-    assert len({tuple(claim.get(field) for field in fields) for claim in claims}) == len(claims) == count
+    assert len({tuple(claim[field] for field in fields) for claim in claims}) == len(claims) == count
     for claim in claims:
-        where = (claim["federation"], claim["site"], claim.get("setting", ""))
+        where = (claim["federation"], claim["site"], claim["setting"])
         better, worse = (value(paper, claim["table"], claim[side], *where) for side in ("better", "worse"))
         assert better > worse, claim
-        assert f"{{effect:.{DECIMALS[paper]}f}}" in claim["statement"]
         assert (better - worse) > 0.5 / 10 ** DECIMALS[paper]
         assert claim["place"].startswith(("Sec. ", "App. "))
+
+
+@pytest.mark.parametrize("row", ["table1,,average,a,b", "table1,x,average,a,b,Sec. 1, too much"])
+def test_a_row_of_claims_with_a_value_too_few_or_too_many_is_refused(monkeypatch, tmp_path, row):
+    (tmp_path / "claims.csv").write_text(f"# a remark\ntable,federation,site,better,worse,place\n{row}\n")
+    monkeypatch.setattr(papers, "_folder", lambda paper: tmp_path)
+    with pytest.raises(RecipeError, match="/claims.csv has the row table1, .*; expected one value for each of table, "):
+        papers.claims("fedrdn")
 
 
 @pytest.mark.parametrize("paper", ("distrans", "fedfa", "fraug"))
@@ -634,7 +641,7 @@ def _moved(path, place):
 def test_a_family_is_of_distinct_pairs():
     """FedFA over FedAvg on Office stands in four tables and is one pair."""
     pairs = [
-        (claim.get("setting"), claim["site"], *sorted((claim["better"], claim["worse"])))
+        (claim["setting"], claim["site"], *sorted((claim["better"], claim["worse"])))
         for claim in papers.claims("fedfa")
         if claim["federation"] == "office_caltech10"
     ]

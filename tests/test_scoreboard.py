@@ -12,7 +12,7 @@ import fednb
 from fednb import papers, report
 from fednb.command import scoreboard
 from fednb.report.board import effect
-from fednb.report.sentences import TESTED
+from fednb.report.sentences import TESTED, claimed
 from fednb.runs.store import Store
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
@@ -162,6 +162,50 @@ def test_sentences_of_effects_take_no_side_without_a_verdict():
     made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in (0, 1)))
     assert "FedAvg + FedRDN is above FedAvg: +2" in report.sentences(report.effects(made, "fedavg"))
     assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No pair was run."
+
+
+@pytest.mark.parametrize(
+    ("where", "better", "worse", "said"),
+    [
+        (("cifar10", "40 %", "average"), "distrans", "", "DisTrans is 2.5 points above FedAvg on CIFAR-10 at DH 40 %."),
+        (
+            ("prostate_mri", "1/6", "BMC"),
+            "fedfa",
+            "mixup",
+            "FedFA is 2.5 points of Dice above mixup on ProstateMRI at BMC with 1/6 of the training images.",
+        ),
+        (
+            ("rxrx1", "8 clients", "average"),
+            "fraug",
+            "fraug(ema=False)",
+            "FRAug is 2.5 points above FRAug (ema=False) on RxRx1 with 8 clients.",
+        ),
+        (
+            ("domainnet", "unseen client", "average"),
+            "mixup",
+            "normalise",
+            "Mixup is 2.5 points above FedAvg + norm. on DomainNet at unseen clients.",
+        ),
+        (
+            ("prostate_mri", "1", "average"),
+            "fedfa",
+            "",
+            "FedFA is 2.5 points of Dice above FedAvg on ProstateMRI with all of the training images.",
+        ),
+        (("emnist", "", "average"), "fedfa", "fedmix", "FedFA is 2.5 points above FedMix on EMNIST."),
+        (
+            ("cifar10", "Dir(0.3)", "average"),
+            "fedfa",
+            "",
+            "FedFA is 2.5 points above FedAvg on CIFAR-10 at Dir(0.3).",
+        ),
+    ],
+)
+def test_a_claim_is_one_sentence(where, better, worse, said):
+    sides = {"better": f"fedavg+{better}", "worse": f"fedavg+{worse}".rstrip("+")}
+    claim = sides | dict(zip(("federation", "setting", "site"), where, strict=True))
+    assert claimed(claim, [60.0, 62.5], 2.5) == said
+    assert claimed(claim, [60.0, 62.25], 2.5) == said.replace("2.5", "2.50")
 
 
 @pytest.mark.parametrize("paper", papers.names())

@@ -21,9 +21,9 @@ CLAIM = ("table", "federation", "claim")  # which a row is of; one that ran on b
 
 def effect(claim: dict) -> str:
     """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
-    short = [names.pretty(claim[name].removeprefix("fedavg+"), options=True) for name in ("better", "worse")]
+    short = [names.short(claim[name]) for name in ("better", "worse")]
     site = "" if claim["site"] == "average" else claim["site"]
-    return ", ".join(filter(None, (words.less(*short), claim.get("setting"), site)))
+    return ", ".join(filter(None, (words.less(*short), claim["setting"], site)))
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
