@@ -102,7 +102,10 @@ def test_four_sentences_add_up():
     named = [f"{letter} is above." for letter in "ABCDEFGH"]
     frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 7])
     first, found, others, why = report.told(frame)
-    assert first == ("8 claims of 1 papers compare two runs. At the paper's setting 1 are tested: 1 reproduced.")
+    assert first == (
+        "8 claims of 1 papers compare two runs. They are 1 distinct comparisons, as a pair can stand in several "
+        "tables; claims are counted here. At the paper's setting 1 are tested: 1 reproduced."
+    )
     assert found == (
         "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 have another "
         "verdict by the paper's own rule of selection. 3 of all rest on runs that were made before the rules: they are "
@@ -123,6 +126,15 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     fedfa = counts.loc["FedFA"]  # one claim, on both boards
     assert (fedfa["claims"], fedfa["reproduced"], fedfa["above"], fedfa["not tested"]) == (1, 1, 1, 0)
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
+
+
+def test_a_pair_that_stands_in_several_tables_is_one_comparison(tmp_path):
+    counts = report.by_paper(scoreboard.claims(Store(tmp_path)))
+    on = {paper: {claim["federation"] for claim in papers.claims(paper)} for paper in papers.names()}
+    families = [sum(papers.family(paper, name) for name in on[paper]) for paper in papers.names()]
+    assert counts["distinct comparisons"].tolist() == [*families, sum(families)]
+    assert (counts["distinct comparisons"] <= counts["claims"]).all()
+    assert counts.loc["FedFA", "distinct comparisons"] < counts.loc["FedFA", "claims"]
 
 
 def test_a_sentence_says_what_the_verdict_says():

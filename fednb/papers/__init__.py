@@ -183,7 +183,7 @@ def _rows(path: Path) -> list[dict]:
     for row in found:
         if None in row or None in row.values():
             raise RecipeError(
-                f"{path.parent.name}/{path.name} has the row {', '.join(map(str, row.values()))}; expected one value for "
+                f"{path.parent.name}/{path.name} has a row {', '.join(map(str, row.values()))}; expected a value for "
                 f"each of {', '.join(rows.fieldnames)}, in quotes where it has a comma."
             )
     return found

@@ -43,9 +43,9 @@ def pretty(run: str, options: bool = False) -> str:
 
 
 def short(run: str) -> str:
-    """With options and without FedAvg, ``"FedFA (stages=[1])"``; ``"FedAvg + norm."`` is no method by itself."""
+    """With options, and without FedAvg where a method follows it: ``"FedFA (stages=[1])"``, but ``"FedAvg + norm."``"""
     alone = run.removeprefix("fedavg+")
-    return pretty(run if alone == "normalise" else alone, options=True)
+    return pretty(run if alone.startswith(("normalise", "image_noise")) else alone, options=True)
 
 
 def method(run: str) -> str:

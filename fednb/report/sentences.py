@@ -62,12 +62,12 @@ def claimed(claim: dict, printed: "Iterable[float]", effect: float) -> str:
 
 
 def _under(setting: str) -> str:
-    """A printed setting in words: a heterogeneity, a share of the training images, a number of clients, a noise."""
+    """A printed setting in words: a heterogeneity, a share of the training images, a number of clients."""
     if setting == papers.UNSEEN:
         return " at unseen clients"
     if "/" in setting or setting == "1":
         return f" with {'all' if setting == '1' else setting} of the training images"
-    if setting.endswith(("clients", "noise")):
+    if setting.endswith("clients"):
         return f" with {setting}"
     return f" at {'DH ' * setting.endswith('%')}{setting}" if setting else ""
 
@@ -125,6 +125,7 @@ def told(claims: "DataFrame") -> list[str]:
     turned = int((tested["other_rules"] != "").sum())
     seen = int(tested["exploratory"].sum())
     every = claims.drop_duplicates(["of", "table", "claim", "federation"])
+    distinct = claims.drop_duplicates(["of", "federation", "effect"])
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
     waiting = claims[claims["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
@@ -134,7 +135,8 @@ def told(claims: "DataFrame") -> list[str]:
     }
     waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
     return [
-        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. At the paper's setting "
+        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
+        "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
         f"{printed.sum()} are tested: {found[0]}.",
         f"At a smaller setting, which says nothing of what the paper found, {small.sum()} are tested: {found[1]}. "
         f"{turned} have another verdict by the paper's own rule of selection. {seen} of all rest on runs that were "
