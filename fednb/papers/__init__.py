@@ -1,9 +1,10 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
-A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.toml``
+A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv``
 and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
 """
 
+import csv
 import hashlib
 import json
 import tomllib
@@ -163,11 +164,30 @@ def caption(paper: str, table: str) -> str:
 
 
 def claims(paper: str) -> list[dict]:
-    """The paper's claims that compare two runs; see the head of FedRDN's ``claims.toml`` for the fields.
+    """The rows of the paper's ``claims.csv``: its claims that compare two runs of one printed table.
 
-    Claims on a printed row that stands under a setting have a field ``setting``.
+    table: the printed table. federation, setting, site: of the two printed numbers, as in ``printed``.
+    better: the run that the paper finds better, ``"algorithm"`` or ``"algorithm+augmentation"``, as a recipe's label.
+    worse: the other one. place: where the text says it.
+
+    The lines before the rows say what is left out, and why.
     """
-    return _toml(_folder(paper) / "claims.toml")["claim"]
+    return [dict(claim) for claim in _rows(_folder(paper) / "claims.csv")]
+
+
+@cache
+def _rows(path: Path) -> list[dict]:
+    """The rows of a file whose lines of remarks begin with #; never changed by its readers."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    found = list(rows)
+    for row in found:
+        if None in row or None in row.values():
+            raise RecipeError(
+                f"{path.parent.name}/{path.name} has a row {', '.join(map(str, row.values()))}; expected a value for "
+                f"each of {', '.join(rows.fieldnames)}, in quotes where it has a comma."
+            )
+    return found
 
 
 @cache
@@ -223,7 +243,7 @@ def protocol_hash() -> str:
 def family(paper: str, federation: str) -> int:
     """How many distinct pairs the paper's claims on a data set are of: they are judged together."""
     pairs = {
-        (claim.get("setting"), claim["site"], frozenset((claim["better"], claim["worse"])))
+        (claim["setting"], claim["site"], frozenset((claim["better"], claim["worse"])))
         for claim in claims(paper)
         if claim["federation"] == federation
     }

@@ -25,7 +25,7 @@ from fednb.report.effects import (
 )
 from fednb.report.gates import gate
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL
+from fednb.report.sentences import PRINTED, SMALL, claimed
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
@@ -123,7 +123,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         others_say = {} if shut else {spaced(name): word for name, word in words.items() if word != words[rule]}
         rows.append(
             {
-                "claim": claim["statement"].format(effect=said[number]),
+                "claim": claimed(claim, there[number]["value"], said[number]),
                 "table": claim["table"],
                 "effect": effect(claim),
                 "paper": said[number],
@@ -234,14 +234,14 @@ def _printed_effect(there, claim: dict) -> float:
     if missing or claim["better"] == claim["worse"]:
         wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"
         raise RecipeError(
-            f'the claim "{claim["statement"]}" is of {claim["better"]} and {claim["worse"]} in {claim["table"]} on '
-            f"{claim['federation']}: {wrong}. Expected two of {', '.join(rows)}; mend it in claims.toml."
+            f"a claim is of {claim['better']} and {claim['worse']} in {claim['table']} on {claim['federation']}: "
+            f"{wrong}. Expected two of {', '.join(rows)}; mend it in claims.csv."
         )
     return _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
 
 
 def _printed_rows(paper: str, claim: dict):
-    there = papers.printed(paper, claim["table"], claim["federation"], claim.get("setting"))
+    there = papers.printed(paper, claim["table"], claim["federation"], claim["setting"])
     return there[there["site"] == claim["site"]]
 
 
