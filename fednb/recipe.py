@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fednb.catalogue import choice, complete, make, task
+from fednb.catalogue import choice, complete, dealt, make, task
 from fednb.errors import RecipeError, nearest
 
 ROOMS = {"federation": "data", "model": "models", "algorithm": "algorithms"}
@@ -41,7 +41,8 @@ class Recipe:
 
     Args:
         federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
-            ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``.
+            ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``. A federation that is dealt out by a ``seed`` of
+            its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals it out.
         augmentations: such names from ``fednb/augment``, called in this order.
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
@@ -56,7 +57,7 @@ class Recipe:
         unseen: sites that are in no round and offer nothing; they are tested with the global model. What methods
             keep at a client has a value there that the method's docstring declares, or the method is refused.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
-        seed: of every draw.
+        seed: of every draw; of the federation's where that has ``"seed": "run"``.
         evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
             each site's first test image), "masks" (how the masks that it predicts for the test images lie on the true
@@ -176,6 +177,11 @@ class Recipe:
             return json.loads(json.dumps(settings, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise RecipeError(f"a recipe holds plain values only: {error}.") from error
+
+    @property
+    def dealt(self) -> dict:
+        """The federation as ``fednb.data.load`` takes it: its seed ``"run"`` is this recipe's."""
+        return dealt(self.full["federation"], self.seed)
 
     @cached_property
     def short(self) -> dict:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
-from fednb.catalogue import IN_MEMORY, task
+from fednb.catalogue import IN_MEMORY, OF_THE_RUN, task
 from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.files import write_text
@@ -239,10 +239,11 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (label), algorithm, augmentation, federation, task, seed, key, stand_in, stale (recorded by older code),
-        every other varied setting (of unseen sites how many), round (from 1), client, took_part (not where it is
-        unseen), split ("validation" or "test"), correct (the images' scores added up: a count, or a sum of Dice
-        coefficients), images (a count), accuracy (their ratio in per cent).
+        run (label), algorithm, augmentation, federation, task, seed, dealt_by_seed (whether the federation's seed is
+        "run": each seed has a partition of its own), key, stand_in, stale (recorded by older code), every other
+        varied setting (of unseen sites how many), round (from 1), client, took_part (not where it is unseen), split
+        ("validation" or "test"), correct (the images' scores added up: a count, or a sum of Dice coefficients),
+        images (a count), accuracy (their ratio in per cent).
         """
         import pandas
 
@@ -278,7 +279,7 @@ class Results:
         for recipe, record in self.found.items():
             if record is None:
                 continue
-            place = str(recipe.full["federation"])
+            place = str(recipe.dealt)
             if place not in at_hand:
                 try:
                     at_hand[place] = None if lacks(recipe, data) else federation_of(recipe, data).fingerprint
@@ -297,7 +298,7 @@ def lacks(recipe: Recipe, data: str | None) -> str | None:
     """What is missing of the data that a recipe needs, in one sentence; None where nothing is."""
     from fednb.data import available
 
-    return available(root=data, **recipe.full["federation"])
+    return available(root=data, **recipe.dealt)
 
 
 def _lack_below(data: str | None, lack: str) -> str:
@@ -349,6 +350,7 @@ def _describe(recipe: Recipe) -> dict:
         "federation": recipe.full["federation"]["name"],
         "task": task(recipe.full["federation"]),
         "seed": recipe.seed,
+        "dealt_by_seed": recipe.full["federation"].get("seed") == OF_THE_RUN,
     }
 
 

@@ -257,7 +257,18 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         store.write(recipe, record(recipe, right=number))
     frame = Study(recipes, store=store).recorded().frame
     assert list(frame.columns) == [
-        *("run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale"),
+        *(
+            "run",
+            "algorithm",
+            "augmentation",
+            "federation",
+            "task",
+            "seed",
+            "dealt_by_seed",
+            "key",
+            "stand_in",
+            "stale",
+        ),
         *("round", "client", "took_part", "split", "correct", "images", "accuracy"),
     ]
     assert len(frame) == 4 * 2 * 2 * 2
@@ -270,6 +281,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         "federation": "shifted_digits",
         "task": "classification",
         "seed": 1,
+        "dealt_by_seed": False,
         "key": recipes[3].key,
         "stand_in": False,
         "stale": False,

@@ -17,7 +17,19 @@ RULES_IN_WORDS = {
 }
 AVERAGE = "The average is the mean of the sites, each counted alike."
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale", "round"}
-ALWAYS |= {"client", "took_part", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
+ALWAYS |= {
+    "dealt_by_seed",
+    "client",
+    "took_part",
+    "split",
+    "correct",
+    "images",
+    "accuracy",
+    "source",
+    "rule",
+    "rounds_taken",
+    "column",
+}
 MOST_NOTES = 6
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 

@@ -194,7 +194,7 @@ def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | No
     """The federation of a recipe, with one site or with all, loaded once per process."""
     from fednb.data import data_root
 
-    choice = recipe.full["federation"] | ({"site": site} if site else {})
+    choice = recipe.dealt | ({"site": site} if site else {})
     return _load(json.dumps(choice), str(data_root(root).absolute()))
 
 
