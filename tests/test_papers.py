@@ -633,6 +633,8 @@ def test_the_page_of_the_protocol_explains_each_entry():
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
         ('worse = "single"', 'worse = "nobody"', "names nobody on pacs, which fraug does not print there"),
         ("seeds = [0, 1, 2]\n", "seeds = [0, 7]\n", "runs of fedrdn on office_caltech10 on seed 7, .* 0, 1, 2, 3, 4"),
+        ('partition = "run"', 'partition = "0"', "partition is 0"),
+        ('federation = "office_caltech10"', 'federation = "retinal_vessels"', "retinal_vessels, dealt out by seed 0"),
         ('profile = "paper"', 'profile = "large"', "fedrdn's profile .large. is not known"),
         ('federation = "office_caltech10"', 'federation = "mars"', "fedrdn's federation .mars. is not known"),
     ],
@@ -648,6 +650,13 @@ def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, t
             papers.protocol()
     finally:
         papers.protocol.cache_clear()
+
+
+def test_declared_runs_that_hand_over_spare_images_score_them():
+    entry = papers.protocol()["runs"][0]
+    declared = Recipe(**papers.recipe("fedrdn", "paper") | {"evaluation": ()}).full
+    with pytest.raises(RecipeError, match="office_caltech10, and the profile paper hands over .* not both"):
+        papers._refuse_runs(papers.protocol(), entry, declared)
 
 
 def _moved(path, place):

@@ -196,8 +196,10 @@ def protocol() -> dict:
 
     RecipeError, naming the entry, where one is missing, unknown or out of range, where a seed of verdicts is one that
     settings are chosen on, where a precondition names what its paper does not print, or where declared runs are of no
-    profile, or on other seeds than the rules have.
+    profile, on other seeds than the rules have, or of a recipe that deals out or scores otherwise than the rules say.
     """
+    from fednb.recipe import Recipe
+
     told = _toml(_HERE / "protocol.toml")
     ranges = {
         "level": lambda value: 0 < value < 1,
@@ -207,6 +209,8 @@ def protocol() -> dict:
         "level_curve": lambda value: value > 0,
         "seeds": lambda value: value == sorted({int(seed) for seed in value}),
         "choosing_seeds_from": lambda value: value > max(told["seeds"]),
+        "partition": lambda value: value == "run",
+        "second_test_set": lambda value: value == "spare",
         "as_printed": lambda value: isinstance(value, list),
         "precondition": lambda value: isinstance(value, list),
         "runs": lambda value: isinstance(value, list),
@@ -225,13 +229,28 @@ def protocol() -> dict:
                 f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
             )
     for each in told["runs"]:
-        recipe(each["paper"], each["profile"], each["federation"])
-        if others := sorted(set(each["seeds"]) - set(told["seeds"])):
-            raise RecipeError(
-                f"protocol.toml declares runs of {each['paper']} on {each['federation']} on seed {others[0]}, and its "
-                f"verdicts are made of seeds {', '.join(map(str, told['seeds']))}."
-            )
+        _refuse_runs(told, each, Recipe(**recipe(each["paper"], each["profile"], each["federation"])).full)
     return told
+
+
+def _refuse_runs(rules: dict, runs: dict, declared: dict) -> None:
+    """RecipeError where declared runs contradict the rules; declared: the full recipe of their profile."""
+    where = f"protocol.toml declares runs of {runs['paper']} on {runs['federation']}"
+    options, partition = declared["federation"], rules["partition"]
+    if others := sorted(set(runs["seeds"]) - set(rules["seeds"])):
+        raise RecipeError(
+            f"{where} on seed {others[0]}, and its verdicts are made of seeds {', '.join(map(str, rules['seeds']))}."
+        )
+    if options.get("seed", partition) != partition:
+        raise RecipeError(
+            f"{where}, dealt out by seed {options['seed']} in the profile {runs['profile']}, and has "
+            f'partition = "{partition}". Give the profile\'s federation that seed.'
+        )
+    if options.get("spare", False) != (rules["second_test_set"] in declared["evaluation"]):
+        raise RecipeError(
+            f"{where}, and the profile {runs['profile']} hands over spare images or scores them, not both. Give its "
+            "federation spare = true and its evaluation spare, or neither."
+        )
 
 
 def protocol_hash() -> str:
