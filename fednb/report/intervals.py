@@ -322,10 +322,11 @@ def of_scores(scores: "ndarray") -> Interval:
 def wilson_of_clients(rows) -> dict[str, Interval]:
     """Wilson's interval of each client, from the mean over seeds of its share of right answers; where each seed has
     images of its own, from as many of them as there are in the mean."""
-    by_client = rows.assign(right=rows["correct"] / rows["images"]).groupby("client", sort=False)
-    return {
-        client: wilson(own["right"].mean() * own["images"].mean(), own["images"].mean()) for client, own in by_client
-    }
+    found = {}
+    for client, own in rows.groupby("client", sort=False):
+        images = own["images"].mean()
+        found[client] = wilson((own["correct"] * (images / own["images"])).mean(), images)
+    return found
 
 
 def of_settings(parts: Sequence, records: dict | None = None) -> list[dict[str, Measured]]:
