@@ -58,8 +58,9 @@ def effects_of(
     """The effect of each pair.
 
     From the scores of every image in the seeds that both have (``fednb.report.intervals``). Pairs whose records hold no
-    scores, or were made from different images, get the images' interval from their counts. RecipeError where the two
-    sides of a pair were run in different settings.
+    scores, or were made from different images, get the images' interval from their counts; where each seed has a
+    partition of its own, the images are those of a seed. RecipeError where the two sides of a pair were run in
+    different settings.
 
     spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given.
     """
@@ -69,16 +70,17 @@ def effects_of(
     read: dict = {}  # scores of sides that are in several pairs
     found = []
     for pair in pairs:
-        cell = None if _stale(pair) else _cell(pair, by_key, read, spreads)
-        measured = _from_counts(pair) if cell is None else intervals.crossed(cell)
-        why = OLDER if _stale(pair) else NOT_PAIRED if cell is None else ONE_SEED if measured.seeds < 2 else ""
+        paired = None if _stale(pair) else _paired(pair, by_key, read, spreads)
+        measured = paired or _from_counts(pair)
+        why = OLDER if _stale(pair) else NOT_PAIRED if paired is None else ONE_SEED if measured.seeds < 2 else ""
         found.append((measured, why))
     together = level or 0.05 / max(1, sum(not why for _, why in found))
     return [Effect(*each, together) for each in found]
 
 
 def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
-    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting.
+    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting;
+    less what the methods of a seed share where each seed has a partition of its own.
 
     chosen: rows of ``fednb.report.selection.selected``, of all runs that are known of the settings in question.
     """
@@ -90,7 +92,8 @@ def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
         values = [intervals.by_seed(rows) for rows in methods]
         for client in dict.fromkeys(client for own in values for client in own):
             there = [(rows, own[client]) for rows, own in zip(methods, values, strict=True) if client in own]
-            spreads = intervals.moderated([own for _, own in there])
+            moderated = intervals.moderated_within_seeds if words.dealt_by_seed(methods[0]) else intervals.moderated
+            spreads = moderated([own for _, own in there])
             for (rows, _), spread in zip(there, spreads, strict=True):
                 for key in rows["key"].unique():
                     found.setdefault(key, {})[client] = spread
@@ -218,8 +221,9 @@ def _require_one_setting(pair: Pair) -> None:
         )
 
 
-def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]]) -> Cell | None:
-    """The scores' differences, or None where they are not recorded or the images differ.
+def _paired(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]]) -> Measured | None:
+    """From the scores' differences, or None where they are not recorded or the images differ: those of a seed, where
+    each seed has a partition of its own.
 
     read: the scores that earlier pairs of the same rows have read.
     """
@@ -227,19 +231,32 @@ def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Sp
 
     seeds = _common(pair)
     sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]
-    if sides[0].empty or len({records[key].fingerprint for rows in sides for key in rows["key"]}) > 1:
+    if sides[0].empty:
+        return None
+    own_partitions = words.dealt_by_seed(sides[0])
+    seen = {
+        (row.seed if own_partitions else None, records[row.key].fingerprint)
+        for rows in sides
+        for row in rows.itertuples()
+    }
+    if len(seen) > len({seed for seed, _ in seen}):
         return None
     for whole, rows in zip(pair[:2], sides, strict=True):
         if (id(whole), *seeds) not in read:
             read[id(whole), *seeds] = image_scores(rows, records)
     better, worse = scores = [read[id(whole), *seeds] for whole in pair[:2]]
-    clients = [client for client in better if client in worse and pair.client in ("average", client)]
-    whole = all(len(own) == len(seeds) for side in scores for own in side.values())
-    if not clients or better.keys() != worse.keys() or not whole:
+    clients = [client for client in better if pair.client in ("average", client)]
+    in_seeds = [{client: own.keys() for client, own in side.items()} for side in scores]
+    if not clients or in_seeds[0] != in_seeds[1]:
+        return None
+    runs = pair.runs or tuple(spreads[rows["key"].iloc[0]].get(pair.client, Spread()) for rows in sides)
+    if own_partitions:
+        differences = [{k: better[k][seed] - worse[k][seed] for k in clients if seed in better[k]} for seed in seeds]
+        return intervals.nested(differences, runs) if all(differences) else None
+    if any(len(own) < len(seeds) for own in better.values()):
         return None
     differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in seeds]) for k in clients]
-    runs = pair.runs or tuple(spreads[rows["key"].iloc[0]].get(pair.client, Spread()) for rows in sides)
-    return Cell(differences, runs)
+    return intervals.crossed(Cell(differences, runs))
 
 
 def _common(pair: Pair) -> list[int]:

@@ -3,7 +3,7 @@
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 
-from fednb.catalogue import file
+from fednb.catalogue import OF_THE_RUN, file
 from fednb.catalogue import names as files_in
 from fednb.doors import TASKS
 from fednb.report import names
@@ -104,6 +104,11 @@ def setting_of(rows) -> tuple:
     return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
 
 
+def dealt_by_seed(rows) -> bool:
+    """Whether each seed has a partition of its own: the federation's seed is "run"."""
+    return bool(rows["dealt_by_seed"].any()) if "dealt_by_seed" in rows else False
+
+
 def older(rows) -> bool:
     """Whether some of the runs were made by code that behaves otherwise today."""
     return bool(rows["stale"].any()) if "stale" in rows else False
@@ -133,12 +138,20 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
         how += " and the spread of seeds, moderated by this table's rows of the setting"
         single = any(rows["seed"].nunique() == 1 for _, rows in settings(results.frame))
         how += "; of a row with one seed from the images alone" if single else ""
+    partition = _partition(results) if len(seeds) > 1 else ""
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [
         f"Setting: {setting(results)}.",
-        f"Seeds: {', '.join(map(str, seeds))}{how if intervals else ''}.",
+        f"Seeds: {', '.join(map(str, seeds))}{partition}{how if intervals else ''}.",
         f"Made by {made}.",
     ]
+
+
+def _partition(results) -> str:
+    """Whether all seeds have one partition, or each its own, where images are dealt out by chance."""
+    dealt = {record.recipe["federation"].get("seed") for record in results.records} - {None}
+    told = {"partition of each seed its own" if seed == OF_THE_RUN else "one partition for all seeds" for seed in dealt}
+    return "".join(f"; {text}" for text in sorted(told))
 
 
 def note_lines(results) -> list[str]:
