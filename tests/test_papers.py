@@ -673,14 +673,28 @@ def test_a_family_is_of_distinct_pairs():
     assert papers.family("fedfa", "office_caltech10") == len(set(pairs)) < len(pairs)
 
 
-def not_declared(records: dict[str, tuple[str, dict]], checkout: Path, protocol: str) -> list[str]:
-    """The records, of {name: (code, entry of runs)}, whose code does not have the entry in its protocol."""
+def not_declared(records: dict[str, tuple[str, str, dict]], checkout: Path, protocol: str) -> list[str]:
+    """The records, of {name: (code, rules, entry of runs)}, that are not shown to be declared before they were made.
+
+    Shown: the code's protocol has the entry. Or, where the code is of a changed copy, the first commit with its
+    rules has it: the run computed their hash from the file.
+    """
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True).stdout
 
-    there = {code: tomllib.loads(git("show", f"{code}:{protocol}")) for code in {code for code, _ in records.values()}}
-    return [name for name, (code, entry) in records.items() if entry not in there[code].get("runs", [])]
+    def rules(commit: str) -> dict:
+        return tomllib.loads(git("show", f"{commit}:{protocol}"))
+
+    commits = git("log", "--reverse", "--format=%H", "--", protocol).split()
+    first = {}
+    for commit in commits:
+        first.setdefault(papers.rules_hash(rules(commit)), commit)
+    return [
+        name
+        for name, (code, made_under, entry) in records.items()
+        if entry not in rules(first.get(made_under, "none") if code.endswith("-dirty") else code).get("runs", [])
+    ]
 
 
 def test_declared_runs_are_of_code_that_declares_them(tmp_path):
@@ -688,10 +702,9 @@ def test_declared_runs_are_of_code_that_declares_them(tmp_path):
     governed = {}
     for entry in papers.protocol()["runs"]:
         paths = (checkout / "results" / entry["federation"]).glob("*.json")
-        records = [SimpleNamespace(**json.loads(path.read_text())) for path in paths]
-        for key in declared_runs(records, entry["paper"]):
-            (record,) = [record for record in records if record.key == key]
-            governed[key] = record.origin["code"].partition("-")[0], entry
+        records = {own.key: own for own in (SimpleNamespace(**json.loads(path.read_text())) for path in paths)}
+        for key in declared_runs(records.values(), entry["paper"]):
+            governed[key] = records[key].origin["code"], records[key].origin["protocol"], entry
     assert not not_declared(governed, checkout, "fednb/papers/protocol.toml")
 
     def git(*words: str) -> str:
@@ -702,13 +715,20 @@ def test_declared_runs_are_of_code_that_declares_them(tmp_path):
 
     git("init", "-q")
     codes = []
-    for name, text in (("code", "x = 1"), ("protocol.toml", "[[runs]]\nseeds = [0]"), ("later", "x = 2")):
-        (tmp_path / name).write_text(text)
+    texts = ["level = 1", "level = 1\n[[runs]]\nseeds = [0]", "level = 2\n[[runs]]\nseeds = [0]"]
+    for number, text in enumerate(texts):
+        name = str(number)
+        (tmp_path / "protocol.toml").write_text(text)
         git("add", "-A")
         git("commit", "-qm", name)
         codes.append(git("rev-parse", "HEAD").strip()[:12])
-    runs = {name: (code, {"seeds": [0]}) for name, code in zip("abc", codes, strict=True)}
-    assert not_declared(runs | {"d": (codes[2], {"seeds": [1]})}, tmp_path, "protocol.toml") == ["a", "d"]
+    one, two = (papers.rules_hash(tomllib.loads(texts[number])) for number in (0, 2))
+    entry, dirty = {"seeds": [0]}, codes[0] + "-dirty"
+    made = {"before": codes[0], "with it": codes[1], "after": codes[2], "copy": dirty, "older copy": dirty}
+    runs = {name: (code, one if name == "older copy" else two, entry) for name, code in made.items()}
+    runs["other runs"] = codes[2], two, {"seeds": [1]}
+    runs["rules of nobody"] = dirty, "0" * 12, entry
+    assert not_declared(runs, tmp_path, "protocol.toml") == ["before", "older copy", "other runs", "rules of nobody"]
 
 
 def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
