@@ -4,12 +4,13 @@
 
 A setting of several methods whose runs spread unlike (the standard deviations of recorded settings, one method six
 times as wild as the others and one that hardly moves), held against the first on the same test images of four sites,
-where each image has noise of its own in each run. One partition: images and runs are crossed. Partition of each seed:
-it moves all methods of its seed alike, and images are nested in seeds: others in each, or the same ones, as in a test
-set that no partition touches. Printed for 3 and 5 seeds: in how many of 100 trials the 95 % interval holds the true
-effect, for the wildest, the calmest and the worst method and over all; the same for the interval at 0.05 / m that
-decides when m are tested together; and in how many trials some effect is told where there is none. The exit status is
-1 where a method is held in fewer than 93 of 100, or a false effect is told in more than 6.
+where each image has noise of its own in each run. One partition: images and runs are crossed. Sites left out in turn:
+the same, but each site is tested by a run of its own. Partition of each seed: it moves all methods of its seed alike,
+and images are nested in seeds: others in each, or the same ones, as in a test set that no partition touches. Printed
+for 3 and 5 seeds: in how many of 100 trials the 95 % interval holds the true effect, for the wildest, the calmest and
+the worst method and over all; the same for the interval at 0.05 / m that decides when m are tested together; and in
+how many trials some effect is told where there is none. The exit status is 1 where a method is held in fewer than 93
+of 100, or a false effect is told in more than 6.
 """
 
 import argparse
@@ -25,28 +26,33 @@ IMAGES, RESIDUAL = 25.0, 30.0  # standard deviations of an image's difference, a
 SPREADS = numpy.array([1.0, 0.2, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.7, 2.2, 3.0, 6.0])  # of methods' runs, points
 PARTITION = 4.0  # the standard deviation of what a partition of its own gives to all methods of a seed, points
 WILDEST, CALMEST = len(SPREADS) - 2, 0  # among the pairs with the first method
+LEFT_OUT = "sites left out in turn"
 ONE, OTHERS, SAME = "one partition", "partition of each seed, other images", "partition of each seed, the same images"
 
 
 def trial(draws: numpy.random.Generator, seeds: int, dealt: str) -> list:
     """The effects of all methods against the first, whose true values are 0."""
     runs = draws.normal(size=(len(SPREADS), seeds)) * SPREADS[:, None]
-    if dealt != ONE:
+    of_site = [runs] * len(SITES)
+    if dealt == LEFT_OUT:  # the mean over sites spreads as above
+        of_site = [draws.normal(size=runs.shape) * SPREADS[:, None] * len(SITES) ** 0.5 for _ in SITES]
+    elif dealt != ONE:
         runs += draws.normal(size=seeds) * PARTITION
     own = seeds if dealt == OTHERS else 1
     scores = [
         images + runs[:, :, None] + draws.normal(size=(len(SPREADS), seeds, size)) * RESIDUAL
-        for size in SITES
+        for size, runs in zip(SITES, of_site, strict=True)
         for images in [draws.normal(size=(len(SPREADS), own, size)) * IMAGES / 2**0.5]
     ]
     values = [pandas.Series(own) for own in sum(site.mean(2) for site in scores) / len(scores)]
-    spreads = moderated(values) if dealt == ONE else moderated_within_seeds(values)
+    is_crossed = dealt in (ONE, LEFT_OUT)
+    spreads = moderated(values) if is_crossed else moderated_within_seeds(values)
     found = []
     for other in range(1, len(SPREADS)):
         differences = [site[other] - site[0] for site in scores]
         runs = spreads[other], spreads[0]
         by_seed = [{str(k): site[seed] for k, site in enumerate(differences)} for seed in range(seeds)]
-        found.append(crossed(Cell(differences, runs)) if dealt == ONE else nested(by_seed, runs))
+        found.append(crossed(Cell(differences, runs)) if is_crossed else nested(by_seed, runs))
     return found
 
 
@@ -56,7 +62,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     draws, good = numpy.random.default_rng(options.seed), True
-    for dealt in (ONE, OTHERS, SAME):
+    for dealt in (ONE, LEFT_OUT, OTHERS, SAME):
         print(f"{dealt}:")
         for seeds in (3, 5):
             effects = [trial(draws, seeds, dealt) for _ in range(options.trials)]
