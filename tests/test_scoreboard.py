@@ -57,8 +57,8 @@ def two_profiles(tmp_path, monkeypatch):
     def judge(paper, quick):
         told = {"paper": paper, "quick": quick}
 
-        def judged(book, federation, profile, table, store):
-            frame = report.scoreboard(told[profile], book.about["paper"], table=table).frame
+        def judged(book, federation, profile, table, store, judge):
+            frame = judge(told[profile], book.about["paper"], table)
             board = {"paper": "as printed", "quick": "small"}[profile]
             return frame.assign(setting=frame["ours"].notna().map({True: board, False: ""}))
 

@@ -46,6 +46,18 @@ CLAIMS = pandas.DataFrame(
         "notebook": ["fedrdn/made", "fedrdn/made", "fedfa/nowhere"],
     }
 )
+CURVES = pandas.DataFrame(
+    {
+        "of": "fedrdn",
+        "figure": "fig2",
+        "claim": ["A > B at x 1, 2.", "A falls over x 1, 2."],
+        "federation": "pacs",
+        "verdict": ["otherwise than in print", "not run"],
+        "why": ["1 of 2 steps told, 1 of them the other way", "0 of 1 steps told, 1 not run"],
+        "setting": ["small", ""],
+        "notebook": ["fedrdn/made", "fedrdn/nowhere"],
+    }
+)
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -130,7 +142,7 @@ def built(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
         pictures = {"shifted_digits": PICTURE}
-        return place, book.build(place, entries, methods.told(), pictures, summary, CLAIMS, told)
+        return place, book.build(place, entries, methods.told(), pictures, summary, CLAIMS, CURVES, told)
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +290,13 @@ def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
     assert "<option>bioid</option><option>pacs</option>" in page and "the paper claims" in page
 
 
+def test_the_first_page_has_the_claims_on_orders_and_curves(site):
+    page = (site / "index.html").read_text()
+    row = re.search(r"<tr><td>A &gt; B at x 1, 2.*?</tr>", page)[0]
+    assert ">otherwise than in print<" in row and "1 of them the other way" in row and "fedrdn/made.html" in row
+    assert "href" not in re.search(r"<tr><td>A falls over x.*?</tr>", page)[0] and "Not told: in between." in page
+
+
 def test_a_claim_without_a_run_has_no_picture_and_one_without_a_page_no_link():
     _, far, silent = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, {"fedrdn/made"}))
     assert "<svg" not in silent and ">not run<" in silent and 'href="notebooks/fedrdn/made.html"' in silent
@@ -304,7 +323,9 @@ def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(ma
 
 def test_without_sphinx_the_page_has_every_claim_and_no_state(made, tmp_path, monkeypatch):
     monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
+    monkeypatch.setattr(judging, "curves", lambda: CURVES)
     page = folder.write_page(tmp_path / "report", [made("fedrdn/made", ["1"])], ["runs: 7"], {}).read_text()
+    assert "<td>A &gt; B at x 1, 2.</td>" in page and ">otherwise than in print<" in page
     assert "3 claims of 2 papers compare two runs." in page and "runs: 7" in page
     first, far, silent = re.findall(r"<tr data.*?</tr>", page)
     assert ">reproduced<" in first and 'aria-label="the paper +2.0, ours +1.5' in first and "href" not in first
@@ -321,5 +342,5 @@ def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeyp
     monkeypatch.setitem(book.SETTINGS, "html_theme", "no_theme")
     monkeypatch.setattr(book, "_pages", lambda *_: {"index.md": "# x\n"})
     with pytest.raises(NotebookError, match="Sphinx made no site: .*no_theme"):
-        book.build(tmp_path / "site", [], [], {}, [], CLAIMS, [])
+        book.build(tmp_path / "site", [], [], {}, [], CLAIMS, CURVES, [])
     assert old.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["site"]

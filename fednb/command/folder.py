@@ -140,12 +140,12 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
         entries.append(pages.Entry(book.name, book.about, content, link, error, ran))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
-    claims = scoreboard.claims()
+    claims, curves = scoreboard.claims(), scoreboard.curves()
     said = told(claims)
     if alone:
-        write_text(index, pages.index(entries, summary, claims, said))
+        write_text(index, pages.index(entries, summary, claims, curves, said))
     else:
-        site.build(report / "site", entries, methods.told(), _pictures(report), summary, claims, said)
+        site.build(report / "site", entries, methods.told(), _pictures(report), summary, claims, curves, said)
         write_text(index, pages.forward("site/index.html"))
     return index
 

@@ -9,11 +9,16 @@ from fednb.errors import NotebookError
 from fednb.report import scoreboard
 from fednb.report.board import COLUMNS
 from fednb.report.claims import NOT_RUN
+from fednb.report.curves import AS_PRINTED, OTHERWISE
+from fednb.report.curves import COLUMNS as CURVE_COLUMNS
+from fednb.report.curves import curves as of_curves
 from fednb.report.effects import SPARE
 from fednb.report.sentences import PRINTED, SMALL, TESTED
 from fednb.study import Results, Study, default_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pandas import DataFrame
 
     from fednb.recipe import Recipe
@@ -30,43 +35,57 @@ def claims(store: "Store | None" = None) -> "DataFrame":
 
     store: where records are; ``default_store()`` unless given.
     """
+
+    def judge(results: Results, paper: str, table: str) -> "DataFrame":
+        return scoreboard(results, paper, table=table).frame
+
+    return _everywhere(store, papers.claims, "table", judge, COLUMNS)
+
+
+def curves(store: "Store | None" = None) -> "DataFrame":
+    """The same for claims on orders and curves, with ``fednb.report.curves.COLUMNS``."""
+    return _everywhere(store, papers.curves, "figure", of_curves, CURVE_COLUMNS)
+
+
+def _everywhere(store: "Store | None", claimed: "Callable", place: str, judge: "Callable", columns) -> "DataFrame":
+    """place: the field of a claim that its notebook is found by."""
     import pandas
 
     store = store or default_store()
     recorded = {path.parent.name for folder in store.folders for path in folder.glob("*/*.json")}
-    books = {(book.about.get("paper"), table): book for book in notebooks.found() for table in _tables(book)}
+    books = {(book.about.get("paper"), shown): book for book in notebooks.found() for shown in _shown(book)}
     rows = []
     for paper in papers.names():
-        every = papers.claims(paper)
-        for table in dict.fromkeys(claim["table"] for claim in every):
-            own, book = [claim for claim in every if claim["table"] == table], books.get((paper, table))
+        every = claimed(paper)
+        for shown in dict.fromkeys(claim[place] for claim in every):
+            own, book = [claim for claim in every if claim[place] == shown], books.get((paper, shown))
             on = {claim["federation"] for claim in own} & recorded if book else set()
-            found = {name: [_judged(book, name, profile, table, store) for profile in PROFILES] for name in on}
-            nothing = [scoreboard(Results({}), paper, table=table).frame]
+            found = {name: [_judged(book, name, each, shown, store, judge) for each in PROFILES] for name in on}
+            nothing = [judge(Results({}), paper, shown)]
             for number, claim in enumerate(own):
                 each = [frame.iloc[number].to_dict() for frame in found.get(claim["federation"], nothing)]
                 about = {"of": paper, "federation": claim["federation"], "notebook": book.name if book else ""}
                 boards = [[row for row in each if row["setting"] == board] for board in (PRINTED, SMALL)]
                 rows += [min(board, key=_rank) | about for board in boards if board] or [min(each, key=_rank) | about]
     more = [name for name in SPARE if any(name in row for row in rows)]
-    return pandas.DataFrame(rows, columns=[*COLUMNS, *more])
+    return pandas.DataFrame(rows, columns=[*columns, *more])
 
 
-def _tables(book) -> list[str]:
-    """``["table16"]`` of a notebook whose result is "Figure 2, Table 16"."""
-    return [f"table{number}" for number in re.findall(r"\bTable (\d+)", book.about.get("result", ""))]
+def _shown(book) -> list[str]:
+    """``["fig2", "table16"]`` of a notebook whose result is "Figure 2, Table 16"."""
+    numbered = re.findall(r"\b(Table|Figure) (\d+)", book.about.get("result", ""))
+    return [{"Table": "table", "Figure": "fig"}[kind] + number for kind, number in numbered]
 
 
-def _judged(book, federation: str, profile: str, table: str, store: "Store") -> "DataFrame":
-    """The claims of a table by the runs of its notebook on a federation, under one profile."""
+def _judged(book, federation: str, profile: str, shown: str, store: "Store", judge: "Callable") -> "DataFrame":
+    """The claims of a table or figure by the runs of its notebook on a federation, under one profile."""
     named = {"FEDERATION": federation} if "FEDERATION" in notebooks.parameters(book) else {}
     try:
         recipes = _of_claims(notebooks.plan(book, PROFILE=profile, **named))
     except NotebookError:  # a command that executes it says so
         recipes = []
     paper = book.about["paper"]
-    results = Study(recipes, paper=paper, store=store).recorded()
-    return scoreboard(results, paper, table=table).frame
+    return judge(Study(recipes, paper=paper, store=store).recorded(), paper, shown)
 
 
 def _of_claims(recipes: list["Recipe"]) -> list["Recipe"]:
@@ -84,4 +103,10 @@ def _rank(row: dict) -> int:
     """0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not run; the
     first of equals is taken.
     """
-    return 0 if row["verdict"] in TESTED else 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+    return (
+        0
+        if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE)
+        else 1
+        if row["setting"]
+        else 2 + (row["verdict"] == NOT_RUN)
+    )

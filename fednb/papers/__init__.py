@@ -1,7 +1,7 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
-A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv``
-and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
+A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv``,
+``curves.csv`` and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
 """
 
 import csv
@@ -16,6 +16,7 @@ from fednb.errors import RecipeError, nearest
 
 _HERE = Path(__file__).parent
 UNSEEN = "unseen client"  # the printed setting of numbers of sites that took no part
+KINDS = ("order", "maximum", "monotone")  # of claims on several runs
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 
 
@@ -100,8 +101,9 @@ def _printed(paper: str, table: str):
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
     frame["runs"] = settings(paper)["printed"].get("seeds", {"value": 1})["value"]
-    made_by = settings(paper).get("setting", {})
-    frame["run_on"] = [_run_on(made_by, cell.federation, cell.setting) for cell in frame.itertuples()]
+    under = list(zip(frame["federation"], frame["setting"], strict=True))
+    made_by = {each: run_on(paper, *each) for each in set(under)}
+    frame["run_on"] = [made_by[each] for each in under]
     over = {name: ", ".join(sorted(sites(paper, name))) for name in frame["federation"].unique()}
     over |= dict.fromkeys(settings(paper).get("means_of_clients", ()), "")
     frame["sites"] = frame["federation"].map(over).where(frame["site"] == "average", "")
@@ -111,10 +113,11 @@ def _printed(paper: str, table: str):
     return frame.fillna({"remark": ""})
 
 
-def _run_on(made_by: dict, federation: str, setting: str) -> str:
+def run_on(paper: str, federation: str, setting: str) -> str:
+    """The federation with the options that make a printed setting, see ``printed``."""
     if setting in ("", UNSEEN):
         return federation
-    options = made_by.get(federation, {}).get(setting)
+    options = settings(paper).get("setting", {}).get(federation, {}).get(setting)
     return f"{federation}({', '.join(f'{name}={value}' for name, value in options.items())})" if options else ""
 
 
@@ -173,6 +176,36 @@ def claims(paper: str) -> list[dict]:
     The lines before the rows say what is left out, and why.
     """
     return [dict(claim) for claim in _rows(_folder(paper) / "claims.csv")]
+
+
+def curves(paper: str) -> list[dict]:
+    """The rows of the paper's ``curves.csv``: its claims on several runs, which no single pair is.
+
+    figure: ``"fig4"`` or ``"table5"``. federation, setting: as in ``printed``; of the average over sites. kind:
+    ``"order"``, several runs stand so at every x; ``"maximum"``, one is largest at one x; ``"monotone"``, it rises or
+    falls. runs: a list of labels, the highest first. x: what varies, a field of a recipe or an option of its methods or
+    data; ``""`` where nothing does. values: of x, as the paper's settings list them for the figure; [None] without one.
+    at: the x of the maximum, as in values; ``"rises"`` or ``"falls"``. place: where the text says it.
+
+    RecipeError, naming the row, for another kind, for an x that the figure does not have, for a maximum at a value that
+    it does not have, for a curve that does neither rise nor fall, and for too few or too many runs.
+    """
+    return [_curve(paper, **row) for row in _rows(_folder(paper) / "curves.csv")]
+
+
+def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **others: str) -> dict:
+    where, labels = f"{paper}/curves.csv: {kind} of {runs} in {figure}", runs.split(" > ")
+    if kind not in KINDS:
+        raise RecipeError(f"{where} is of no known kind; {nearest(kind, KINDS)}")
+    if (len(labels) > 1) != (kind == "order"):
+        raise RecipeError(f"{where} is of {len(labels)} runs; expected several for an order and one for a curve.")
+    swept = settings(paper).get(figure, {})
+    values = _entry(swept, x, f"{where}: its x") if x or kind != "order" else [None]
+    known = {"order": {"": ""}, "monotone": {way: way for way in ("rises", "falls")}}.get(
+        kind, {str(value): value for value in values}
+    )
+    at = _entry(known, at, f"{where}: what it is at,")
+    return {"figure": figure, "kind": kind, "runs": labels, "x": x, "values": values, "at": at, **others}
 
 
 @cache

@@ -73,3 +73,10 @@ def board(claims: "DataFrame") -> Table:
     about = f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
     return Table(claims, caption, cells, tuple(words.effect_lines(claims)), wide)
+
+
+def curve_board(claims: "DataFrame") -> Table:
+    """The rows of ``fednb.command.scoreboard.curves`` as a table: claims on orders and curves."""
+    cells = claims.set_index("claim")[["verdict", "why", "setting", "notebook"]].rename_axis(None)
+    about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
+    return Table(claims, ("Claims of the papers on orders and curves.", about), cells)

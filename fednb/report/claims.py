@@ -264,7 +264,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
 
     @cache
     def here(unseen: bool, run_on: str, site: str, sites: str):
-        return _on_site(on_federation(chosen[unseen], results, run_on), site, sites)
+        return on_site(on_federation(chosen[unseen], results, run_on), site, sites)
 
     def pair(there, claim: dict) -> Pair | str:
         """The two sides of a claim, or why they cannot be compared."""
@@ -297,7 +297,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
     return measured
 
 
-def _on_site(chosen, site: str, sites: str):
+def on_site(chosen, site: str, sites: str):
     """The runs that were tested at the site; for an average those over all the printed sites and no others.
 
     Runs that left out one site each stand for their unseen sites together.

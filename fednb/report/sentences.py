@@ -56,9 +56,28 @@ def claimed(claim: dict, printed: "Iterable[float]", effect: float) -> str:
     better, worse = (names.short(claim[side]) for side in ("better", "worse"))
     decimals = max(len(str(value).partition(".")[2]) for value in printed)
     points = "points of Dice" if task(claim["federation"]) == "segmentation" else "points"
-    site = "" if claim["site"] == "average" else f" at {claim['site']}"
-    where = names.FEDERATIONS[claim["federation"]] + site + _under(claim["setting"])
-    return f"{better[0].upper()}{better[1:]} is {effect:.{decimals}f} {points} above {worse} on {where}."
+    return f"{better[0].upper()}{better[1:]} is {effect:.{decimals}f} {points} above {worse} {on(claim)}."
+
+
+def curve_in_words(claim: dict) -> str:
+    """ "DisTrans is highest at alpha 0.3 of 0.1, 0.3, 0.5, 0.7 on CIFAR-10 at DH 0 %."
+
+    claim: of ``fednb.papers.curves``.
+    """
+    runs = " > ".join(names.short(run) for run in claim["runs"])
+    x, values = words.spaced(claim["x"]), ", ".join(map(str, claim["values"]))
+    told = {
+        "order": f"at {x} {values}" if x else "",
+        "maximum": f"is highest at {x} {claim['at']} of {values}",
+        "monotone": f"{claim['at']} over {x} {values}",
+    }[claim["kind"]]
+    return " ".join(filter(None, (runs, told, on(claim)))) + "."
+
+
+def on(claim: dict) -> str:
+    """What a claim is on: "on CIFAR-10 at DH 40 %"."""
+    site = f" at {claim['site']}" if claim.get("site", "average") != "average" else ""
+    return f"on {names.FEDERATIONS[claim['federation']]}{site}{_under(claim['setting'])}"
 
 
 def _under(setting: str) -> str:

@@ -71,12 +71,13 @@ def build(
     pictures: dict[str, bytes],
     summary: list[str],
     claims: "DataFrame",
+    curves: "DataFrame",
     told: list[str],
 ) -> list[str]:
     """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
 
     entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. pictures: PNGs of
-    data sets. summary: what the last command did. claims, told: of the scoreboard, see ``fednb.site.sources.start``.
+    data sets. summary: what the last command did. claims, curves, told: see ``fednb.site.sources.start``.
     NotebookError where Sphinx fails.
     """
     from sphinx.application import Sphinx
@@ -89,7 +90,7 @@ def build(
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
             source, made = Path(folder, "source"), Path(folder, "html")
-            for name, text in _pages(entries, methods, pictures, summary, claims, told).items():
+            for name, text in _pages(entries, methods, pictures, summary, claims, curves, told).items():
                 page = source / name
                 page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
@@ -105,13 +106,19 @@ def build(
 
 
 def _pages(
-    entries: list[Entry], methods: Sequence, pictures: dict, summary: list[str], claims: "DataFrame", told: list[str]
+    entries: list[Entry],
+    methods: Sequence,
+    pictures: dict,
+    summary: list[str],
+    claims: "DataFrame",
+    curves: "DataFrame",
+    told: list[str],
 ) -> dict[str, str | bytes]:
     """Path -> text of every source of the site."""
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
     reading = (files("fednb.site") / "reading.md").read_text("utf-8")
-    pages = {"index.md": sources.start(entries, summary, claims, told), "reading.md": reading}
+    pages = {"index.md": sources.start(entries, summary, claims, curves, told), "reading.md": reading}
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]
         pages[f"notebooks/{room}/index.md"] = sources.room(room, within)

@@ -80,14 +80,15 @@ def failure(content: dict) -> str | None:
     return next((f"{o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"), None)
 
 
-def index(entries: list[Entry], summary: list[str], claims: "DataFrame", told: list[str]) -> str:
+def index(entries: list[Entry], summary: list[str], claims: "DataFrame", curves: "DataFrame", told: list[str]) -> str:
     """The whole page: the scoreboard, a list of the notebooks, then each one's results.
 
-    summary, claims, told: see ``fednb.site.book.build``.
+    summary, claims, curves, told: see ``fednb.site.book.build``.
     """
     rows = "\n".join(_row(entry) for entry in entries)
     lines = "\n".join(html.escape(line) for line in summary)
     sections = "\n".join(_section(entry) for entry in entries)
+    shown = {entry.name for entry in entries if entry.link}
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -96,7 +97,9 @@ def index(entries: list[Entry], summary: list[str], claims: "DataFrame", told: l
 <h1>fednb: report</h1>
 <p>{html.escape(" ".join(told))}</p>
 <p>{html.escape(scoreboard.LEGEND)} <a href="#notebooks">To the notebooks</a></p>
-{scoreboard.table(claims, {entry.name for entry in entries if entry.link})}
+{scoreboard.table(claims, shown)}
+<p>{html.escape(scoreboard.CURVE_LEGEND)}</p>
+{scoreboard.curves(curves, shown)}
 <h2 id="notebooks">Notebooks</h2>
 <div class="wide"><table class="contents">
 <tr><th>notebook</th><th>result</th><th>the paper claims</th></tr>

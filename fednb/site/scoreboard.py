@@ -10,6 +10,12 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 130, 18  # of the picture of an effect, in pixels
 HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "notebook")
+CURVE_HEADS = ("the paper claims, of several runs", "verdict", "why", "board", "notebook")
+CURVE_LEGEND = (
+    "Claims on several runs: an order, the place of a maximum, a curve that rises or falls. A step is a difference "
+    "that the claim states to be above zero; all steps of a claim are tested together. As in print: every step is "
+    "told above zero. Otherwise than in print: some step is told below it. Not told: in between."
+)
 LEGEND = (
     "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours; the thick line is its 95 % "
@@ -50,6 +56,18 @@ def table(claims: "DataFrame", shown: "Container[str]") -> str:
     )
 
 
+def curves(claims: "DataFrame", shown: "Container[str]") -> str:
+    """The claims on orders and curves as an HTML table, without filters: rows of ``fednb.report.curves.COLUMNS``."""
+    rows = "\n".join(
+        f'<tr><td>{html.escape(one.claim)}</td><td><span class="verdict">{one.verdict}</span></td>'
+        f"<td>{html.escape(one.why)}</td><td>{one.setting}</td>{_notebook(one.notebook, shown)}</tr>"
+        for one in claims.itertuples()
+    )
+    heads = "".join(f"<th>{head}</th>" for head in CURVE_HEADS)
+    body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
+    return f'<div class="wide"><table class="table">{body}</table></div>'
+
+
 def _reach(claims: "DataFrame") -> float:
     """Where the axis of effects ends: beyond nine tenths of them, a multiple of 5."""
     sizes = claims[claims["ours"].notna()][["paper", "ours"]].abs().stack()
@@ -66,8 +84,6 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     ran = one.ours == one.ours
     numbers = (f"{one.paper:+.1f}", f"{one.ours:+.1f}" if ran else "")
     word = one.verdict.replace(" ", "-")
-    name = html.escape(one.notebook)
-    told = name.replace("/", "/<wbr>").replace("_", "_<wbr>")
     from_size = f"could be told from {one.smallest:.1f}" if one.verdict == "not told" else ""
     others = "".join(
         f"<br><small>{html.escape(text)}</small>" for text in (one.why, from_size, one.other_rules) if text
@@ -77,10 +93,13 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     cells += [f'<td class="number">{text}</td>' for text in numbers]
     cells.append(f'<td class="effect verdict {word}">{_picture(one, reach) if ran else ""}</td>')
     cells.append(f"<td>{', '.join(filter(None, (str(one.seeds or ''), one.setting)))}</td>")
-    cells.append(
-        f'<td><a href="notebooks/{name}.html">{told}</a></td>' if one.notebook in shown else f"<td>{told}</td>"
-    )
-    return f"<tr {marked}>{''.join(cells)}</tr>"
+    return f"<tr {marked}>{''.join(cells)}{_notebook(one.notebook, shown)}</tr>"
+
+
+def _notebook(name: str, shown: "Container[str]") -> str:
+    escaped = html.escape(name)
+    told = escaped.replace("/", "/<wbr>").replace("_", "_<wbr>")
+    return f'<td><a href="notebooks/{escaped}.html">{told}</a></td>' if name in shown else f"<td>{told}</td>"
 
 
 def _picture(one, reach: float) -> str:

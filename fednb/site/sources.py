@@ -21,8 +21,8 @@ OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second t
 INNER = ("command", "cli", "site", "__main__")
 
 
-def start(entries: list[Entry], summary: list[str], claims: "DataFrame", told: list[str]) -> str:
-    """The first page. claims: rows of ``fednb.report.board.COLUMNS``; told: what is said of them, in sentences."""
+def start(entries: list[Entry], summary: list[str], claims: "DataFrame", curves: "DataFrame", told: list[str]) -> str:
+    """The first page. claims, curves: of ``fednb.command.scoreboard``; told: what is said of claims, in sentences."""
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
     said = html.escape("\n".join(summary)).replace("\n", "&#10;")  # Markdown ends at an empty line what HTML it takes
@@ -38,6 +38,10 @@ tables and figures of their papers, with the paper's numbers beside ours.
 {scoreboard.LEGEND} [What the words mean](reading.md).
 
 {scoreboard.board(claims, shown)}
+
+{scoreboard.CURVE_LEGEND}
+
+{scoreboard.curves(curves, shown)}
 
 ## Notebooks
 

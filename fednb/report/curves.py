@@ -1,0 +1,123 @@
+"""Claims on several runs: they stand in the printed order, one is largest at the printed x, a curve rises or falls.
+
+Each is told by its steps, the differences that it states to be above zero. All steps of a claim are tested together: at
+the protocol's level divided by their number. "as in print": every step is told above zero. "otherwise than in print":
+some step is told below it. "not told": in between; "not run": no step was. A step whose runs do not pass the gates of
+``fednb.report.gates`` is not told.
+"""
+
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+
+from fednb import papers
+from fednb.report import names
+from fednb.report.claims import NOT_RUN, declared_runs, deviations, on_site
+from fednb.report.comparison import on_federation
+from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting, spreads_of
+from fednb.report.gates import gate
+from fednb.report.selection import selected
+from fednb.report.sentences import PRINTED, SMALL, curve_in_words
+from fednb.report.words import ALWAYS, all_took_part, frame_of, spaced
+
+AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"
+COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations", "exploratory", "notebook")
+
+
+def curves(results, paper: str, figure: str | None = None):
+    """The claims of ``fednb.papers.curves`` by recorded runs: a frame with ``COLUMNS``, without of and notebook.
+
+    why: how many steps are told, and what keeps the others from it. setting: the board, ``PRINTED`` where the runs
+    differ from the paper's setting in x alone, ``SMALL``, or "" without a run. figure: the claims of one alone.
+    RecipeError if a run at one x was made in several settings: keep one.
+    """
+    import pandas
+
+    rule = papers.protocol()["selection"]
+    everything = frame_of(results)
+    real = everything[~everything["stand_in"].astype(bool)]
+    chosen = all_took_part(selected(real, rule), results)
+    spreads = spreads_of(selected(frame_of(results.alike), rule))
+    differing = deviations(results.records, paper)
+    declared = declared_runs(results.records, paper)
+    rows = []
+    for claim in papers.curves(paper):
+        if figure in (None, claim["figure"]):
+            verdict, why, keys = _judged(results, paper, claim, chosen, spreads)
+            of_x = f"{spaced(claim['x'])} "
+            others = dict.fromkeys(text for key in keys for text in differing[key] if not text.startswith(of_x))
+            rows.append(
+                {
+                    "figure": claim["figure"],
+                    "claim": curve_in_words(claim),
+                    "federation": claim["federation"],
+                    "verdict": verdict,
+                    "why": why,
+                    "setting": (SMALL if others else PRINTED) if keys else "",
+                    "deviations": "; ".join(others),
+                    "exploratory": not declared.issuperset(keys),
+                }
+            )
+    return pandas.DataFrame(rows, columns=[name for name in COLUMNS if name not in ("of", "notebook")])
+
+
+def steps(claim: dict) -> list[tuple[tuple, tuple]]:
+    """The differences that a claim states to be above zero: (run, x) less (run, x)."""
+    values, runs = claim["values"], claim["runs"]
+    if claim["kind"] == "order":
+        return [((higher, x), (lower, x)) for x in values for higher, lower in pairwise(runs)]
+    if claim["kind"] == "maximum":
+        return [((runs[0], claim["at"]), (runs[0], x)) for x in values if x != claim["at"]]
+    downwards = values if claim["at"] == "falls" else values[::-1]
+    return [((runs[0], higher), (runs[0], lower)) for higher, lower in pairwise(downwards)]
+
+
+def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[str, str, tuple[str, ...]]:
+    """Verdict, why, and the keys of the runs."""
+    records = {record.key: record for record in results.records}
+    sites = ", ".join(sorted(papers.sites(paper, claim["federation"])))
+    here = on_federation(chosen, results, papers.run_on(paper, claim["federation"], claim["setting"]))
+    here = on_site(here, "average", sites)
+    at = here["key"].map(lambda key: _x(records[key].recipe, claim["x"]))
+
+    @cache
+    def point(run: str, x):
+        alike = here["run"].map(lambda own: _same(own, run, claim["x"])).astype(bool)
+        return one_setting(here[alike & (at == x)] if claim["x"] else here[alike], run)
+
+    @cache
+    def shut(run: str, x) -> str:
+        keys = tuple(point(run, x)["key"].unique())
+        why = gate(results, paper, claim | {"site": "average"}, keys, papers.protocol()["selection"])
+        return f"{spaced(claim['x'])} {x}: {why}" if why and claim["x"] else why
+
+    every = steps(claim)
+    ran = [pair for pair in every if not any(point(*side).empty for side in pair)]
+    # x is a setting of the two sides, which differ in it and in what the study ties to it
+    sides = [Pair(*(point(*side)[[name for name in here if name in ALWAYS]] for side in pair)) for pair in ran]
+    found = effects_of(sides, results.records, spreads, papers.protocol()["level"] / len(every))
+    directions, reason = [NOT_RUN] * (len(every) - len(ran)), ""
+    for pair, effect in zip(ran, found, strict=True):
+        why = "" if effect.untested else next(filter(None, (shut(*side) for side in pair)), "")
+        reason = reason or why
+        directions.append("not testable" if why else effect.direction)
+    counts = Counter(directions)
+    told = f"{counts['above'] + counts['below']} of {len(every)} steps told"
+    told += f", {counts['below']} of them the other way" if counts["below"] else ""
+    kept = [f"{count} {word}" for word, count in counts.items() if word not in ("above", "below", NOT_TOLD)]
+    keys = tuple(dict.fromkeys(key for pair in ran for side in pair for key in point(*side)["key"]))
+    between = NOT_TOLD if ran else NOT_RUN
+    verdict = OTHERWISE if counts["below"] else AS_PRINTED if counts["above"] == len(every) else between
+    return verdict, "; ".join(filter(None, (", ".join([told, *kept]), reason))), keys
+
+
+def _x(recipe: dict, name: str):
+    """A recipe's own field, or an option of its data or methods; None where it has none of that name."""
+    parts = (recipe, recipe["federation"], recipe.get("algorithm", {}), *recipe.get("augmentations", ()))
+    return next((part[name] for part in parts if name in part), None)
+
+
+def _same(run: str, label: str, x: str) -> bool:
+    """Whether a run is the labelled one, whatever its x."""
+    others = {(name, option) for name, option in names.options(run) if option.partition("=")[0] != x}
+    return names.method(run) == names.method(label) and others == names.options(label)
