@@ -1,4 +1,4 @@
-"""`fednb report`: the report's page again, from what was executed before, or README's tables."""
+"""`fednb report`: the report's page again, from what was executed before, or the tables of README and docs/."""
 
 from fednb.command import folder, notebooks, readme
 from fednb.errors import NotebookError
