@@ -81,9 +81,7 @@ def made(tmp_path, monkeypatch):
     from fednb.report.board import COLUMNS
     from fednb.site import book
 
-    monkeypatch.setattr(
-        book, "TOOLS", ("no tool of this name",)
-    )  # its reports are one page: a site takes half a minute
+    monkeypatch.setattr(book, "TOOLS", ("no tool of this name",))  # its reports are links: a site takes half a minute
     monkeypatch.setattr(scoreboard, "claims", lambda: pandas.DataFrame(columns=COLUMNS))  # these take seconds
     root = tmp_path / "checkout"
     (root / "notebooks").mkdir(parents=True)
