@@ -24,6 +24,7 @@ run: $(installed)
 test: $(installed)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
+	$(bin)/mypy
 	FULL="$(FULL)" $(bin)/pytest -n 2 --dist worksteal
 
 $(installed): pyproject.toml constraints.txt

@@ -152,7 +152,7 @@ def _data(verbs) -> None:
 def _report(verbs) -> None:
     verb = _verb(verbs, "report", "write the report's page again", "fednb report --readme")
     _folder(verb)
-    verb.add_argument("--readme", action="store_true", help="instead, write README's tables of notebooks and methods")
+    verb.add_argument("--readme", action="store_true", help="instead, write the tables in README.md and docs/")
 
 
 def _laws(verbs) -> None:

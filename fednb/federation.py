@@ -208,7 +208,8 @@ class Federation:
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """(channels, height, width) of every image."""
-        return tuple(self.sites[0].train.images.shape[1:])
+        _, channels, height, width = self.sites[0].train.images.shape
+        return channels, height, width
 
     @property
     def outline(self) -> Outline:

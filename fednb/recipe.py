@@ -186,7 +186,7 @@ class Recipe:
     @cached_property
     def short(self) -> dict:
         """The settings and options that differ from their defaults; federation, model and algorithm always."""
-        settings = {}
+        settings: dict = {}
         for field in fields(self):
             value = self.full[field.name]
             if field.name in ROOMS:

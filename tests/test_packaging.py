@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from fednb import papers
 from fednb.engine.executors import ENGINES
 
 ROOT = Path(__file__).parent.parent
@@ -114,6 +115,18 @@ def test_make_makes_an_environment_of_a_wrong_python_again(make, tmp_path):
     shutil.copy(tmp_path / "wrong", python)
     assert make("right").returncode == 0
     assert python.read_text() == (tmp_path / "right").read_text() and (tmp_path / ".venv/installed").exists()
+
+
+def test_the_citation_is_of_this_version():
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {PROJECT['version']}\nlicense: {PROJECT['license']}\n" in cited
+    arxiv = [papers.settings(name)["arxiv"] for name in papers.names()]
+    assert sorted(re.findall(r"arxiv\.org/abs/(.+)", cited)) == sorted(arxiv)
+
+
+def test_ruff_before_a_commit_is_ours():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert set(re.findall(r"ruff==([\d.]+)", hooks)) == {PINS["ruff"]}
 
 
 def test_first_commands_of_readme_are_targets():

@@ -1,4 +1,4 @@
-"""The generated parts of README, and the numbers that it quotes."""
+"""The generated parts of README and docs/, and the numbers that README quotes."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from small_runs import SMALL, record
 
 from fednb import papers
-from fednb.command import methods, readme
+from fednb.command import methods, readme, scoreboard
 from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
@@ -15,9 +15,16 @@ from fednb.runs.store import Store
 from fednb.study import Study
 
 
-def test_readme_is_up_to_date():
-    text = (checkout() / "README.md").read_text()
-    assert readme.filled(text) == text, "write it again: fednb report --readme"
+def test_generated_tables_are_up_to_date():
+    claims = scoreboard.claims(Store(checkout() / "results"))
+    texts = {page: (checkout() / page).read_text() for page in readme.PAGES}
+    again = {page: readme.filled(page, text, claims) for page, text in texts.items()}
+    assert again == texts, "write them again: fednb report --readme"
+
+
+def test_readme_is_short():
+    """What is longer has a page in docs/."""
+    assert len((checkout() / "README.md").read_bytes()) <= 10_000
 
 
 def test_the_page_of_recorded_runs_is_up_to_date():
@@ -35,21 +42,30 @@ def test_the_page_of_recorded_runs_counts_the_settings_with_three_seeds(tmp_path
     assert row.split(" | ")[5:8] == ["5", "2", "1"]
 
 
-def test_readme_without_markers_is_refused():
-    names = ("headline", "scoreboard", "claims")
-    marked = "".join(f"{readme.BEGIN.format(name)}\n{readme.END.format(name)}\n" for name in names)
-    for text, name in (("# fednb\n", "headline"), (marked, "methods")):
+def test_a_page_without_markers_is_refused(monkeypatch):
+    monkeypatch.setitem(readme.PAGES, "README.md", {"headline": lambda _: "1", "scoreboard": lambda _: "2"})
+    headline, scoreboard = (
+        f"{readme.BEGIN.format(name)}\n{readme.END.format(name)}\n" for name in ("headline", "scoreboard")
+    )
+    turned = scoreboard.replace("<!-- /", "<!-- ")
+    for text, name in (("# fednb\n", "headline"), (headline, "scoreboard"), (headline + turned, "scoreboard")):
         with pytest.raises(NotebookError, match=f"README.md has no two lines.*{name}"):
-            readme.filled(text)
+            readme.filled("README.md", text, None)
+    assert readme.filled("README.md", headline + "\nwords\n" + scoreboard, None).split("\n")[1::2] == [
+        "1",
+        "",
+        readme.BEGIN.format("scoreboard"),
+        readme.END.format("scoreboard"),
+    ]
 
 
-def test_readme_has_ten_lines_of_methods():
+def test_ten_lines_of_methods():
     table, _, rest = readme.some_methods(None).partition("\n\n")
     rows = table.splitlines()
     assert len(rows) == 10 and {row.count(" | ") for row in rows[:1] + rows[2:]} == {6}
     links = [re.match(r"\| \[(.+?)\]\((.+?)\) \|", row) for row in rows[2:]]
     assert [link[1] for link in links[:4]] == ["FedRDN", "FedFA", "FRAug", "DisTrans"]
-    assert all((checkout() / link[2]).is_file() for link in links)
+    assert all((checkout() / "docs" / link[2]).is_file() for link in links)
     assert rest == f"`fednb list --methods` has the other {sum(not method.source for method in methods.told()) - 8}."
 
 

@@ -14,8 +14,8 @@ from fednb.command import folder, methods, notebooks
 from fednb.command import scoreboard as judging
 from fednb.errors import DataError, NotebookError
 from fednb.report.tables import Table
-from fednb.site import book, formulas, scoreboard
-from fednb.site.pages import CHECKED, Entry
+from fednb.site import book, formulas, scoreboard, sources
+from fednb.site.pages import Entry
 
 # Sphinx and its extensions give each other notice of their own later versions.
 pytestmark = [
@@ -58,6 +58,7 @@ CURVES = pandas.DataFrame(
         "notebook": ["fedrdn/made", "fedrdn/nowhere"],
     }
 )
+DOCS = Path(__file__).parents[1] / "docs"
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -80,7 +81,7 @@ MADE = {
     "metadata": {},
     "cells": [
         cell("# A made notebook\n\nSee [the task](../../fednb/doors/task.py).", kind="markdown"),
-        cell('scores = report.scoreboard(results, "fedprox")\nscores', displayed(JUDGED), tags=[CHECKED]),
+        cell('scores = report.scoreboard(results, "fedprox")\nscores', displayed(JUDGED), tags=["nbval-check-output"]),
         cell(
             "for note in results.notes:\n    print(note)",
             {"output_type": "stream", "name": "stdout", "text": ["Images of <a> are copies.\n"]},
@@ -133,16 +134,16 @@ def built(tmp_path_factory):
     pytest.importorskip("sphinx")
     place = tmp_path_factory.mktemp("report") / "site"
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
-    entries = [Entry(each.name, each.about, each.content, None, None) for each in notebooks.found()]
+    entries = [Entry(each.name, each.about, each.content, None) for each in notebooks.found()]
     failed = "as told of $\\frac$, *a*\n\n# <b>"  # a folder may be called so
-    entries += [Entry("fedrdn/made", about, MADE, None, failed, frozenset({"fedbn"}))]
-    entries += [Entry("fedrdn/other", about, None, None, None)]
+    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}))]
+    entries += [Entry("fedrdn/other", about, None, None)]
     summary = ["runs: 7 <recorded>", "", "# $\\frac$"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
         pictures = {"shifted_digits": PICTURE}
-        return place, book.build(place, entries, methods.told(), pictures, summary, CLAIMS, CURVES, told)
+        return place, book.build(place, DOCS, entries, methods.told(), pictures, summary, CLAIMS, CURVES, told)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,8 @@ def test_there_is_a_page_for_each_notebook_method_and_data_set(site):
     expected = [f"notebooks/{each.name}" for each in notebooks.found()]
     expected += [f"methods/{method.name}" for method in methods.told()]
     expected += [f"data/{name}" for name in catalogue.names("data")]
-    expected += ["index", "reading", "search", "reference/doors", "reference/recipe", "notebooks/fedrdn/made"]
+    expected += [f"docs/{path.stem}" for path in DOCS.glob("*.md")]
+    expected += ["index", "search", "reference/doors", "reference/recipe", "notebooks/fedrdn/made"]
     assert not [name for name in expected if not (site / f"{name}.html").is_file()]
     assert not (site / "notebooks/fedrdn/other.html").exists()
 
@@ -189,6 +191,24 @@ def test_no_link_leads_nowhere(site, pages):
             if not target.is_file() or (anchor and target.suffix == ".html" and anchor not in pages[target].anchors):
                 wrong.append(f"{path.relative_to(site)}: {link}")
     assert not wrong
+
+
+def test_the_pages_of_docs_are_shown_as_they_are(site, pages):
+    page = site / "docs/reading.html"
+    words = " ".join(re.sub("<[^>]+>", "", page.read_text()).split())
+    assert "One seed gives a number and never a verdict." in words and "fednb/papers/protocol.toml" in words
+    assert {"../reference/report.html", "../notebooks/together/vessels.html", "stale.html"} <= set(pages[page].links)
+    assert "docs/reading.html" in pages[site / "index.html"].links
+
+
+def test_links_to_files_lead_to_what_stands_for_them():
+    text = "[a](../fednb/augment/fedfa.py) [b](../notebooks/x/y.ipynb) [c](../../docs/data.md#layout) [d](../z.toml)"
+    assert sources.linked(text, {"x/y"}) == (
+        "[a](/methods/fedfa.md) [b](/notebooks/x/y.ipynb) [c](/docs/data.md#layout) d (`z.toml`)"
+    )
+    assert sources.linked("[b](../x/y.ipynb)", {"x/y"}) == "[b](/notebooks/x/y.ipynb)"
+    assert sources.linked("[b](../notebooks/x/y.ipynb)", ()) == "b (`notebooks/x/y.ipynb`)"
+    assert sources.linked("[e](other.md) [f](https://x.org/y)", ()) == "[e](other.md) [f](https://x.org/y)"
 
 
 def test_nothing_is_fetched_from_elsewhere(site, pages):
@@ -315,23 +335,29 @@ def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(ma
     report = tmp_path / "report"
     built = []
     monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
+    monkeypatch.setattr(judging, "curves", lambda: CURVES)
     monkeypatch.setattr(book, "TOOLS", ("json",))
-    monkeypatch.setattr(book, "build", lambda place, entries, *_: built.append((place, len(entries))))
+    monkeypatch.setattr(book, "build", lambda place, docs, entries, *_: built.append((place, len(entries))))
     index = folder.write_page(report, [made("a/b", ["1"])], [], {})
     assert built == [(report / "site", 1)] and 'url=site/index.html"' in index.read_text()
 
 
-def test_without_sphinx_the_page_has_every_claim_and_no_state(made, tmp_path, monkeypatch):
+def test_without_sphinx_the_page_has_links_and_says_what_to_install(made, tmp_path, monkeypatch):
     monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
     monkeypatch.setattr(judging, "curves", lambda: CURVES)
-    page = folder.write_page(tmp_path / "report", [made("fedrdn/made", ["1"])], ["runs: 7"], {}).read_text()
-    assert "<td>A &gt; B at x 1, 2.</td>" in page and ">otherwise than in print<" in page
-    assert "3 claims of 2 papers compare two runs." in page and "runs: 7" in page
-    first, far, silent = re.findall(r"<tr data.*?</tr>", page)
-    assert ">reproduced<" in first and 'aria-label="the paper +2.0, ours +1.5' in first and "href" not in first
-    assert ">opposite<" in far and ">not run<" in silent
-    assert "<th>state</th>" not in page and "<em>Not executed.</em>" in page and "<select" not in page
-    assert scoreboard.LEGEND.partition("'")[0] in page and "mean of the sites" in scoreboard.LEGEND
+    report = tmp_path / "report"
+    ran, silent = made("fedrdn/made", ["1"]), made("fedrdn/<b>", ["1"], about={"claim": "A < B"})
+    copy = folder.executed(report, ran)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(ran.path.read_bytes())
+    page = folder.write_page(report, [ran, silent], ["runs: <7>"], {}).read_text()
+    assert "3 claims of 2 papers compare two runs." in page and "<pre>runs: &lt;7&gt;</pre>" in page
+    assert '<li><a href="notebooks/fedrdn/made.ipynb">fedrdn/made</a> <strong>failed: its last execution' in page
+    assert "<li>fedrdn/&lt;b&gt; <em>Not executed.</em> A &lt; B</li>" in page
+    for told in (page, folder.writing()):
+        assert "no tool of this name cannot be found; pip install" in told and ".[site]" in told
+    monkeypatch.setattr(book, "TOOLS", ("json",))
+    assert folder.writing() == "writing the report."
 
 
 def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeypatch):
@@ -342,5 +368,5 @@ def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeyp
     monkeypatch.setitem(book.SETTINGS, "html_theme", "no_theme")
     monkeypatch.setattr(book, "_pages", lambda *_: {"index.md": "# x\n"})
     with pytest.raises(NotebookError, match="Sphinx made no site: .*no_theme"):
-        book.build(tmp_path / "site", [], [], {}, [], CLAIMS, CURVES, [])
+        book.build(tmp_path / "site", DOCS, [], [], {}, [], CLAIMS, CURVES, [])
     assert old.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["site"]

@@ -29,7 +29,7 @@ def place(named: str | None) -> Path:
 
 
 def executed(report: Path, book: Notebook) -> Path:
-    """Where the executed copy of a notebook lies in a report; its page and its stamp lie beside it."""
+    """Where the executed copy of a notebook lies in a report; its stamp lies beside it."""
     return report / "notebooks" / f"{book.name}.ipynb"
 
 
@@ -98,7 +98,7 @@ def copies(report: Path, books: list[Notebook]) -> tuple[dict[str, dict], dict[s
             continue
         try:
             content = notebooks.Notebook(book.name, path).content
-            pages.failure(content), pages.notes(content), list(pages.shown(content)), pages.figures(content)
+            pages.failure(content), pages.notes(content), pages.figures(content)
         except (NotebookError, AttributeError, KeyError, TypeError, ValueError) as error:
             damaged[book.name] = f"{path} is damaged and counts as not executed: {error!r}."
         else:
@@ -111,41 +111,41 @@ def notes(contents: dict[str, dict]) -> list[str]:
     return list(dict.fromkeys(line for content in contents.values() for line in pages.notes(content)))
 
 
+def writing() -> str:
+    """What a command says before it writes the report: also why that is no site, and what to install."""
+    return " ".join(filter(None, ("writing the report.", site.absent())))
+
+
 def write_page(report: Path, books: list[Notebook], summary: list[str], broken: dict[str, str]) -> Path:
     """index.html and the figures as files; returns index.html's path.
 
-    It forwards to the site in site/. Where Sphinx is not installed, it is a page of its own with the scoreboard, all
-    tables and figures, and links to a page of each notebook.
+    It forwards to the site in site/. Where Sphinx is not installed, it is a page of links to the executed notebooks.
 
     books: all notebooks of the checkout; those never executed into this report are listed as such.
     broken: name -> what went wrong.
     """
-    alone = bool(site.absent())
+    alone = site.absent()
     entries = []
     contents, _ = copies(report, books)
     for book in books:
-        path = executed(report, book)
         content = contents.get(book.name)
         error = broken.get(book.name)
         if content:
-            page = path.with_suffix(".html")
-            if alone and (not page.exists() or page.stat().st_mtime < path.stat().st_mtime):
-                write_text(page, pages.notebook(path))
             write_figures(report / "figures", book, content)
             if not _stamp(report, book).exists():
                 error = error or pages.failure(content) or UNFINISHED
             content = notebooks.settle(content)
-        link = f"notebooks/{book.name}.html" if content else None
         ran = _methods(book) if content and not alone else None
-        entries.append(pages.Entry(book.name, book.about, content, link, error, ran))
+        entries.append(pages.Entry(book.name, book.about, content, error, ran))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     claims, curves = scoreboard.claims(), scoreboard.curves()
     said = told(claims)
     if alone:
-        write_text(index, pages.index(entries, summary, claims, curves, said))
+        write_text(index, pages.links(entries, summary, said, alone))
     else:
-        site.build(report / "site", entries, methods.told(), _pictures(report), summary, claims, curves, said)
+        docs, pictures = notebooks.checkout() / "docs", _pictures(report)
+        site.build(report / "site", docs, entries, methods.told(), pictures, summary, claims, curves, said)
         write_text(index, pages.forward("site/index.html"))
     return index
 

@@ -1,7 +1,7 @@
 """The notebooks of a checkout: found, read, planned without Jupyter, executed by papermill, settled.
 
 Importing this file needs nothing but Python. Reading and planning need no Jupyter either, so that a bare
-machine can train what the notebooks ask for; papermill and nbconvert are imported by functions that use them.
+machine can train what the notebooks ask for; papermill is imported by functions that use it.
 """
 
 import ast

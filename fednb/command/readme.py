@@ -1,4 +1,4 @@
-"""README's generated parts, of records and of methods, and the page of results/: what is recorded."""
+"""The generated parts of README and docs/, of records and of methods, and the page of results/: what is recorded."""
 
 from collections import Counter
 from pathlib import Path
@@ -90,7 +90,7 @@ def claimed(claims: "DataFrame") -> str:
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
         verdicts = _verdicts(claims[claims["notebook"] == book.name])
         cells = (result, about.get("claim", ""), verdicts, about.get("data", ""), _runs(book))
-        rows.append(f"| [{book.name}](notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
+        rows.append(f"| [{book.name}](../notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
 
 
@@ -128,14 +128,18 @@ def some_methods(_) -> str:
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     found = {method.name: method for method in methods.told() if not method.source}
     for method in (found[name] for name in SHOWN):
-        link = f"[{method.printed}](fednb/{method.room}/{method.name}.py)"
+        link = f"[{method.printed}](../fednb/{method.room}/{method.name}.py)"
         cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - len(SHOWN)}."])
 
 
-# Each gets the claims.
-TABLES = {"headline": headline, "scoreboard": judged, "claims": claimed, "methods": some_methods}
+# Of each page its generated parts, each of which gets the claims.
+PAGES = {
+    "README.md": {"headline": headline, "scoreboard": judged},
+    "docs/notebooks.md": {"claims": claimed},
+    "docs/methods.md": {"methods": some_methods},
+}
 
 
 def recorded(folder: Path) -> str:
@@ -176,27 +180,25 @@ def _hours(records) -> float:
     return sum(record.origin["seconds"] for record in records) / 3600
 
 
-def filled(text: str) -> str:
-    """README's text with fresh tables, each between its two markers; NotebookError if they are not there."""
-    for name in TABLES:
+def filled(page: str, text: str, claims: "DataFrame") -> str:
+    """The text of one of ``PAGES`` with fresh tables, each between its two markers; NotebookError where one lacks."""
+    for name, table in PAGES[page].items():
         opening, closing = BEGIN.format(name), END.format(name)
-        if not (opening in text and closing in text.partition(opening)[2]):
+        before, found, rest = text.partition(opening)
+        _, ended, after = rest.partition(closing)
+        if not (found and ended):
             raise NotebookError(
-                f"README.md has no two lines {opening!r} and {closing!r}; put them where the table belongs."
+                f"{page} has no two lines {opening!r} and {closing!r}; put them where the table belongs."
             )
-    claims = scoreboard.claims(_store())
-    for name, table in TABLES.items():
-        opening, closing = BEGIN.format(name), END.format(name)
-        before, _, rest = text.partition(opening)
-        text = f"{before}{opening}\n{table(claims)}\n{closing}{rest.partition(closing)[2]}"
+        text = f"{before}{opening}\n{table(claims)}\n{closing}{after}"
     return text
 
 
 def update() -> int:
-    """Write the tables into README.md, and results/README.md; returns exit status 0."""
-    root = notebooks.checkout()
-    path = root / "README.md"
-    write_text(path, filled(path.read_text(encoding="utf-8")))
-    write_text(root / "results" / "README.md", recorded(root / "results"))
-    print("README.md and results/README.md are up to date")
+    """Write the tables into the pages, and results/README.md; returns exit status 0."""
+    root, claims = notebooks.checkout(), scoreboard.claims(_store())
+    texts = {root / page: filled(page, (root / page).read_text(encoding="utf-8"), claims) for page in PAGES}
+    for path, text in (texts | {root / "results" / "README.md": recorded(root / "results")}).items():
+        write_text(path, text)
+    print(f"{', '.join(PAGES)} and results/README.md are up to date")
     return 0

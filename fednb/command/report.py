@@ -1,4 +1,4 @@
-"""`fednb report`: the report's page again, from what was executed before, or README's tables."""
+"""`fednb report`: the report's page again, from what was executed before, or the tables of README and docs/."""
 
 from fednb.command import folder, notebooks, readme
 from fednb.errors import NotebookError
@@ -14,7 +14,7 @@ def main(options) -> int:
         raise NotebookError(f"{report} has no executed notebook to show; fednb run executes them.")
     told = [f"{len(executed)} of {len(books)} notebooks were executed"]
     told += [f"note: {why} `fednb run` executes it again" for why in damaged.values()]
-    print("\n".join([*told, "writing the report"]), flush=True)
+    print("\n".join([*told, folder.writing()]), flush=True)
     page = folder.write_page(report, books, [*told, *(f"note: {note}" for note in folder.notes(executed))], {})
     print(f"report: {page}")
     return 0

@@ -14,7 +14,7 @@ from fednb.errors import FednbError, NotebookError, RunError
 from fednb.runs.progress import Display, between, span
 from fednb.study import NO_TRAINING, unwritable
 
-JUPYTER = ("papermill", "nbclient", "nbconvert", "ipykernel")
+JUPYTER = ("papermill", "nbclient", "ipykernel")
 NOTEBOOK_SECONDS = 8.0
 
 
@@ -72,7 +72,7 @@ def main(options) -> int:
                     folder.commit_outputs(desk.root, desk.report, book)
             place = f"recorded: results/, figures/ and notebooks/ in {desk.root}"
         elif not absent and not options.part:
-            print("writing the report", flush=True)
+            print(folder.writing(), flush=True)
             place = f"report: {folder.write_page(desk.report, notebooks.found(), [done, *told, *beside], broken)}"
     except (FednbError, OSError) as error:  # a full disk: the summary is told all the same
         shown = False

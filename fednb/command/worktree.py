@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fednb.command.notebooks import written
+from fednb.command.readme import PAGES
 from fednb.errors import DamagedError
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, parsed
@@ -16,8 +17,8 @@ def dirty(root: Path) -> list[str]:
     """What stands in the way of recording: the changes in the work tree that are not recording's own product.
 
     Its own products are new files in results/, records in the place of stale ones with their files, anything in
-    figures/, README.md, results/README.md, and notebooks that say what the committed ones say (outputs differ, and what
-    an editor adds): so an interrupted recording goes on. Any other changed record, and a deleted one, is not one of
+    figures/, the pages with generated tables, and notebooks that say what the committed ones say (outputs differ, and
+    what an editor adds): so an interrupted recording goes on. Any other changed record, and a deleted one, is none of
     them. One line for each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
     """
     if not (root / ".git").exists():
@@ -40,7 +41,7 @@ def dirty(root: Path) -> list[str]:
 
 
 def _own(root: Path, code: str, path: str) -> bool:
-    if path in ("README.md", "results/README.md") or path.startswith("figures/"):
+    if path in (*PAGES, "results/README.md") or path.startswith("figures/"):
         return True
     if path.startswith("results/"):
         return code == "??" or (code.strip() == "M" and _renewed(root, path))

@@ -3,12 +3,15 @@
 What a method sends under the name of an entry of the network has the shape of that entry, or is a single number.
 """
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 
 from fednb.errors import RunError
 
 Message = dict[str, Tensor]
+Value = TypeVar("Value")
 
 
 def part(message: Message, name: str) -> Message:
@@ -17,7 +20,7 @@ def part(message: Message, name: str) -> Message:
     return {key[len(prefix) :]: value for key, value in message.items() if key.startswith(prefix)}
 
 
-def entries(name: str, message: Message) -> Message:
+def entries(name: str, message: dict[str, Value]) -> dict[str, Value]:
     """The same entries with this name in front."""
     return {f"{name}/{key}": value for key, value in message.items()}
 

@@ -18,7 +18,7 @@ def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
     Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics. but:
     kinds of layers that go on as they are.
     """
-    layers = [m for m in model.modules() if getattr(m, "track_running_stats", False) and not isinstance(m, but)]
+    layers: list = [m for m in model.modules() if getattr(m, "track_running_stats", False) and not isinstance(m, but)]
     for layer in layers:
         layer.track_running_stats = False
     try:

@@ -49,6 +49,10 @@ class Task:
         """What each image earns, in [0, 1]: float64 ``[n]``."""
         raise NotImplementedError
 
+    def overlap(self, predictions: Tensor, targets: Tensor, classes: Iterable[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Of masks alone, see ``Segmentation``."""
+        raise NotImplementedError
+
     def flow(self, images: Tensor, targets: Tensor, operations: Flow) -> tuple[Tensor, Tensor]:
         """Images and targets after the operations of the flow, which take and give images."""
         raise NotImplementedError

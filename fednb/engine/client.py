@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, count, islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +52,7 @@ class Client(doors.Client):
         self.task: Task = TASKS[outline.task]
         self.classes = len(outline.classes)
         self.name = site.name
-        self.model = model
+        self.model: Any = model  # has features, head and stages
         self.methods = methods
         self.owner = owners(methods)
         self.recipe = recipe

@@ -50,6 +50,11 @@ class Rounds:
         self.prepared: dict | None = None
         self._tested: dict[str, Message] = {}
 
+    @property
+    def images(self) -> dict[str, list[int]]:
+        """For each split, the number of images of each client."""
+        raise NotImplementedError
+
     def trained_on(self, name: str) -> int:
         """How many training images a client has; who carries the messages knows."""
         raise NotImplementedError
@@ -248,7 +253,6 @@ class FederatedRun(Rounds):
 
     @property
     def images(self) -> dict[str, list[int]]:
-        """For each split, the number of images of each client."""
         return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in self.splits}
 
     def trained_on(self, name: str) -> int:

@@ -68,8 +68,8 @@ class Introduction:
     def from_dict(cls, told: dict) -> Introduction:
         """What ``asdict`` gave, after it was JSON; RunError for what it cannot have given."""
         try:
-            known = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
-            outline = {name: tuple(v) if isinstance(v, list) else v for name, v in told["outline"].items()}
+            known: dict = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+            outline: dict = {name: tuple(v) if isinstance(v, list) else v for name, v in told["outline"].items()}
             return cls(**known | {"outline": Outline(**outline)})
         except (AttributeError, KeyError, TypeError) as error:
             raise RunError(f"a client introduces itself as no site can: {brief(told)} ({error}).") from error
@@ -145,7 +145,6 @@ class RemoteRun(Rounds):
 
     @property
     def images(self) -> dict[str, list[int]]:
-        """For each split, the number of images of each client."""
         counts = zip(*(each.images[: len(self.splits)] for each in self.clients.values()), strict=True)
         return dict(zip(self.splits, map(list, counts), strict=True))
 
@@ -203,19 +202,19 @@ class RemoteRun(Rounds):
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         one_by_one = kind == "work" and self._sequential
         parts = ({name: message} for name, message in messages) if one_by_one else [dict(messages)]
-        messages, replies, reasons = {}, {}, {}
+        sent, replies, reasons = {}, {}, {}
         for part in parts:
             come, wrong = self._replies(kind, round, part)
-            messages, replies, reasons = messages | part, replies | come, reasons | wrong
+            sent, replies, reasons = sent | part, replies | come, reasons | wrong
         if kind == "learn":
-            self.shared = next(iter(messages.values()))
+            self.shared = next(iter(sent.values()))
         scored = set(self.recipe.scored(round))
         tested = {name for name, scores in self._tested.items() if scored <= scores.keys()}
-        spared = {"work": messages.keys(), "test": tested}.get(kind, set())
-        if needed := [name for name in messages if name not in replies and name not in spared]:
-            late, again = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
+        spared = {"work": sent.keys(), "test": tested}.get(kind, set())
+        if needed := [name for name in sent if name not in replies and name not in spared]:
+            late, again = self._replies(kind, round, {name: sent[name] for name in needed}, wait=True)
             replies, reasons = replies | late, reasons | again
-        absent = [name for name in messages if name not in replies]
+        absent = [name for name in sent if name not in replies]
         if not replies or not spared >= set(absent):
             named = ", ".join(f"{name} ({reasons[name]})" if name in reasons else name for name in absent)
             raise RunError(
@@ -223,10 +222,10 @@ class RemoteRun(Rounds):
                 "at what their machines say, and start the run again."
             )
         if absent and kind == "work":
-            self.server.weigh([name for name in messages if name in replies])
+            self.server.weigh([name for name in sent if name in replies])
         for name in absent:
             self.away.setdefault(name, {}).setdefault(round, reasons.get(name, ""))
-        yield from ((name, replies[name]) for name in messages if name in replies)
+        yield from ((name, replies[name]) for name in sent if name in replies)
 
     def _replies(
         self, kind: str, round: int, messages: dict[str, Message], wait: bool = False

@@ -10,7 +10,7 @@ import math
 import sys
 from dataclasses import dataclass
 from reprlib import repr as brief
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -132,7 +132,8 @@ def expected(
         last = round == recipe.rounds and "cross_site" in recipe.evaluation
         return replied | (_like("local", state_of(model)) if last else {})
     if kind == "represent":
-        features = Entry(torch.float32, (test, model.head.in_features))
+        head: Any = model.head
+        features = Entry(torch.float32, (test, head.in_features))
         return {"features": features, "targets": Entry(torch.int64, (test,), 0, classes - 1)}
     if kind == "show":
         return {

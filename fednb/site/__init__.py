@@ -1,1 +1,1 @@
-"""The report as people read it: a site by Sphinx, or one page where that is not installed."""
+"""The report as people read it: a site by Sphinx, or a page of links where that is not installed."""

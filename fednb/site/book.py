@@ -1,4 +1,4 @@
-"""The report as a small site, made by Sphinx: a page for each notebook, method and data set, and the reference.
+"""The report as a small site, made by Sphinx: docs/, a page for each notebook, method and data set, and the reference.
 
 Everything lies in the folder of the site: no page fetches anything from elsewhere, formulas are MathML.
 """
@@ -59,13 +59,16 @@ SETTINGS = {
 }
 
 
-def absent() -> list[str]:
-    """Which of the tools are not installed."""
-    return [name for name in TOOLS if importlib.util.find_spec(name) is None]
+def absent() -> str:
+    """Why there is no site and what to install; empty where all tools are there."""
+    names = [name for name in TOOLS if importlib.util.find_spec(name) is None]
+    how = 'pip install -c constraints.txt -e ".[site]" makes it a site.'
+    return f"This report is a page of links, as {', '.join(names)} cannot be found; {how}" if names else ""
 
 
 def build(
     place: Path,
+    docs: Path,
     entries: list[Entry],
     methods: Sequence,
     pictures: dict[str, bytes],
@@ -76,8 +79,9 @@ def build(
 ) -> list[str]:
     """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
 
-    entries: every notebook, with its executed JSON. methods: what ``fednb list --methods`` tells. pictures: PNGs of
-    data sets. summary: what the last command did. claims, curves, told: see ``fednb.site.sources.start``.
+    docs: the folder of Markdown that is shown as it is. entries: every notebook, with its executed JSON. methods: what
+    ``fednb list --methods`` tells. pictures: PNGs of data sets. summary: what the last command did. claims, curves,
+    told: see ``fednb.site.sources.start``.
     NotebookError where Sphinx fails.
     """
     from sphinx.application import Sphinx
@@ -90,7 +94,7 @@ def build(
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
             source, made = Path(folder, "source"), Path(folder, "html")
-            for name, text in _pages(entries, methods, pictures, summary, claims, curves, told).items():
+            for name, text in _pages(docs, entries, methods, pictures, summary, claims, curves, told).items():
                 page = source / name
                 page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
@@ -106,6 +110,7 @@ def build(
 
 
 def _pages(
+    docs: Path,
     entries: list[Entry],
     methods: Sequence,
     pictures: dict,
@@ -117,14 +122,15 @@ def _pages(
     """Path -> text of every source of the site."""
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
-    reading = (files("fednb.site") / "reading.md").read_text("utf-8")
-    pages = {"index.md": sources.start(entries, summary, claims, curves, told), "reading.md": reading}
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(docs.glob("*.md"))}
+    pages = {"index.md": sources.start(entries, summary, claims, curves, told, list(texts))}
+    pages |= {f"docs/{name}.md": sources.linked(text, shown) for name, text in texts.items()}
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]
         pages[f"notebooks/{room}/index.md"] = sources.room(room, within)
     ran = {name: used[name] if entry.methods is None else entry.methods for name, entry in shown.items()}
     for name, entry in shown.items():
-        pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]])
+        pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]], shown)
     pages["methods/index.md"] = sources.methods(methods)
     for method in methods:
         books = [name for name in shown if method.name in ran[name]]

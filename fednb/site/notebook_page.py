@@ -4,13 +4,12 @@ import ast
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from fednb import papers
 from fednb.site.pages import Entry, notes, without_scripts
-from fednb.site.sources import literal
+from fednb.site.sources import linked, literal
 
-SOURCE = re.compile(r"\]\(\.\./\.\./fednb/(\w+)/(\w+)\.py\)")
 FILES = {"text/csv": "csv", "text/latex": "tex"}
 
 
@@ -25,8 +24,11 @@ def names_in(content: dict) -> set[str]:
     return {*re.findall(r"""["'](\w+)["']""", code), *re.findall(r"\w+", federations)}
 
 
-def page(entry: Entry, methods: Sequence) -> dict[str, str]:
-    """The page of a notebook and the files that it offers: itself, and each table as CSV and LaTeX."""
+def page(entry: Entry, methods: Sequence, books: Container[str]) -> dict[str, str]:
+    """The page of a notebook and the files that it offers: itself, and each table as CSV and LaTeX.
+
+    methods: that it runs. books: the notebooks that have a page.
+    """
     room, _, name = entry.name.rpartition("/")
     folder = f"notebooks/{room}"
     content = json.loads(json.dumps(entry.content))
@@ -35,7 +37,7 @@ def page(entry: Entry, methods: Sequence) -> dict[str, str]:
     for cell in content["cells"]:
         cells.append(cell)
         if cell["cell_type"] != "code":
-            cell["source"] = SOURCE.sub(_page_of, "".join(cell["source"]))
+            cell["source"] = linked("".join(cell["source"]), books)
             continue
         tags = cell["metadata"].setdefault("tags", [])
         tags.append("hide-input")
@@ -74,13 +76,6 @@ def _is_prose(cell: dict) -> bool:
     """Whether what a cell prints is sentences, which wrap, and no columns."""
     lines = [line.strip() for output in cell["outputs"] for line in "".join(output.get("text", "")).splitlines()]
     return any(lines) and not any("  " in line for line in lines)
-
-
-def _page_of(link: re.Match) -> str:
-    """The page that stands for a file of the package, in the place of a link to it."""
-    room, name = link.groups()
-    page = {"algorithms": f"methods/{name}", "augment": f"methods/{name}", "data": f"data/{name}"}.get(room)
-    return f"](/{page or f'reference/{room}'}.md)"
 
 
 def _text(source: str) -> dict:

@@ -34,23 +34,19 @@ FILTERS = {
 
 
 def board(claims: "DataFrame", shown: "Container[str]") -> str:
-    """The claims as an HTML table with a filter for paper, data and verdict, see ``table``."""
-    filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
-    told = f'<span role="status">{len(claims)} claims</span>'
-    return f'<div class="filters">{filters}{told}</div>\n{table(claims, shown)}'
-
-
-def table(claims: "DataFrame", shown: "Container[str]") -> str:
-    """The claims as an HTML table, those of two seeds first, then those of one; effects are dots on one axis.
+    """The claims as an HTML table with a filter for paper, data and verdict, those of two seeds first, then those of
+    one; effects are dots on one axis.
 
     claims: rows of ``fednb.report.board.COLUMNS``. shown: the notebooks that have a page.
     """
+    filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
     reach = _reach(claims)
     order = claims["ours"].isna().astype(int) + (claims["seeds"] < 2)
     ordered = claims.loc[order.sort_values(kind="stable").index]
     rows = "\n".join(_row(one, reach, shown) for one in ordered.itertuples())
     heads = "".join(f"<th>{head}</th>" for head in HEADS).replace("points", f"−{reach:.0f} to +{reach:.0f} points")
     return (
+        f'<div class="filters">{filters}<span role="status">{len(claims)} claims</span></div>\n'
         f'<div class="wide"><table class="scoreboard table"><thead><tr>{heads}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )

@@ -4,7 +4,7 @@ import html
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -19,12 +19,23 @@ if TYPE_CHECKING:
 
 OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
 INNER = ("command", "cli", "site", "__main__")
+FIRST = ("install", "running", "reading")  # of docs/; the others follow by name
+LINK = re.compile(r"\[([^\]\n]+)\]\((?:\.\./)+([\w/.-]+)((?:#[\w-]+)?)\)")
 
 
-def start(entries: list[Entry], summary: list[str], claims: "DataFrame", curves: "DataFrame", told: list[str]) -> str:
-    """The first page. claims, curves: of ``fednb.command.scoreboard``; told: what is said of claims, in sentences."""
+def start(
+    entries: list[Entry],
+    summary: list[str],
+    claims: "DataFrame",
+    curves: "DataFrame",
+    told: list[str],
+    docs: list[str],
+) -> str:
+    """The first page. claims, curves: of ``fednb.command.scoreboard``; told: what is said of claims, in sentences.
+    docs: the names of the pages of docs/."""
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
+    docs = [f"docs/{name}" for name in sorted(docs, key=lambda name: (name not in FIRST, name))]
     said = html.escape("\n".join(summary)).replace("\n", "&#10;")  # Markdown ends at an empty line what HTML it takes
     return f"""# fednb
 
@@ -35,7 +46,7 @@ tables and figures of their papers, with the paper's numbers beside ours.
 
 {" ".join(told)}
 
-{scoreboard.LEGEND} [What the words mean](reading.md).
+{scoreboard.LEGEND} [What the words mean](docs/reading.md).
 
 {scoreboard.board(claims, shown)}
 
@@ -51,7 +62,9 @@ tables and figures of their papers, with the paper's numbers beside ours.
 
 {_tree("Notebooks", [f"notebooks/{room}/index" for room in rooms])}
 
-{_tree("What it is made of", ["reading", "methods/index", "data/index", "reference/index"])}
+{_tree("How to", docs)}
+
+{_tree("What it is made of", ["methods/index", "data/index", "reference/index"])}
 """
 
 
@@ -65,6 +78,35 @@ def _table_of(entries: list[Entry]) -> str:
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
         rows.append(f"| {link} | {claim}{state} |")
     return "\n".join(rows)
+
+
+def linked(text: str, books: Container[str]) -> str:
+    """A page of docs/ or the text of a notebook, whose links to files lead to what the site has of them; where it has
+    nothing, the file's path stands in the place of the link.
+
+    books: the notebooks that have a page.
+    """
+
+    def of_site(link: re.Match) -> str:
+        called, path, anchor = link.groups()
+        page = _page_of(path, books)
+        return f"[{called}](/{page}{anchor})" if page else f"{called} (`{path}`)"
+
+    return LINK.sub(of_site, text)
+
+
+def _page_of(path: str, books: Container[str]) -> str | None:
+    """The page that stands for a file of the repository; None where there is none."""
+    room, _, name = path.removeprefix("fednb/").partition("/")
+    if path.startswith("docs/"):
+        return path
+    if path.endswith(".ipynb"):
+        path = f"notebooks/{path.removeprefix('notebooks/')}"
+        return path if path[len("notebooks/") : -len(".ipynb")] in books else None
+    if not (path.startswith("fednb/") and path.endswith(".py")):
+        return None
+    folder = {"algorithms": "methods", "augment": "methods", "data": "data"}.get(room)
+    return f"{folder}/{Path(name).stem}.md" if folder else f"reference/{room.removesuffix('.py')}.md"
 
 
 def _tree(caption: str, pages: Iterable[str]) -> str:

@@ -12,7 +12,8 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from typing import cast
 
 from fednb.engine.executors import attempt
 from fednb.errors import RunError
@@ -41,7 +42,7 @@ def carry_out(work, items: list, tell, jobs: int) -> dict:
         while waiting or working:
             while waiting and len(working) < jobs:
                 hand_next(*_start(work, jobs))
-            for pipe in wait(list(working)):
+            for pipe in cast("list[Connection]", wait(list(working))):
                 process, item = working[pipe]
                 try:
                     event, value = pipe.recv()
