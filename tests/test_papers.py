@@ -610,6 +610,7 @@ def test_the_protocol_holds():
         ("margin = 0.5", "", "expected .*: margin"),
         ("margin = 0.5", "margin = 0.5\nlucky = 7", "expected .*: lucky"),
         ("choosing_seeds_from = 100", "choosing_seeds_from = 2", "choosing_seeds_from is 2"),
+        ('second_test_set = "spare"', 'second_test_set = "train"', "second_test_set is train"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
         ('worse = "single"', 'worse = "nobody"', "names nobody on pacs, which fraug does not print there"),
     ],

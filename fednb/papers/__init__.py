@@ -185,6 +185,7 @@ def protocol() -> dict:
         "level_curve": lambda value: value > 0,
         "seeds": lambda value: value == sorted({int(seed) for seed in value}),
         "choosing_seeds_from": lambda value: value > max(told["seeds"]),
+        "second_test_set": lambda value: value == "spare",
         "as_printed": lambda value: isinstance(value, list),
         "precondition": lambda value: isinstance(value, list),
     }
