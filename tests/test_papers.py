@@ -630,6 +630,7 @@ def test_the_page_of_the_protocol_explains_each_entry():
         ("margin = 0.5", "", "expected .*: margin"),
         ("margin = 0.5", "margin = 0.5\nlucky = 7", "expected .*: lucky"),
         ("choosing_seeds_from = 100", "choosing_seeds_from = 2", "choosing_seeds_from is 2"),
+        ('second_test_set = "spare"', 'second_test_set = "train"', "second_test_set is train"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
         ('worse = "single"', 'worse = "nobody"', "names nobody on pacs, which fraug does not print there"),
         ("seeds = [0, 1, 2]\n", "seeds = [0, 7]\n", "runs of fedrdn on office_caltech10 on seed 7, .* 0, 1, 2, 3, 4"),

@@ -118,7 +118,8 @@ def test_claims_have_the_column_and_keep_their_verdict():
     for shown in (asked, board(every)):
         texts = shown.cells["with spare images"]
         assert sum(texts != "") == asked.frame["with_spare"].notna().sum() > 0
-    assert "with spare images" not in board(every.drop(columns=list(SPARE))).cells
+    for none in (every.drop(columns=list(SPARE)), every[every["with_spare"].isna()]):
+        assert "with spare images" not in board(none).cells
 
 
 def test_handing_over_spare_images_is_no_deviation_from_the_papers_setting():
