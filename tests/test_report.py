@@ -565,8 +565,10 @@ def test_with_partitions_of_their_own_both_sides_of_a_seed_need_the_same_images(
     turned, _ = by_seed(*sides)
     turned.records[0].fingerprint = "another"
     assert effects(turned, "fedavg").frame["direction"][0] == "not paired"
-    one_partition, _ = by_seed(*sides)
-    one_partition.frame["dealt_by_seed"] = False
+    one_partition = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
+    assert effects(one_partition, "fedavg").frame["direction"][0] == "above"
+    for record in one_partition.records:
+        record.fingerprint = record.key.split()[1]
     assert effects(one_partition, "fedavg").frame["direction"][0] == "not paired"
 
 
