@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from fednb.doors import EVERY_TASK, Message, Method, Server
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Message, Method, Server, option
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,8 @@ class FedAvgM(Method):
 
     tasks = EVERY_TASK
 
-    beta: float = 0.9
+    beta: float = option(0.9, within="[0, 1)")
     nesterov: bool = False
-
-    def __post_init__(self):
-        if not 0 <= self.beta < 1:
-            raise RecipeError(f"{self.name} has beta {self.beta}; expected a value in [0, 1).")
 
     def aggregate_model(self, server: Server, mean: Message) -> Message:
         velocity, moved = server.memory(self), dict(mean)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server, add
-from fednb.errors import RecipeError, nearest
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, add, option
 
 AT_UNSEEN = ("own", "mean")
 
@@ -45,11 +44,7 @@ class FedBN(Method):
 
     tasks = EVERY_TASK
 
-    at_unseen: str = "own"
-
-    def __post_init__(self):
-        if self.at_unseen not in AT_UNSEEN:
-            raise RecipeError(f'{self.name} has no at_unseen "{self.at_unseen}"; {nearest(self.at_unseen, AT_UNSEEN)}')
+    at_unseen: str = option("own", one_of=AT_UNSEEN)
 
     def send(self, server: Server, client: str) -> Message:
         return {} if client in server.images else server.memory(self)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from fednb.doors import EVERY_TASK, Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 from fednb.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -45,11 +45,7 @@ class FedProx(Method):
 
     tasks = EVERY_TASK
 
-    mu: float = 0.001
-
-    def __post_init__(self):
-        if self.mu < 0:
-            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
+    mu: float = option(0.001, at_least=0)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         refuse_divergence(self, "mu", recipe)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen, option
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,7 @@ class FedSAM(Method):
 
     tasks = EVERY_TASK
 
-    rho: float = 0.05
-
-    def __post_init__(self):
-        if self.rho < 0:
-            raise RecipeError(f"{self.name} has rho {self.rho}; expected at least 0.")
+    rho: float = option(0.05, at_least=0)
 
     def step(self, client: Client, batch: Batch) -> Tensor:
         if self.rho == 0:

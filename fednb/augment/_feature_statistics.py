@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from fednb.doors import Client, Message
-from fednb.errors import RecipeError
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 START = {"mean": 0.0, "std": 1.0}  # FedFA, Eq. 4
@@ -15,15 +14,6 @@ START = {"mean": 0.0, "std": 1.0}  # FedFA, Eq. 4
 def layers(model) -> list[FeatureAugmentation]:
     """The layers of a network, in the order of its stages."""
     return [module for module in model.modules() if isinstance(module, FeatureAugmentation)]
-
-
-def check(name: str, stages, **between_zero_and_one: float) -> None:
-    """RecipeError for a value outside [0, 1], or stages that are not a list of whole numbers."""
-    for option, value in between_zero_and_one.items():
-        if not 0 <= value <= 1:
-            raise RecipeError(f"{name} has {option} {value}; expected a value in [0, 1].")
-    if stages is not None and (isinstance(stages, str) or not stages or any(type(s) is not int for s in stages)):
-        raise RecipeError(f"{name} has stages {stages!r}; expected a list such as [1, 2], or None for all.")
 
 
 def draw_apart(client: Client) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fednb.doors import Client, Message, Method, classification_only
+from fednb.doors import Client, Message, Method, classification_only, option
 from fednb.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -47,11 +47,7 @@ class AdditionalEmbeddings(Method):
     tasks = classification_only("it tunes the head on the one feature vector of an image")
     trains_before_a_test = False  # but the head, on features as at test time
 
-    epochs: int = 10
-
-    def __post_init__(self):
-        if self.epochs < 0:
-            raise RecipeError(f"{self.name} has epochs {self.epochs}; expected at least 0.")
+    epochs: int = option(10, at_least=0)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if recipe.optimiser != "sgd":

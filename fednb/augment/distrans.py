@@ -22,10 +22,11 @@ from fednb.doors import (
     classification_only,
     entries,
     frozen,
+    option,
     overrides,
     part,
 )
-from fednb.errors import RecipeError, nearest
+from fednb.errors import RecipeError
 from fednb.randomness import seeded
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
 
@@ -115,30 +116,16 @@ class DisTrans(Method):
     )
     counts = ("counts",)
 
-    variant: str = "paper"
-    alpha: float = 0.3
-    channels: int = 2
-    projection: int = 0
-    statistics: str = "default"
-    aggregation: str = "default"
-    threshold: float = 0.5
-    offset_rate: float = 1e-3
-    network_rate: float = 1e-2
-    at_unseen: str = "mean"
-
-    def __post_init__(self):
-        named = {"variant": VARIANTS, "aggregation": AGGREGATIONS, "statistics": STATISTICS, "at_unseen": AT_UNSEEN}
-        for name, known in named.items():
-            if (value := getattr(self, name)) not in known:
-                raise RecipeError(f'{self.name} has no {name} "{value}"; {nearest(value, known)}')
-        if self.channels not in (1, 2):
-            raise RecipeError(f"{self.name} has channels {self.channels}; expected 1 or 2.")
-        for name in ("alpha", "threshold"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected a value in [0, 1].")
-        for name in ("projection", "offset_rate", "network_rate"):
-            if not getattr(self, name) >= 0:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 0.")
+    variant: str = option("paper", one_of=VARIANTS)
+    alpha: float = option(0.3, within="[0, 1]")
+    channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
+    projection: int = option(0, at_least=0)
+    statistics: str = option("default", one_of=STATISTICS)
+    aggregation: str = option("default", one_of=AGGREGATIONS)
+    threshold: float = option(0.5, within="[0, 1]")
+    offset_rate: float = option(1e-3, at_least=0)
+    network_rate: float = option(1e-2, at_least=0)
+    at_unseen: str = option("mean", one_of=AT_UNSEEN)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         later = methods[methods.index(self) + 1 :]

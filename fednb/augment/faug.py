@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment._conditional_gan import LATENT, Generator, trained
-from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, overrides
+from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, option, overrides
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
 
@@ -65,16 +65,9 @@ class FAug(Method):
     tasks = classification_only("its generator makes images of a given class, and no masks")
     own_lengths = ("images", "labels")
 
-    share: float = 1.0
-    seeds: int = 5
-    steps: int = 500
-
-    def __post_init__(self):
-        if not 0 <= self.share <= 1:
-            raise RecipeError(f"{self.name} has share {self.share}; expected a value in [0, 1].")
-        for name in ("seeds", "steps"):
-            if getattr(self, name) < 1:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 1.")
+    share: float = option(1.0, within="[0, 1]")
+    seeds: int = option(5, at_least=1)
+    steps: int = option(500, at_least=1)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         earlier = methods[: methods.index(self)] if self.share > 0 else ()

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server
-from fednb.errors import RecipeError, nearest
+from fednb.augment._stages import append, stages_option
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
 
 VARIANTS = ("paper", "released")
@@ -57,16 +56,11 @@ class FedFA(Method):
 
     tasks = EVERY_TASK
 
-    variant: str = "paper"
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
-    momentum: float = 0.99
+    variant: str = option("paper", one_of=VARIANTS)
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
+    momentum: float = option(0.99, within="[0, 1]")
     reset: bool = False
-
-    def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
-        statistics.check(self.name, self.stages, probability=self.probability, momentum=self.momentum)
 
     def build(self, model: nn.Module) -> nn.Module:
         correction = int(self.variant == "released")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Method
+from fednb.augment._stages import append, stages_option
+from fednb.doors import EVERY_TASK, Client, Method, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
@@ -27,11 +27,8 @@ class FedFAC(Method):
     printed = "FedFA-C"
     tasks = EVERY_TASK
 
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
-
-    def __post_init__(self):
-        statistics.check(self.name, self.stages, probability=self.probability)
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
 
     def build(self, model: nn.Module) -> nn.Module:
         append(model, self.stages, lambda channels: FeatureAugmentation(channels, self.probability, fusion="client"))

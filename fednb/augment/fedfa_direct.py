@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server
+from fednb.augment._stages import append, stages_option
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance
 
 
@@ -28,12 +28,9 @@ class FedFADirect(Method):
     printed = "Direct Fusion"
     tasks = EVERY_TASK
 
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
-    momentum: float = 0.99
-
-    def __post_init__(self):
-        statistics.check(self.name, self.stages, probability=self.probability, momentum=self.momentum)
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
+    momentum: float = option(0.99, within="[0, 1]")
 
     def build(self, model: nn.Module) -> nn.Module:
         append(

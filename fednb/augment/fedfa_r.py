@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Method
-from fednb.errors import RecipeError
+from fednb.augment._stages import append, stages_option
+from fednb.doors import EVERY_TASK, Client, Method, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
@@ -29,14 +28,9 @@ class FedFAR(Method):
     printed = "FedFA-R"
     tasks = EVERY_TASK
 
-    scale: float = 0.5
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
-
-    def __post_init__(self):
-        statistics.check(self.name, self.stages, probability=self.probability)
-        if self.scale < 0:
-            raise RecipeError(f"{self.name} has scale {self.scale}; expected at least 0.")
+    scale: float = option(0.5, at_least=0)
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
 
     def build(self, model: nn.Module) -> nn.Module:
         append(

@@ -21,9 +21,10 @@ from fednb.doors import (
     alike,
     classification_only,
     entries,
+    option,
     part,
 )
-from fednb.errors import DataError, RecipeError, nearest
+from fednb.errors import DataError, RecipeError
 from fednb.randomness import seeded
 
 VARIANTS = ("paper", "released")
@@ -134,26 +135,21 @@ class FRAug(Method):
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
     hard_labels = "its generator makes features of one class, and its prototypes are means over one class each"
 
-    variant: str = "paper"
+    variant: str = option("paper", one_of=VARIANTS)
     generator: bool = True
     rtnet: bool = True
     ema: bool = True
-    alpha: float = 1.0
-    beta: float = 1.0
-    growth: float = 0.01
-    latent: int = 0
-    generator_rate: float = 0.05
-    rtnet_rate: float = 0.025
-    generator_distance: str = "mmd"
-    rtnet_distance: str = "mmd"
+    alpha: float = option(1.0, at_least=0)
+    beta: float = option(1.0, at_least=0)
+    growth: float = option(0.01, at_least=0)
+    latent: int = option(0, at_least=0)
+    generator_rate: float = option(0.05, at_least=0)
+    rtnet_rate: float = option(0.025, at_least=0)
+    generator_distance: str = option("mmd", one_of=DISTANCES)
+    rtnet_distance: str = option("mmd", one_of=DISTANCES)
 
     def __post_init__(self):
-        for option, known in (("variant", VARIANTS), ("generator_distance", DISTANCES), ("rtnet_distance", DISTANCES)):
-            if (value := getattr(self, option)) not in known:
-                raise RecipeError(f'{self.name} has no {option} "{value}"; {nearest(value, known)}')
-        for option in ("alpha", "beta", "growth", "latent", "generator_rate", "rtnet_rate"):
-            if (value := getattr(self, option)) < 0:
-                raise RecipeError(f"{self.name} has {option} {value}; expected at least 0.")
+        super().__post_init__()
         if self.ema and not self._networks:
             raise RecipeError(
                 f"{self.name} has ema=True with neither generator nor rtnet: nothing is added to the prototypes. "

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fednb.augment import _mixing
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Batch, Client, Method
-from fednb.errors import RecipeError
+from fednb.augment._stages import append, are_numbers
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,12 @@ class ManifoldMixup(Method):
     tasks = EVERY_TASK
     mixes_labels = True
 
-    alpha: float = 2.0
-    stages: tuple[int, ...] = (0, 1, 2)
-
-    def __post_init__(self):
-        if self.alpha < 0:
-            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
-        numbers = isinstance(self.stages, list | tuple) and all(type(s) is int and s >= 0 for s in self.stages)
-        if not self.stages or not numbers:
-            raise RecipeError(f"{self.name} has stages {self.stages!r}; expected a list such as [0, 1, 2].")
+    alpha: float = option(2.0, at_least=0)
+    stages: tuple[int, ...] = option(
+        (0, 1, 2),
+        allowed=lambda given: are_numbers(given) and min(given) >= 0,
+        expected="a list such as [0, 1, 2]",
+    )
 
     def build(self, model: nn.Module) -> nn.Module:
         for stage in sorted(set(self.stages) - {0}):

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fednb.augment import _mixing
-from fednb.doors import EVERY_TASK, Batch, Client, Method
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,7 @@ class Mixup(Method):
     tasks = EVERY_TASK
     mixes_labels = True
 
-    alpha: float = 1.0
-
-    def __post_init__(self):
-        if self.alpha < 0:
-            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
+    alpha: float = option(1.0, at_least=0)
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha > 0:

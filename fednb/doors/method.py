@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import Tensor, nn
 
 from fednb.doors.messages import Message
+from fednb.doors.options import require_allowed
 from fednb.doors.sides import Client, Server
 from fednb.doors.task import Meaning, classification_only
 from fednb.errors import RecipeError
@@ -51,6 +52,8 @@ class Batch:
 class Method:
     """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations.
 
+    One with options is a dataclass, whose fields they are: see ``fednb.doors.option`` for their ranges.
+
     printed: what papers call it; the class's own name unless given.
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
     is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
@@ -81,6 +84,10 @@ class Method:
     counts: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     sequential: ClassVar[bool] = False
+
+    def __post_init__(self):
+        """RecipeError for an option out of its range. A class that checks how options go together calls this first."""
+        require_allowed(self)
 
     @property
     def name(self) -> str:
