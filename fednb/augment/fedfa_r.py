@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 
-from torch import nn
-
-from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append, stages_option
-from fednb.doors import EVERY_TASK, Client, Method, option
+from fednb.augment._feature_statistics import FeatureStatistics
+from fednb.augment._stages import stages_option
+from fednb.doors import option
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
 @dataclass(frozen=True)
-class FedFAR(Method):
+class FedFAR(FeatureStatistics):
     r"""FedFA with random noise of one size for all channels.
 
     .. math:: \hat\Sigma_\mu = \hat\Sigma_\sigma = \lambda
@@ -26,19 +24,10 @@ class FedFAR(Method):
     """
 
     printed = "FedFA-R"
-    tasks = EVERY_TASK
 
     scale: float = option(0.5, at_least=0)
     stages: tuple[int, ...] | None = stages_option(None)
     probability: float = option(0.5, within="[0, 1]")
 
-    def build(self, model: nn.Module) -> nn.Module:
-        append(
-            model,
-            self.stages,
-            lambda channels: FeatureAugmentation(channels, self.probability, fusion="random", scale=self.scale),
-        )
-        return model
-
-    def begin(self, client: Client) -> None:
-        statistics.draw_apart(client)
+    def layer(self, channels: int) -> FeatureAugmentation:
+        return FeatureAugmentation(channels, self.probability, fusion="random", scale=self.scale)
