@@ -169,7 +169,9 @@ def test_no_gradient_flows_through_the_scale_of_mmd():
 
 
 def at(round, rounds):
-    return SimpleNamespace(round=round, recipe=SimpleNamespace(rounds=rounds))
+    memory = {"prototypes": torch.tensor([[1.0], [2.0], [6.0]])}
+    kept = {"memory": lambda _: memory, "scratch": lambda _: {}}
+    return SimpleNamespace(round=round, recipe=SimpleNamespace(rounds=rounds), classes=3, **kept)
 
 
 def test_lambda_syn_by_hand():
@@ -201,9 +203,8 @@ def test_prototypes_by_hand(variant, monkeypatch):
     (1 + 3) / 2, class 1 to (2 + 8) / 2; class 2 is absent, so paper halves it and released leaves it.
     """
     monkeypatch.setattr(f"fednb.augment._fraug_{'printed' if variant == 'paper' else variant}.LAMBDA_C", 0.5)
-    method, prototypes = FRAug(variant=variant), torch.tensor([[1.0], [2.0], [6.0]])
-    client = SimpleNamespace(memory=lambda _: {"prototypes": prototypes}, classes=3, **vars(at(300, 300)))
-    moved = method.reading(client).moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
+    reading = FRAug(variant=variant).reading(at(300, 300))
+    moved = reading.moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
     assert moved.flatten().tolist() == [2, 5, 3 if variant == "paper" else 6]
 
 

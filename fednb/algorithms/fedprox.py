@@ -1,18 +1,13 @@
 """FedProx: each client is held near the global weights by a proximal term."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,7 @@
 """pFedHN: the server's hypernetwork makes each client's weights from an embedding of the client."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -12,9 +9,7 @@ from torch import Tensor, nn
 
 from fednb.doors import EVERY_TASK, Client, Message, Method, Server, entries, measured, option, part
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 LIMIT = 2e9  # bytes of a hypernetwork
 UPDATES = ("sequential", "simultaneous")

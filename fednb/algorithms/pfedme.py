@@ -1,9 +1,6 @@
 """pFedMe: each client has a model of its own near its copy of the global weights, and is tested with it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,9 +8,7 @@ from torch import Tensor
 from fednb.algorithms.fedprox import refuse_divergence
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, option
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment._mmd import mmd, spread
-from fednb.doors import DTYPES, Batch, Client, Message
+from fednb.doors import DTYPES, Batch, Client
 
 LAMBDA_C = 0.3
 RAMP = 80 / 300  # the share of the training that Laine and Aila's ramp takes: 80 of 300 epochs
@@ -16,25 +16,18 @@ Draw = tuple[Tensor, Tensor]  # noise, and the labels that it is for
 
 
 class Printed:
-    """The losses of the head, g and m with a method's options, at a client."""
+    """The losses of the head, g and m with a method's options, at a client.
+
+    learners: a ``Learner`` each for "generator" (g) and "rtnet" (m), where the method has them.
+    """
 
     noise = staticmethod(torch.randn)
+    together = staticmethod(sum)  # the terms of Eq. 2 and 6
 
     def __init__(self, method, client: Client):
         self.method, self.client = method, client
-
-    @property
-    def memory(self) -> Message:
-        return self.client.memory(self.method)
-
-    @property
-    def learners(self) -> dict:
-        """A ``Learner`` each for "generator" (g) and "rtnet" (m), where the method has them."""
-        return self.client.scratch(self.method)
-
-    @property
-    def lambda_syn(self) -> float:
-        return self.method.lambda_syn(self.client.round, self.client.recipe.rounds)
+        self.memory, self.learners = client.memory(method), client.scratch(method)
+        self.lambda_syn = method.lambda_syn(client.round, client.recipe.rounds)
 
     def lambda_c(self, images: Tensor) -> float | Tensor:
         """Of each class, by its images in the batch, ``[classes, 1]``."""
@@ -45,10 +38,6 @@ class Printed:
     def groups(self) -> int:
         """In how many groups Eq. 2 and 6 sum over the prototypes."""
         return self.client.classes
-
-    def rate(self, which: str) -> float:
-        # Eq. 6 sums over the classes, the rate is for their mean; g: as printed, 7
-        return getattr(self.method, f"{which}_rate") / self.client.classes
 
     def class_labels(self, count: int) -> Tensor:
         """Of the prototypes' terms, beside a batch of so many images."""
@@ -64,6 +53,10 @@ class Printed:
         width = self.method.noise_width(features) if self.method.generator else features
         noise = self.noise(len(labels), width, generator=self.client.generator("fraug"))
         return noise.to(self.client.device, DTYPES[self.client.recipe.precision], non_blocking=True), labels
+
+    def draws_after_step(self, targets: Tensor, draws: list[Draw]) -> tuple[Draw, list[Draw]]:
+        """For g and for m, given those of the step."""
+        return draws[0], draws
 
     def moved_prototypes(self, real: Tensor, targets: Tensor) -> Tensor:
         """Eq. 4; with its epsilon in the limit 0, the mean of an absent class is 0."""
@@ -89,7 +82,12 @@ class Printed:
 
     def head_loss(self, batch: Batch, starts: list[tuple]) -> Tensor:
         """What is added to the loss of the real features (Eq. 1)."""
-        return sum(self._head_terms(starts))  # Eq. 2
+        terms = []
+        for base, noise, labels, groups in starts:
+            with torch.no_grad():
+                made = self.synthetic(base, noise, labels, self.lambda_syn)
+            terms.append(groups * self._cross_entropy(made, labels))
+        return self.together(terms)  # Eq. 2
 
     def generator_loss(self, real: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
         agnostic = self.learners["generator"].network.train()(noise, labels)
@@ -98,35 +96,18 @@ class Printed:
         return self._cross_entropy(agnostic, labels) - self.method.alpha * distance  # Eq. 5
 
     def rtnet_loss(self, starts: list[tuple]) -> Tensor:
-        return sum(self._rtnet_terms(starts, self.lambda_syn, one_scale=True))  # Eq. 6
-
-    def learn(self, batch: Batch, real: Tensor, draws: list[Draw]) -> None:
-        """The steps of g and m after that of the model; real: its features of the batch, encoded anew."""
-        if self.method.generator:
-            self.learners["generator"].descend(self.generator_loss(real, *draws[0]))
-        if self.method.rtnet:
-            self.learners["rtnet"].descend(self.rtnet_loss(self.starts(real, self.memory["prototypes"], draws)))
-
-    def _head_terms(self, starts: list[tuple]) -> list[Tensor]:
-        terms = []
-        for base, noise, labels, groups in starts:
-            with torch.no_grad():
-                made = self.synthetic(base, noise, labels, self.lambda_syn)
-            terms.append(groups * self._cross_entropy(made, labels))
-        return terms
-
-    def _rtnet_terms(self, starts: list[tuple], weight: float, one_scale: bool) -> list[Tensor]:
-        """one_scale: whether all distances have the scale of the first."""
         self.learners["rtnet"].network.train()
         scale, terms = None, []
         for base, noise, labels, groups in starts:
-            made = self.synthetic(base, noise, labels, weight)
-            if scale is None or not one_scale:
-                scale = spread(made, base)
-            pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
-            distance = _distance(self.method.rtnet_distance, *pair, scale).sum()
-            terms.append(self.method.beta * distance - groups * _entropy(self._logits(made)))
-        return terms
+            made = self.synthetic(base, noise, labels, self.lambda_syn)
+            scale = spread(made, base) if scale is None else scale  # the batch's, as printed, 3
+            terms.append(self._rtnet_term(made, base, groups, scale))
+        return self.together(terms)  # Eq. 6
+
+    def _rtnet_term(self, made: Tensor, base: Tensor, groups: int, scale: Tensor) -> Tensor:
+        pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
+        distance = _distance(self.method.rtnet_distance, *pair, scale).sum()
+        return self.method.beta * distance - groups * _entropy(self._logits(made))
 
     def _cross_entropy(self, features: Tensor, labels: Tensor) -> Tensor:
         return self.client.task.loss(self._logits(features), labels)

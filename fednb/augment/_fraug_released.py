@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from fednb.augment._fraug_printed import LAMBDA_C, Draw, Printed
+from fednb.augment._mmd import spread
 from fednb.doors import Batch
 
 
@@ -11,30 +12,31 @@ class Released(Printed):
     noise = staticmethod(torch.rand)  # 1
     groups = 1
 
+    @staticmethod
+    def together(terms: list[Tensor]) -> Tensor:
+        return sum(terms) / len(terms)  # 3, 4
+
     def lambda_c(self, images: Tensor) -> Tensor:
         return LAMBDA_C * images.clamp(max=1)  # 5
-
-    def rate(self, which: str) -> float:
-        return getattr(self.method, f"{which}_rate")
 
     def class_labels(self, count: int) -> Tensor:
         return (self.memory["turn"] + torch.arange(count, device=self.client.device)) % self.client.classes  # 4
 
+    def draws_after_step(self, targets: Tensor, draws: list[Draw]) -> tuple[Draw | None, list[Draw]]:
+        count = len(targets)
+        for_g = self.draw(self.class_labels(count)) if self.method.generator else None
+        for_m = self.draws(targets) if self.method.rtnet else []
+        self.memory["turn"] = (self.memory["turn"] + count) % self.client.classes
+        return for_g, for_m
+
     def head_loss(self, batch: Batch, starts: list[tuple]) -> Tensor:
-        terms, part = self._head_terms(starts), min(0.5, self.lambda_syn)
         real = self.client.task.loss(self.client.logits(batch), batch.targets)
-        return part * (sum(terms) / len(terms) - real)  # 3
+        return min(0.5, self.lambda_syn) * (super().head_loss(batch, starts) - real)  # 3
 
     def rtnet_loss(self, starts: list[tuple]) -> Tensor:
-        terms = self._rtnet_terms(starts[::-1], weight=1.0, one_scale=False)  # 4: the prototypes first
-        return sum(terms) / len(terms)
-
-    def learn(self, batch: Batch, real: Tensor, draws: list[Draw]) -> None:
-        """With draws of its own for each of the two steps."""
-        count = len(batch.targets)
-        if self.method.generator:
-            self.learners["generator"].descend(self.generator_loss(real, *self.draw(self.class_labels(count))))
-        if self.method.rtnet:
-            starts = self.starts(real, self.memory["prototypes"], self.draws(batch.targets))
-            self.learners["rtnet"].descend(self.rtnet_loss(starts))
-        self.memory["turn"] = (self.memory["turn"] + count) % self.client.classes
+        self.learners["rtnet"].network.train()
+        terms = []
+        for base, noise, labels, groups in reversed(starts):  # 4
+            made = self.synthetic(base, noise, labels, 1.0)
+            terms.append(self._rtnet_term(made, base, groups, spread(made, base)))
+        return self.together(terms)

@@ -1,17 +1,12 @@
 """Additional embeddings: before it is tested, a client tunes its head on the features of more of its real images."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from fednb.doors import Client, Message, Method, classification_only, option
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

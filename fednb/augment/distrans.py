@@ -1,10 +1,7 @@
 """DisTrans: each client learns an offset for its images, and the network sees them with it and against it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -28,10 +25,8 @@ from fednb.doors import (
 )
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
+from fednb.recipe import Recipe
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
 
 VARIANTS = ("paper", "released")
 AGGREGATIONS = ("default", "mean", "network", "none")

@@ -1,9 +1,6 @@
 """FAug: clients fill up the classes that they lack with images from a generator that the server has trained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -13,9 +10,7 @@ from fednb.augment._conditional_gan import LATENT, Generator, trained
 from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, option, overrides
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

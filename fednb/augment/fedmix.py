@@ -1,18 +1,13 @@
 """FedMix: mixup with images that other clients have averaged, to first order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, option, overrides
 from fednb.errors import DataError, RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

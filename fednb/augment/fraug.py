@@ -226,13 +226,14 @@ class FRAug(Method):
         return server.memory(self)
 
     def begin(self, client: Client) -> None:
-        memory, reading = client.memory(self), self.reading(client)
+        memory, groups = client.memory(self), self.reading(client).groups
         received = {"generator": client.inbox(self), "rtnet": part(memory, "rtnet")}
         for which in self.networks:
             with torch.device("meta"):  # nothing is drawn
                 network = self.network(which, sizes(client))
-            momenta = part(memory, f"{which} momentum")
-            client.scratch(self)[which] = Learner(network, received[which], momenta, reading.rate(which))
+            momenta, rate = part(memory, f"{which} momentum"), getattr(self, f"{which}_rate")
+            rate /= groups  # Eq. 6 sums over them, the rate is for their mean; g: as printed, 7
+            client.scratch(self)[which] = Learner(network, received[which], momenta, rate)
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.networks:
@@ -248,10 +249,16 @@ class FRAug(Method):
         return reading.head_loss(batch, reading.starts(real, aside["prototypes"], aside["draws"]))
 
     def after_step(self, client: Client, batch: Batch) -> None:
-        if self.networks:
-            real, aside = _encoded(client, batch), batch.aside["fraug"]
-            client.memory(self)["prototypes"] = aside["prototypes"]
-            self.reading(client).learn(batch, real, aside["draws"])
+        if not self.networks:
+            return
+        reading, learners, aside = self.reading(client), client.scratch(self), batch.aside["fraug"]
+        real = _encoded(client, batch)
+        client.memory(self)["prototypes"] = aside["prototypes"]
+        for_g, for_m = reading.draws_after_step(batch.targets, aside["draws"])
+        if self.generator:
+            learners["generator"].descend(reading.generator_loss(real, *for_g))
+        if self.rtnet:
+            learners["rtnet"].descend(reading.rtnet_loss(reading.starts(real, aside["prototypes"], for_m)))
 
     def reply(self, client: Client) -> Message:
         memory, scratch = client.memory(self), client.scratch(self)

@@ -73,18 +73,12 @@ class ManifoldMixup(Method):
         if stage == 0:
             _mixing.forward_mixed(client, batch, mixture)
         else:
-            (layer,) = (m for m in client.model.modules() if isinstance(m, Mix) and m.stage == stage)
-            with layer.having(mixture):
-                client.forward(batch)
+            _mixing.forward_through(client, batch, mixture, stage)
         return _mixing.loss(client, batch, mixture)
 
 
 class Mix(_mixing.MixtureLayer):
     """Mixes the features after one stage."""
-
-    def __init__(self, stage: int):
-        super().__init__()
-        self.stage = stage
 
     def forward(self, features: Tensor) -> Tensor:
         return features if self.mixture is None else self.mixture.of(features)

@@ -62,9 +62,7 @@ class MoEx(Method):
         mixture = batch.aside.get(self.name)
         if mixture is None:
             return super().criterion(client, batch)
-        (layer,) = (m for m in client.model.modules() if isinstance(m, Exchange))
-        with layer.having(mixture):
-            client.forward(batch)
+        _mixing.forward_through(client, batch, mixture, stage=1)
         return _mixing.loss(client, batch, mixture)
 
 
@@ -72,7 +70,7 @@ class Exchange(_mixing.MixtureLayer):
     """Gives each image's features the moments of its partner's."""
 
     def __init__(self, channels: int):
-        super().__init__()
+        super().__init__(stage=1)
         if channels < 2:
             raise RecipeError(
                 f"moex exchanges the deviation over channels after the network's first stage, which has {channels}. "

@@ -12,7 +12,7 @@ which it is not ends the run, with the names of method and entry.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -21,9 +21,7 @@ from fednb.doors.options import require_allowed
 from fednb.doors.sides import Client, Server
 from fednb.doors.task import Meaning, classification_only
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass
