@@ -29,14 +29,9 @@ class FedAvgM(Method):
     Reference: Hsu et al., *Measuring the effects of non-identical data distribution for federated visual
     classification*, 2019, Sec. 4.3 (FedAvgM).
 
-    As printed:
-
-    1. Momentum of the parameters; FedRDN, Sec. 4.1, speaks of "the global model parameters". Running
-       statistics get the plain mean: momentum could make a variance negative.
-
-    As released (FedFA's code; FedRDN's has no FedAvgM):
-
-    1. Momentum of all entries, running statistics too; beta is 0.01 in the code.
+    As printed: momentum of the parameters; FedRDN, Sec. 4.1, speaks of "the global model parameters". Running
+    statistics get the plain mean: momentum could make a variance negative. As released (FedFA's code; FedRDN's has no
+    FedAvgM): momentum of all entries, running statistics too; beta is 0.01 in the code.
     """
 
     tasks = EVERY_TASK

@@ -37,9 +37,7 @@ class FedBABU(Method):
     ICLR 2022, Algorithm 1. FRAug prints a row (Table 2), neither its settings nor code. The paper's text was not at
     hand: what stands here is its abstract, and code; the numbers of the equations are ours.
 
-    As printed:
-
-    1. The head is never updated in rounds, and tuned for the test (abstract).
+    As printed: the head is never updated in rounds, and tuned for the test (abstract).
 
     As released (github.com/jhoon-oh/FedBABU, read in the copy github.com/junhyeog/FedBABU):
 

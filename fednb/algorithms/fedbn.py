@@ -32,9 +32,7 @@ class FedBN(Method):
     Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*,
     ICLR 2021, Algorithm 1.
 
-    As printed:
-
-    1. The layers are found by their type.
+    As printed: the layers are found by their type.
 
     As released:
 

@@ -27,10 +27,8 @@ class FedSAM(Method):
     Algorithm 1 (FedSAM); Foret et al., *Sharpness-aware minimization for efficiently improving
     generalization*, ICLR 2021.
 
-    As printed:
-
-    1. The papers do not say what batch normalisation does; its running statistics see the first pass only, as
-       in the released code.
+    As printed: the papers do not say what batch normalisation does; its running statistics see the first pass only, as
+    in the released code.
 
     As released (FedFA's code):
 

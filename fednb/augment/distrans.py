@@ -9,20 +9,8 @@ from torch import Tensor, nn
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._two_channels import InputChannels, along_offset, blend
 from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
-from fednb.doors import (
-    Batch,
-    Client,
-    Message,
-    Method,
-    Server,
-    alike,
-    classification_only,
-    entries,
-    frozen,
-    option,
-    overrides,
-    part,
-)
+from fednb.doors import Batch, Client, Method, Server, classification_only, frozen, option, overrides
+from fednb.doors.messages import Message, alike, entries, part
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
 from fednb.recipe import Recipe

@@ -93,9 +93,6 @@ class FAug(Method):
             generator = trained(images, labels.argmax(1), *settings)
         return generator.state_dict() | {"seeds": labels.sum(0)}
 
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
-
     def begin(self, client: Client) -> None:
         if self.share == 0:
             return

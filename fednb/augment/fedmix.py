@@ -75,9 +75,6 @@ class FedMix(Method):
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return {name: torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels")}
 
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
-
     def inputs(self, client: Client, batch: Batch) -> None:
         if batch.training:
             count = len(client.memory(self)["images"])

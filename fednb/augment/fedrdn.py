@@ -65,9 +65,6 @@ class FedRDN(Method):
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return gather(offers)
 
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
-
     def inputs(self, client: Client, batch: Batch) -> None:
         known, count = client.memory(self), len(batch.images)
         if not batch.training:  # Eq. 7

@@ -10,20 +10,8 @@ from fednb.algorithms.fedbn import FedBN
 from fednb.augment._fraug_networks import Learner, generator, rtnet
 from fednb.augment._fraug_printed import Printed, sizes
 from fednb.augment._fraug_released import Released
-from fednb.doors import (
-    DTYPES,
-    Batch,
-    Client,
-    Message,
-    Method,
-    Server,
-    add,
-    alike,
-    classification_only,
-    entries,
-    option,
-    part,
-)
+from fednb.doors import DTYPES, Batch, Client, Method, Server, classification_only, option
+from fednb.doors.messages import Message, add, alike, entries, part
 from fednb.errors import DataError, RecipeError
 from fednb.randomness import seeded
 

@@ -35,13 +35,8 @@ class ManifoldMixup(Method):
     Reference: Verma et al., *Manifold mixup: better representations by interpolating hidden states*, ICML 2019,
     Sec. 2. FedFA's Table 6 has a row of it, without a setting or code.
 
-    As printed:
-
-    1. Cross entropy for mixed labels, as here.
-
-    As released:
-
-    1. Binary cross entropy of the softmax, class by class.
+    As printed: cross entropy for mixed labels, as here. As released: binary cross entropy of the softmax, class by
+    class.
     """
 
     printed = "manifold mixup"

@@ -40,13 +40,8 @@ class MixStyle(Method):
     Reference: Zhou et al., *Domain generalization with MixStyle*, ICLR 2021, Sec. 2. FedFA's Table 6 has a row of it,
     without a setting or code.
 
-    As printed:
-
-    1. Mixing across domains where they are known, random mixing else. A client has one domain: random here.
-
-    As released:
-
-    1. Sample variances, with 1e-6 added to each.
+    As printed: mixing across domains where they are known, random mixing else. A client has one domain: random here. As
+    released: sample variances, with 1e-6 added to each.
     """
 
     tasks = EVERY_TASK

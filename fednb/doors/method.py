@@ -112,7 +112,9 @@ class Method:
         return {}
 
     def prepare_receive(self, client: Client, shared: Message) -> None:
-        """Once, before round 1: what a client keeps of it."""
+        """Once, before round 1: what a client keeps of it; by default all."""
+        if shared:
+            client.memory(self).update(shared)
 
     def send(self, server: Server, client: str) -> Message:
         """Adds to the server's message for one client: each round, and for each evaluation. Changes no state."""
