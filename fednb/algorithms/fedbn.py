@@ -7,8 +7,6 @@ from torch import nn
 
 from fednb.doors import EVERY_TASK, Client, Message, Method, Server, add, option
 
-AT_UNSEEN = ("own", "mean")
-
 
 @dataclass(frozen=True)
 class FedBN(Method):
@@ -42,7 +40,7 @@ class FedBN(Method):
 
     tasks = EVERY_TASK
 
-    at_unseen: str = option("own", one_of=AT_UNSEEN)
+    at_unseen: str = option("own", one_of=("own", "mean"))
 
     def send(self, server: Server, client: str) -> Message:
         return {} if client in server.images else server.memory(self)

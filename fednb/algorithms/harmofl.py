@@ -8,8 +8,6 @@ from torch import Tensor
 from fednb.algorithms.fedsam import FedSAM
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add, option
 
-VARIANTS = ("paper", "released")
-
 
 @dataclass(frozen=True)
 class HarmoFL(Method):
@@ -72,7 +70,7 @@ class HarmoFL(Method):
     alpha: float = option(0.05, at_least=0)
     amplitude: bool = True
     momentum: float = option(0.1, within="(0, 1]")
-    variant: str = option("paper", one_of=VARIANTS)
+    variant: str = option("paper", one_of=("paper", "released"))
 
     def send(self, server: Server, client: str) -> Message:
         return server.memory(self)

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from fednb.doors import EVERY_TASK, Client, Message, Method, entries, option, part
 from fednb.errors import RecipeError, nearest
 
-VARIANTS = ("fixed", "adaptive")
 NORMALISATION = "normalisation"
 OF_VARIANT = {"layers": "fixed", "temperature": "adaptive", "decay": "adaptive", "strategy_rate": "adaptive"}
 
@@ -79,7 +78,7 @@ class PartialFed(Method):
 
     tasks = EVERY_TASK
 
-    variant: str = option("fixed", one_of=VARIANTS)
+    variant: str = option("fixed", one_of=("fixed", "adaptive"))
     layers: tuple[str, ...] = option(
         (NORMALISATION, "head"),
         allowed=lambda given: isinstance(given, list | tuple) and all(isinstance(name, str) for name in given),

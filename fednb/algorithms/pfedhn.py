@@ -12,7 +12,6 @@ from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 
 LIMIT = 2e9  # bytes of a hypernetwork
-UPDATES = ("sequential", "simultaneous")
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class PFedHN(Method):
     rate: float = option(0.01, at_least=0)
     momentum: float = option(0.9, within="[0, 1)")
     decay: float = option(0.001, at_least=0)
-    updates: str = option("sequential", one_of=UPDATES)
+    updates: str = option("sequential", one_of=("sequential", "simultaneous"))
 
     @property
     def sequential(self) -> bool:

@@ -16,11 +16,6 @@ from fednb.randomness import seeded
 from fednb.recipe import Recipe
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
 
-VARIANTS = ("paper", "released")
-AGGREGATIONS = ("default", "mean", "network", "none")
-STATISTICS = ("default", "channel", "shared")
-AT_UNSEEN = ("mean", "none")
-
 
 @dataclass(frozen=True)
 class DisTrans(Method):
@@ -99,16 +94,16 @@ class DisTrans(Method):
     )
     counts = ("counts",)
 
-    variant: str = option("paper", one_of=VARIANTS)
+    variant: str = option("paper", one_of=("paper", "released"))
     alpha: float = option(0.3, within="[0, 1]")
     channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
     projection: int = option(0, at_least=0)
-    statistics: str = option("default", one_of=STATISTICS)
-    aggregation: str = option("default", one_of=AGGREGATIONS)
+    statistics: str = option("default", one_of=("default", "channel", "shared"))
+    aggregation: str = option("default", one_of=("default", "mean", "network", "none"))
     threshold: float = option(0.5, within="[0, 1]")
     offset_rate: float = option(1e-3, at_least=0)
     network_rate: float = option(1e-2, at_least=0)
-    at_unseen: str = option("mean", one_of=AT_UNSEEN)
+    at_unseen: str = option("mean", one_of=("mean", "none"))
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         later = methods[methods.index(self) + 1 :]

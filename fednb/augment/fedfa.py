@@ -9,7 +9,6 @@ from fednb.augment._stages import stages_option
 from fednb.doors import Client, Message, Server, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
 
-VARIANTS = ("paper", "released")
 EPS = 1e-6  # released code
 
 
@@ -56,7 +55,7 @@ class FedFA(ExchangedStatistics):
 
     first_gamma = 1.0
 
-    variant: str = option("paper", one_of=VARIANTS)
+    variant: str = option("paper", one_of=("paper", "released"))
     stages: tuple[int, ...] | None = stages_option(None)
     probability: float = option(0.5, within="[0, 1]")
     momentum: float = option(0.99, within="[0, 1]")

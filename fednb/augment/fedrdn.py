@@ -9,7 +9,6 @@ from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, flow
 from fednb.errors import DataError
 from fednb.standalone.transforms import normalise
 
-VARIANTS = ("paper", "released")
 CHUNK = 256
 
 
@@ -54,7 +53,7 @@ class FedRDN(Method):
     tasks = EVERY_TASK
     ranges = {"mean": (0, 1), "std": (1e-9, 1)}
 
-    variant: str = option("paper", one_of=VARIANTS)
+    variant: str = option("paper", one_of=("paper", "released"))
 
     def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()

@@ -15,8 +15,6 @@ from fednb.doors.messages import Message, add, alike, entries, part
 from fednb.errors import DataError, RecipeError
 from fednb.randomness import seeded
 
-VARIANTS = ("paper", "released")
-DISTANCES = ("mmd", "mse")
 ROUNDS = 300  # of the released runs, in which ``growth`` is meant
 
 
@@ -121,7 +119,7 @@ class FRAug(Method):
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
     hard_labels = "its generator makes features of one class, and its prototypes are means over one class each"
 
-    variant: str = option("paper", one_of=VARIANTS)
+    variant: str = option("paper", one_of=("paper", "released"))
     generator: bool = True
     rtnet: bool = True
     ema: bool = True
@@ -131,8 +129,8 @@ class FRAug(Method):
     latent: int = option(0, at_least=0)
     generator_rate: float = option(0.05, at_least=0)
     rtnet_rate: float = option(0.025, at_least=0)
-    generator_distance: str = option("mmd", one_of=DISTANCES)
-    rtnet_distance: str = option("mmd", one_of=DISTANCES)
+    generator_distance: str = option("mmd", one_of=("mmd", "mse"))
+    rtnet_distance: str = option("mmd", one_of=("mmd", "mse"))
 
     def __post_init__(self):
         super().__post_init__()

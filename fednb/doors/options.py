@@ -21,7 +21,7 @@ def option(
         mu: float = option(0.001, at_least=0)
         tau: float = option(0.5, above=0)
         beta: float = option(0.9, within="[0, 1)")
-        variant: str = option("paper", one_of=VARIANTS)
+        variant: str = option("paper", one_of=("paper", "released"))
         channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
 
     One of these ways each. within: an interval, from ``[`` or above ``(`` its first number, to its second ``]`` or
