@@ -11,6 +11,8 @@ from torch import nn
 
 from fednb.augment._fraug_networks import generator as generator_network
 from fednb.augment._fraug_networks import rtnet as rtnet_network
+from fednb.augment._fraug_printed import Printed
+from fednb.augment._fraug_released import Released
 from fednb.augment._mmd import mmd, spread
 from fednb.augment.fraug import FRAug
 from fednb.engine.client import Client
@@ -167,7 +169,9 @@ def test_no_gradient_flows_through_the_scale_of_mmd():
 
 
 def at(round, rounds):
-    return SimpleNamespace(round=round, recipe=SimpleNamespace(rounds=rounds))
+    memory = {"prototypes": torch.tensor([[1.0], [2.0], [6.0]])}
+    kept = {"memory": lambda _: memory, "scratch": lambda _: {}}
+    return SimpleNamespace(round=round, recipe=SimpleNamespace(rounds=rounds), classes=3, **kept)
 
 
 def test_lambda_syn_by_hand():
@@ -182,11 +186,15 @@ def test_lambda_syn_by_hand():
 
 def test_lambda_c_by_hand():
     """0.3 exp(-5 (1 - t)^2): t is 0 in round 1, a half after 40 of 300 rounds, 1 after 80 of them."""
-    method = FRAug()
-    assert method._lambda_c(at(1, 300)) == pytest.approx(0.3 * math.exp(-5))
-    assert method._lambda_c(at(41, 300)) == method._lambda_c(at(5, 30)) == pytest.approx(0.3 * math.exp(-1.25))
-    assert [method._lambda_c(at(round, 300)) for round in (81, 200, 300)] == [0.3] * 3
-    assert [FRAug(variant="released")._lambda_c(at(round, 300)) for round in (1, 41, 300)] == [0.3] * 3
+    seen, printed, released = torch.ones(1, 1), FRAug(), FRAug(variant="released")
+
+    def lambda_c(method, *when) -> float:
+        return float(method.reading(at(*when)).lambda_c(seen))
+
+    assert lambda_c(printed, 1, 300) == pytest.approx(0.3 * math.exp(-5))
+    assert lambda_c(printed, 41, 300) == lambda_c(printed, 5, 30) == pytest.approx(0.3 * math.exp(-1.25))
+    assert [lambda_c(printed, round, 300) for round in (81, 200, 300)] == [0.3] * 3
+    assert [lambda_c(released, round, 300) for round in (1, 41, 300)] == pytest.approx([0.3] * 3)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -194,10 +202,9 @@ def test_prototypes_by_hand(variant, monkeypatch):
     """Features 2 and 4 of class 0 and 8 of class 1, prototypes 1, 2 and 6, lambda_c = 0.5: class 0 goes to
     (1 + 3) / 2, class 1 to (2 + 8) / 2; class 2 is absent, so paper halves it and released leaves it.
     """
-    monkeypatch.setattr(FRAug, "_lambda_c", lambda *_: 0.5)
-    method = FRAug(variant=variant)
-    client = SimpleNamespace(memory=lambda _: {"prototypes": torch.tensor([[1.0], [2.0], [6.0]])}, classes=3)
-    moved = method._moved_prototypes(client, torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
+    monkeypatch.setattr(f"fednb.augment._fraug_{'printed' if variant == 'paper' else variant}.LAMBDA_C", 0.5)
+    reading = FRAug(variant=variant).reading(at(300, 300))
+    moved = reading.moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
     assert moved.flatten().tolist() == [2, 5, 3 if variant == "paper" else 6]
 
 
@@ -225,7 +232,7 @@ def test_the_prototype_of_a_class_never_seen_stays(variant, precision):
 def test_a_step_moves_prototypes_by_its_features_in_training(variant):
     client, method = begun(variant=variant)
     batch = one_batch(client, method)
-    before, rate = client.memory(method)["prototypes"], method._lambda_c(client)
+    before, rate = client.memory(method)["prototypes"], float(method.reading(client).lambda_c(torch.ones(1, 1)))
     client.owner["step"].step(client, batch)
     features, targets = batch.features.detach(), batch.targets
     means = torch.stack([features[targets == c].mean(0) for c in range(3)])  # all three classes are in the batch
@@ -288,13 +295,13 @@ def captured(client, method, monkeypatch) -> dict:
             found["after", name] = numbers(learner.values), numbers(learner.momenta)
 
         monkeypatch.setattr(learner, "descend", descend)
-    drawn, original = found.setdefault("draws", []), FRAug._draw
+    drawn, original = found.setdefault("draws", []), Printed.draw
 
-    def draw(self, client, labels):
-        drawn.append(original(self, client, labels))
+    def draw(self, labels):
+        drawn.append(original(self, labels))
         return drawn[-1]
 
-    monkeypatch.setattr(FRAug, "_draw", draw)
+    monkeypatch.setattr(Printed, "draw", draw)
     return found
 
 
@@ -471,12 +478,12 @@ def test_the_second_stage_leaves_the_model_alone(options, precision):
     client.owner["step"].step(client, batch)
     values = {name: value.clone() for name, value in client.model.state_dict().items()}
     gradients = {name: p.grad.clone() for name, p in client.model.named_parameters()}
-    start = {w: numbers(client.scratch(method)[w].values) for w in method._networks}
+    start = {w: numbers(client.scratch(method)[w].values) for w in method.networks}
     method.after_step(client, batch)
     assert same(client.model.state_dict(), values)
     assert same({name: p.grad for name, p in client.model.named_parameters()}, gradients)
-    assert client.model.training and not any(client.scratch(method)[w].network.training for w in method._networks)
-    for which in method._networks:
+    assert client.model.training and not any(client.scratch(method)[w].network.training for w in method.networks)
+    for which in method.networks:
         after = client.scratch(method)[which].values
         assert {value.dtype for value in after.values()} == {batch.images.dtype}
         assert (after["3.weight"].numpy() != start[which]["3.weight"]).any()
@@ -624,7 +631,7 @@ def test_of_a_resnet_18_as_released_the_down_sampling_alone_is_averaged():
 @pytest.mark.parametrize(("classes", "g", "m"), [(7, 399_872, 266_240), (10, 401_408, 267_008), (65, 429_568, 281_088)])
 def test_sizes_with_labels_and_normalisation(classes, g, m):
     method = FRAug(variant="released")
-    counts = [sum(p.numel() for p in method._network(w, (512, classes)).parameters()) for w in ("generator", "rtnet")]
+    counts = [sum(p.numel() for p in method.network(w, (512, classes)).parameters()) for w in ("generator", "rtnet")]
     assert counts == [g, m]
 
 
@@ -632,14 +639,14 @@ def test_sizes_as_printed():
     """Table 4: 0.39 M and 0.26 M are the linear layers without labels; normalisation has 2 numbers a unit."""
     counts = [sum(p.numel() for p in make(256, 512, 0).parameters()) for make in (generator_network, rtnet_network)]
     assert [counts[0] - 2 * (512 + 512), counts[1] - 2 * (256 + 512)] == [394_240, 262_912]
-    paper = FRAug()._network("rtnet", (512, 7))
+    paper = FRAug().network("rtnet", (512, 7))
     assert sum(p.numel() for p in paper.parameters()) == counts[1]  # RTNet sees no labels
 
 
 def test_noise_is_normal_in_the_paper_and_uniform_as_released():
     for variant, mean, std in (("paper", 0, 1), ("released", 0.5, 12**-0.5)):
         client, method = begun(variant=variant, latent=200)
-        noise, _ = method._draw(client, torch.zeros(50, dtype=torch.int64))
+        noise, _ = method.reading(client).draw(torch.zeros(50, dtype=torch.int64))
         assert noise.shape == (50, 200)
         assert float(noise.mean()) == pytest.approx(mean, abs=0.05) and float(noise.std()) == pytest.approx(
             std, abs=0.05
@@ -651,14 +658,14 @@ def test_released_class_labels_go_on_where_they_ended(monkeypatch):
     """12 images in batches of 4 and 3 classes: 0 1 2 0, then 1 2 0 1, then 2 0 1 2; the next round begins at 0.
     With 7 images, 4 and 3, it begins at 1.
     """
-    seen, original = {name: [] for name in SIZES}, FRAug._class_labels
+    seen, original = {name: [] for name in SIZES}, Released.class_labels
 
-    def spy(self, client, batch):
-        labels = original(self, client, batch)
-        seen[client.name].append(labels.tolist())
+    def spy(self, count):
+        labels = original(self, count)
+        seen[self.client.name].append(labels.tolist())
         return labels
 
-    monkeypatch.setattr(FRAug, "_class_labels", spy)
+    monkeypatch.setattr(Released, "class_labels", spy)
     train({"augmentations": [{"name": "fraug", "variant": "released"}]}, rounds=2)
     once_a_step = {name: labels[::3] for name, labels in seen.items()}  # a step asks three times, for the same
     assert all(labels == [each for each in once_a_step[name] for _ in range(3)] for name, labels in seen.items())
@@ -675,8 +682,8 @@ def test_without_rtnet_the_embedding_is_the_generators():
         two_layers(numbers(client.scratch(method)["generator"].values), z.numpy(), y.numpy(), positive=True)
     )
     base = torch.rand(5, 16, dtype=torch.float64)
-    torch.testing.assert_close(method._synthetic(client, base, z, y, 1.0), v)
-    torch.testing.assert_close(method._synthetic(client, base, z, y, 0.5), (base + v) / 2)
+    torch.testing.assert_close(method.reading(client).synthetic(base, z, y, 1.0), v)
+    torch.testing.assert_close(method.reading(client).synthetic(base, z, y, 0.5), (base + v) / 2)
 
 
 def test_without_the_generator_rtnet_takes_noise():
@@ -685,7 +692,7 @@ def test_without_the_generator_rtnet_takes_noise():
     z, y = batch.aside["fraug"]["draws"][0]
     assert z.shape == (5, 16) and "generator" not in client.scratch(method)
     residual = two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy())
-    np.testing.assert_allclose(method._synthetic(client, 0 * z, z, y, 1.0).detach(), residual)
+    np.testing.assert_allclose(method.reading(client).synthetic(0 * z, z, y, 1.0).detach(), residual)
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedsam", "fedproto"])
@@ -772,7 +779,7 @@ def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
         x = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * before[f"{norm}.weight"] + before[f"{norm}.bias"]
         x = np.maximum(x, 0)
     z, y = batch.aside["fraug"]["draws"][0]
-    residual = method._synthetic(client, 0 * z, z, y, 1.0).detach()  # between steps it is these that normalise
+    residual = method.reading(client).synthetic(0 * z, z, y, 1.0).detach()  # between steps it is these that normalise
     np.testing.assert_allclose(residual, two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy()))
 
 

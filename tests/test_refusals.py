@@ -1,10 +1,13 @@
 """What no run can be made of is refused by name before an image is loaded."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 from methods import ROWS, train
 
 from fednb.catalogue import find, options
+from fednb.doors import Method, option
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
@@ -55,16 +58,61 @@ def test_what_is_refused_bears_the_name_that_was_asked_for(row):
     """Also where the method is another's subclass: one of these, and one from a file of its own."""
     made, messages = find(row.room, row.name), []
     other = type("Other", (made,), {"__module__": "theirs.another_name"})
-    for option in options(made):
+    for each in options(made):
         for value in (-1, -1.0, 9e9, "no such", (-1,)):
             for method, name in ((made, row.name), (other, "another_name")):
                 try:
-                    method(**{option: value})
+                    method(**{each: value})
                 except RecipeError as error:
                     messages.append((name, str(error)))
                 except TypeError:  # a recipe refuses another type by itself
                     pass
     assert [told for name, told in messages if not told.startswith(f"{name} ")] == []
+
+
+@dataclass(frozen=True)
+class Theirs(Method):
+    rate: float = option(0.1, at_least=0)
+    tau: float = option(0.5, above=0)
+    beta: float = option(0.9, within="[0, 1)")
+    gamma: float = option(0.5, within="(0, 1]")
+    reading: str = option("printed", one_of=("printed", "released"))
+    layers: tuple[str, ...] = option((), allowed=lambda given: "all" not in given, expected="names of layers")
+
+
+@dataclass(frozen=True)
+class AlsoTheirs(Theirs):
+    rate: float = 0.2
+
+
+@pytest.mark.parametrize("made", [Theirs, AlsoTheirs])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rate": -0.1}, "has rate -0.1; expected at least 0."),
+        ({"rate": float("nan")}, "has rate nan; expected at least 0."),
+        ({"tau": 0}, "has tau 0; expected a value above 0."),
+        ({"tau": float("nan")}, "has tau nan; expected a value above 0."),
+        ({"beta": 1}, "has beta 1; expected a value in [0, 1)."),
+        ({"beta": -1}, "has beta -1; expected a value in [0, 1)."),
+        ({"beta": float("nan")}, "has beta nan; expected a value in [0, 1)."),
+        ({"gamma": 0}, "has gamma 0; expected a value in (0, 1]."),
+        ({"gamma": 1.1}, "has gamma 1.1; expected a value in (0, 1]."),
+        ({"reading": "print"}, 'has no reading "print"; did you mean "printed"? Known: printed, released.'),
+        ({"layers": ["all"]}, "has layers ['all']; expected names of layers."),
+    ],
+    ids=str,
+)
+def test_an_option_is_held_to_its_range_in_a_subclass_too(made, given, words):
+    with pytest.raises(RecipeError) as raised:
+        made(**given)
+    assert str(raised.value) == f"test_refusals {words}"
+
+
+def test_the_ends_of_a_range_are_allowed_and_its_default_is_seen():
+    Theirs(rate=0, tau=1e-9, beta=0, gamma=1, reading="released", layers=("head",))
+    assert options(AlsoTheirs) == options(Theirs) | {"rate": 0.2}
+    assert list(options(Theirs).values()) == [0.1, 0.5, 0.9, 0.5, "printed", ()]
 
 
 @pytest.mark.parametrize("name", ["pfedhn", "pfedhn_pc"])

@@ -316,8 +316,8 @@ def test_the_mixed_stage_is_evenly_drawn():
 
 def exchanged(features: torch.Tensor, partner: list[int]) -> torch.Tensor:
     layer = Exchange(features.shape[1])
-    with layer.having(Mixture(0.9, torch.tensor(partner))):
-        return layer(features)
+    layer.mixture = Mixture(0.9, torch.tensor(partner))
+    return layer(features)
 
 
 def test_moment_exchange_by_hand():

@@ -1,14 +1,8 @@
 """All: one network is trained on the images of every site in one place. This is no federation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from fednb.doors import EVERY_TASK, Method, overrides
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 EXCHANGING = ("keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect")
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from fednb.doors import EVERY_TASK, Message, Method, Server
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Message, Method, Server, option
 
 
 @dataclass(frozen=True)
@@ -30,24 +29,15 @@ class FedAvgM(Method):
     Reference: Hsu et al., *Measuring the effects of non-identical data distribution for federated visual
     classification*, 2019, Sec. 4.3 (FedAvgM).
 
-    As printed:
-
-    1. Momentum of the parameters; FedRDN, Sec. 4.1, speaks of "the global model parameters". Running
-       statistics get the plain mean: momentum could make a variance negative.
-
-    As released (FedFA's code; FedRDN's has no FedAvgM):
-
-    1. Momentum of all entries, running statistics too; beta is 0.01 in the code.
+    As printed: momentum of the parameters; FedRDN, Sec. 4.1, speaks of "the global model parameters". Running
+    statistics get the plain mean: momentum could make a variance negative. As released (FedFA's code; FedRDN's has no
+    FedAvgM): momentum of all entries, running statistics too; beta is 0.01 in the code.
     """
 
     tasks = EVERY_TASK
 
-    beta: float = 0.9
+    beta: float = option(0.9, within="[0, 1)")
     nesterov: bool = False
-
-    def __post_init__(self):
-        if not 0 <= self.beta < 1:
-            raise RecipeError(f"{self.name} has beta {self.beta}; expected a value in [0, 1).")
 
     def aggregate_model(self, server: Server, mean: Message) -> Message:
         velocity, moved = server.memory(self), dict(mean)

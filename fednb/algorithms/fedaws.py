@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fednb.doors import Batch, Client, Message, Method, Server, classification_only
+from fednb.doors import Batch, Client, Message, Method, Server, classification_only, option
 from fednb.errors import RecipeError
 
 ROWS = "head.weight"  # the class embeddings
@@ -75,19 +75,11 @@ class FedAwS(Method):
     tasks = classification_only("a class is a direction among the feature vectors of images")
     counts = ("images",)
 
-    target: float = 0.9
-    margin: float = 1.0
-    spread: float = 10.0
-
-    def __post_init__(self):
-        if not 0 < self.target <= 1:
-            raise RecipeError(f"{self.name} has target {self.target}; expected a value in (0, 1].")
-        if not 0 <= self.margin <= 2:
-            raise RecipeError(
-                f"{self.name} has margin {self.margin}; expected a value in [0, 2], as cosine distances are."
-            )
-        if self.spread < 0:
-            raise RecipeError(f"{self.name} has spread {self.spread}; expected at least 0.")
+    target: float = option(0.9, within="(0, 1]")
+    margin: float = option(
+        1.0, allowed=lambda margin: 0 <= margin <= 2, expected="a value in [0, 2], as cosine distances are"
+    )
+    spread: float = option(10.0, at_least=0)
 
     def prepare_offer(self, client: Client) -> Message:
         return {"images": self._images(client)}

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from fednb.doors import EVERY_TASK, Batch, Client, Message, Method
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, option
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,7 @@ class FedBABU(Method):
     ICLR 2022, Algorithm 1. FRAug prints a row (Table 2), neither its settings nor code. The paper's text was not at
     hand: what stands here is its abstract, and code; the numbers of the equations are ours.
 
-    As printed:
-
-    1. The head is never updated in rounds, and tuned for the test (abstract).
+    As printed: the head is never updated in rounds, and tuned for the test (abstract).
 
     As released (github.com/jhoon-oh/FedBABU, read in the copy github.com/junhyeog/FedBABU):
 
@@ -55,11 +52,7 @@ class FedBABU(Method):
 
     tasks = EVERY_TASK
 
-    tune_epochs: int = 5
-
-    def __post_init__(self):
-        if self.tune_epochs < 0:
-            raise RecipeError(f"{self.name} has tune_epochs {self.tune_epochs}; expected at least 0.")
+    tune_epochs: int = option(5, at_least=0)
 
     @property
     def trains_before_a_test(self) -> bool:

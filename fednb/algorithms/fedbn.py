@@ -5,10 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server, add
-from fednb.errors import RecipeError, nearest
-
-AT_UNSEEN = ("own", "mean")
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, add, option
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,7 @@ class FedBN(Method):
     Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*,
     ICLR 2021, Algorithm 1.
 
-    As printed:
-
-    1. The layers are found by their type.
+    As printed: the layers are found by their type.
 
     As released:
 
@@ -45,11 +40,7 @@ class FedBN(Method):
 
     tasks = EVERY_TASK
 
-    at_unseen: str = "own"
-
-    def __post_init__(self):
-        if self.at_unseen not in AT_UNSEEN:
-            raise RecipeError(f'{self.name} has no at_unseen "{self.at_unseen}"; {nearest(self.at_unseen, AT_UNSEEN)}')
+    at_unseen: str = option("own", one_of=("own", "mean"))
 
     def send(self, server: Server, client: str) -> Message:
         return {} if client in server.images else server.memory(self)

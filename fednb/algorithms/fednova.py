@@ -1,16 +1,10 @@
 """FedNova: averages the clients' changes per local step, so that more steps do not weigh more."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 
 from fednb.doors import EVERY_TASK, Client, Message, Method, Server
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 class FedNova(Method):

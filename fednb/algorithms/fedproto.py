@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fednb.doors import Batch, Client, Message, Method, Server, classification_only
-from fednb.errors import RecipeError
+from fednb.doors import Batch, Client, Message, Method, Server, classification_only, option
 
 PAIRWISE = "donot_use_mm_for_euclid_dist"  # by a matrix product, near distances lose half of their digits
 
@@ -65,12 +64,8 @@ class FedProto(Method):
     tasks = classification_only("a prototype is the mean feature vector of the images of one class")
     counts = ("images",)
 
-    mu: float = 1.0
+    mu: float = option(1.0, at_least=0)
     share_model: bool = False
-
-    def __post_init__(self):
-        if self.mu < 0:
-            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
 
     def keeps(self, model: nn.Module) -> set[str]:
         return set() if self.share_model else set(model.state_dict())

@@ -1,18 +1,13 @@
 """FedProx: each client is held near the global weights by a proximal term."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fednb.doors import EVERY_TASK, Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -45,11 +40,7 @@ class FedProx(Method):
 
     tasks = EVERY_TASK
 
-    mu: float = 0.001
-
-    def __post_init__(self):
-        if self.mu < 0:
-            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
+    mu: float = option(0.001, at_least=0)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         refuse_divergence(self, "mu", recipe)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.doors import DTYPES, EVERY_TASK, Batch, Client, Method
+from fednb.doors import DTYPES, EVERY_TASK, Batch, Client, Method, option
 from fednb.errors import RecipeError
 
 
@@ -60,17 +60,14 @@ class FedRobust(Method):
 
     tasks = EVERY_TASK
 
-    matrix_rate: float = 0.1
-    matrix_penalty: float = 1.0
-    offset_rate: float = 0.1
-    offset_penalty: float = 1.0
+    matrix_rate: float = option(0.1, at_least=0)
+    matrix_penalty: float = option(1.0, above=0)
+    offset_rate: float = option(0.1, at_least=0)
+    offset_penalty: float = option(1.0, above=0)
 
     def __post_init__(self):
+        super().__post_init__()
         for part, (rate, penalty) in self._steps.items():
-            if rate < 0:
-                raise RecipeError(f"{self.name} has {part}_rate {rate}; expected at least 0.")
-            if penalty <= 0:
-                raise RecipeError(f"{self.name} has {part}_penalty {penalty}; expected a value above 0.")
             if rate * penalty >= 1:
                 raise RecipeError(
                     f"{self.name} has {part}_rate {rate} and {part}_penalty {penalty}; expected a product below 1, "

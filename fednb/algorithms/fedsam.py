@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen, option
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,8 @@ class FedSAM(Method):
     Algorithm 1 (FedSAM); Foret et al., *Sharpness-aware minimization for efficiently improving
     generalization*, ICLR 2021.
 
-    As printed:
-
-    1. The papers do not say what batch normalisation does; its running statistics see the first pass only, as
-       in the released code.
+    As printed: the papers do not say what batch normalisation does; its running statistics see the first pass only, as
+    in the released code.
 
     As released (FedFA's code):
 
@@ -41,11 +38,7 @@ class FedSAM(Method):
 
     tasks = EVERY_TASK
 
-    rho: float = 0.05
-
-    def __post_init__(self):
-        if self.rho < 0:
-            raise RecipeError(f"{self.name} has rho {self.rho}; expected at least 0.")
+    rho: float = option(0.05, at_least=0)
 
     def step(self, client: Client, batch: Batch) -> Tensor:
         if self.rho == 0:

@@ -6,10 +6,7 @@ import torch
 from torch import Tensor
 
 from fednb.algorithms.fedsam import FedSAM
-from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add
-from fednb.errors import RecipeError, nearest
-
-VARIANTS = ("paper", "released")
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add, option
 
 
 @dataclass(frozen=True)
@@ -70,18 +67,10 @@ class HarmoFL(Method):
 
     tasks = EVERY_TASK
 
-    alpha: float = 0.05
+    alpha: float = option(0.05, at_least=0)
     amplitude: bool = True
-    momentum: float = 0.1
-    variant: str = "paper"
-
-    def __post_init__(self):
-        if self.alpha < 0:
-            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
-        if not 0 < self.momentum <= 1:
-            raise RecipeError(f"{self.name} has momentum {self.momentum}; expected a value in (0, 1].")
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+    momentum: float = option(0.1, within="(0, 1]")
+    variant: str = option("paper", one_of=("paper", "released"))
 
     def send(self, server: Server, client: str) -> Message:
         return server.memory(self)

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fednb.doors import Batch, Client, Message, Method, classification_only
-from fednb.errors import RecipeError
+from fednb.doors import Batch, Client, Message, Method, classification_only, option
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,8 @@ class Moon(Method):
     tasks = classification_only("it compares the feature vectors of whole images")
     hard_labels = "it compares an image's features under three networks, and a mixture has them under one"
 
-    mu: float = 1.0
-    tau: float = 0.5
-
-    def __post_init__(self):
-        if self.mu < 0:
-            raise RecipeError(f"{self.name} has mu {self.mu}; expected at least 0.")
-        if self.tau <= 0:
-            raise RecipeError(f"{self.name} has tau {self.tau}; expected a value above 0.")
+    mu: float = option(1.0, at_least=0)
+    tau: float = option(0.5, above=0)
 
     def begin(self, client: Client) -> None:
         if self.mu and client.memory(self):

@@ -5,10 +5,9 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor, nn
 
-from fednb.doors import EVERY_TASK, Client, Message, Method, entries, part
+from fednb.doors import EVERY_TASK, Client, Message, Method, entries, option, part
 from fednb.errors import RecipeError, nearest
 
-VARIANTS = ("fixed", "adaptive")
 NORMALISATION = "normalisation"
 OF_VARIANT = {"layers": "fixed", "temperature": "adaptive", "decay": "adaptive", "strategy_rate": "adaptive"}
 
@@ -79,30 +78,24 @@ class PartialFed(Method):
 
     tasks = EVERY_TASK
 
-    variant: str = "fixed"
-    layers: tuple[str, ...] = (NORMALISATION, "head")
-    temperature: float = 5.0
-    decay: float = 0.965
-    strategy_rate: float = 1.0
+    variant: str = option("fixed", one_of=("fixed", "adaptive"))
+    layers: tuple[str, ...] = option(
+        (NORMALISATION, "head"),
+        allowed=lambda given: isinstance(given, list | tuple) and all(isinstance(name, str) for name in given),
+        expected='names, such as ["normalisation", "head"]',
+    )
+    temperature: float = option(5.0, above=0)
+    decay: float = option(0.965, above=0)
+    strategy_rate: float = option(1.0, at_least=0)
 
     def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
-        if not isinstance(self.layers, list | tuple) or not all(isinstance(name, str) for name in self.layers):
-            raise RecipeError(
-                f'{self.name} has layers {self.layers!r}; expected names, such as ["normalisation", "head"].'
-            )
-        for option in ("temperature", "decay"):
-            if (value := getattr(self, option)) <= 0:
-                raise RecipeError(f"{self.name} has {option} {value}; expected a value above 0.")
-        if self.strategy_rate < 0:
-            raise RecipeError(f"{self.name} has strategy_rate {self.strategy_rate}; expected at least 0.")
-        for option in fields(self):
-            value = getattr(self, option.name)
-            other = OF_VARIANT.get(option.name, self.variant) != self.variant
-            if other and (tuple(value) if option.name == "layers" else value) != option.default:
+        super().__post_init__()
+        for each in fields(self):
+            value = getattr(self, each.name)
+            other = OF_VARIANT.get(each.name, self.variant) != self.variant
+            if other and (tuple(value) if each.name == "layers" else value) != each.default:
                 raise RecipeError(
-                    f"{self.name} has {option.name} {value!r}, an option of the variant {OF_VARIANT[option.name]}; "
+                    f"{self.name} has {each.name} {value!r}, an option of the variant {OF_VARIANT[each.name]}; "
                     f"this is {self.variant}. Leave it out, or take the other variant."
                 )
 

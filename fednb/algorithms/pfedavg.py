@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from fednb.doors import EVERY_TASK, Client, Method
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Client, Method, option
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,7 @@ class PFedAvg(Method):
     printed = "pFedAvg"
     tasks = EVERY_TASK
 
-    epochs: int = 1
-
-    def __post_init__(self):
-        if self.epochs < 0:
-            raise RecipeError(f"{self.name} has epochs {self.epochs}; expected at least 0.")
+    epochs: int = option(1, at_least=0)
 
     @property
     def trains_before_a_test(self) -> bool:

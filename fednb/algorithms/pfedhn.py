@@ -1,23 +1,17 @@
 """pFedHN: the server's hypernetwork makes each client's weights from an embedding of the client."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server, entries, measured, part
-from fednb.errors import RecipeError, nearest
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, entries, measured, option, part
+from fednb.errors import RecipeError
+from fednb.recipe import Recipe
 
 LIMIT = 2e9  # bytes of a hypernetwork
-UPDATES = ("sequential", "simultaneous")
 
 
 @dataclass(frozen=True)
@@ -89,22 +83,13 @@ class PFedHN(Method):
     tasks = EVERY_TASK
 
     personal_head: bool = False
-    embedding: int = 0
-    hidden: int = 100
-    layers: int = 3
-    rate: float = 0.01
-    momentum: float = 0.9
-    decay: float = 0.001
-    updates: str = "sequential"
-
-    def __post_init__(self):
-        for name in ("embedding", "hidden", "layers", "rate", "decay"):
-            if getattr(self, name) < 0:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 0.")
-        if not 0 <= self.momentum < 1:
-            raise RecipeError(f"{self.name} has momentum {self.momentum}; expected a value in [0, 1).")
-        if self.updates not in UPDATES:
-            raise RecipeError(f'{self.name} has no updates "{self.updates}"; {nearest(self.updates, UPDATES)}')
+    embedding: int = option(0, at_least=0)
+    hidden: int = option(100, at_least=0)
+    layers: int = option(3, at_least=0)
+    rate: float = option(0.01, at_least=0)
+    momentum: float = option(0.9, within="[0, 1)")
+    decay: float = option(0.001, at_least=0)
+    updates: str = option("sequential", one_of=("sequential", "simultaneous"))
 
     @property
     def sequential(self) -> bool:

@@ -1,19 +1,14 @@
 """pFedMe: each client has a model of its own near its copy of the global weights, and is tested with it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fednb.algorithms.fedprox import refuse_divergence
-from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, option
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -73,24 +68,19 @@ class PFedMe(Method):
     tasks = EVERY_TASK
     trains_before_a_test = False
 
-    penalty: float = 15.0
-    steps: int = 5
+    penalty: float = option(15.0, at_least=0)
+    steps: int = option(5, at_least=1)
     local_rate: float = 0.005
-    beta: float = 1.0
+    beta: float = option(1.0, above=0)
     personalised: bool = True
 
     def __post_init__(self):
-        if self.penalty < 0:
-            raise RecipeError(f"{self.name} has penalty {self.penalty}; expected at least 0.")
-        if self.steps < 1:
-            raise RecipeError(f"{self.name} has steps {self.steps}; expected at least 1.")
+        super().__post_init__()
         if self.local_rate < 0 or self.local_rate * self.penalty > 1:
             raise RecipeError(
                 f"{self.name} has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
                 "least 0 and a product of at most 1, beyond which a client's weights would step over its own model."
             )
-        if self.beta <= 0:
-            raise RecipeError(f"{self.name} has beta {self.beta}; expected a value above 0.")
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         refuse_divergence(self, "penalty", recipe)

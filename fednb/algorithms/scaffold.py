@@ -1,18 +1,13 @@
 """SCAFFOLD: control variates correct every local gradient for the drift of its client."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from fednb.algorithms.fednova import gradient_weight, require_fresh_sgd
 from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, add
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

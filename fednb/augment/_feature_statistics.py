@@ -1,15 +1,73 @@
 """What FedFA and its variants have in common: layers after stages, and the statistics that clients exchange."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from fednb.doors import Client, Message
-from fednb.errors import RecipeError
+from fednb.augment._stages import append
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 START = {"mean": 0.0, "std": 1.0}  # FedFA, Eq. 4
+
+
+class FeatureStatistics(Method):
+    """A ``layer`` after each stage of the option ``stages``; nothing is exchanged.
+
+    The layers draw from a stream of their own, so that dropout in the network draws what it would without them.
+    """
+
+    tasks = EVERY_TASK
+
+    def layer(self, channels: int) -> FeatureAugmentation:
+        raise NotImplementedError
+
+    def build(self, model: nn.Module) -> nn.Module:
+        append(model, self.stages, self.layer)
+        return model
+
+    def begin(self, client: Client) -> None:
+        for layer in layers(client.model):
+            layer.generator = client.generator("layers")
+
+
+class ExchangedStatistics(FeatureStatistics):
+    """Clients keep the layers' running statistics and send them; what the server makes of them is each layer's gamma.
+
+    first_gamma: until the first aggregation.
+    """
+
+    first_gamma: ClassVar[float]
+
+    def gamma(self, values: Tensor) -> Tensor:
+        """Of one statistic of all clients, float64 ``[clients, C]`` -> ``[C]``."""
+        raise NotImplementedError
+
+    def known(self, client: Client) -> Message:
+        """What is in the layers before the first batch: ``"1/mean"``, ``"1/gamma_std"``, ``"2/mean"``, ... ``[C]``."""
+        return client.memory(self) | client.inbox(self)
+
+    def send(self, server: Server, client: str) -> Message:
+        return dict(server.memory(self))
+
+    def begin(self, client: Client) -> None:
+        super().begin(client)
+        known = self.known(client)
+        start = START | {"gamma_mean": self.first_gamma, "gamma_std": self.first_gamma}
+        for number, layer in enumerate(layers(client.model), 1):
+            for name, value in start.items():
+                getattr(layer, name).copy_(known.get(f"{number}/{name}", torch.tensor(value)))
+
+    def reply(self, client: Client) -> Message:
+        found = told(client)
+        client.memory(self).update(found)
+        return found
+
+    def aggregate(self, server: Server) -> None:
+        found = over_clients(server.replies(self), self.gamma)
+        server.memory(self).update({name.replace("/", "/gamma_"): value for name, value in found.items()})
 
 
 def layers(model) -> list[FeatureAugmentation]:
@@ -17,37 +75,8 @@ def layers(model) -> list[FeatureAugmentation]:
     return [module for module in model.modules() if isinstance(module, FeatureAugmentation)]
 
 
-def check(name: str, stages, **between_zero_and_one: float) -> None:
-    """RecipeError for a value outside [0, 1], or stages that are not a list of whole numbers."""
-    for option, value in between_zero_and_one.items():
-        if not 0 <= value <= 1:
-            raise RecipeError(f"{name} has {option} {value}; expected a value in [0, 1].")
-    if stages is not None and (isinstance(stages, str) or not stages or any(type(s) is not int for s in stages)):
-        raise RecipeError(f"{name} has stages {stages!r}; expected a list such as [1, 2], or None for all.")
-
-
-def draw_apart(client: Client) -> None:
-    """The layers draw from a stream of their own, so that dropout in the network draws what it would without them."""
-    for layer in layers(client.model):
-        layer.generator = client.generator("layers")
-
-
-def enter(client: Client, kept: Message, received: Message, gamma: float) -> None:
-    """Puts a client's running statistics and what the server sent into the layers, before the first batch.
-
-    kept: ``"1/mean"``, ``"1/std"``, ``"2/mean"``, ... ``[C]`` each; empty at the start: 0 and 1. received: likewise
-    ``"1/gamma_mean"``, ...; empty at the start: ``gamma``.
-    """
-    draw_apart(client)
-    start = START | {"gamma_mean": gamma, "gamma_std": gamma}
-    for number, layer in enumerate(layers(client.model), 1):
-        for name, value in start.items():
-            given = (kept if name in START else received).get(f"{number}/{name}")
-            getattr(layer, name).copy_(torch.tensor(value) if given is None else given)
-
-
 def told(client: Client) -> Message:
-    """Copies of the layers' running statistics, named as in ``enter``."""
+    """Copies of the layers' running statistics: ``"1/mean"``, ``"1/std"``, ``"2/mean"``, ... ``[C]``."""
     found = enumerate(layers(client.model), 1)
     return {f"{number}/{name}": getattr(layer, name).clone() for number, layer in found for name in START}
 
@@ -57,8 +86,3 @@ def over_clients(replies: dict[str, Message], function: Callable[[Tensor], Tenso
     first = next(iter(replies.values()))
     stacked = {name: torch.stack([reply[name].double() for reply in replies.values()]) for name in first}
     return {name: function(values).to(first[name].dtype) for name, values in stacked.items()}
-
-
-def as_gamma(found: Message) -> Message:
-    """The same entries under the names that ``enter`` takes from the server: ``"1/mean"`` as ``"1/gamma_mean"``."""
-    return {name.replace("/", "/gamma_"): value for name, value in found.items()}

@@ -1,7 +1,6 @@
 """Two images in one: which image of a batch is mixed with which, in which shares, and the loss of the mixture."""
 
 import random
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -32,20 +31,12 @@ class Mixture:
 
 
 class MixtureLayer(nn.Module):
-    """A layer that does something to features while it has a mixture, and else nothing."""
+    """A layer after a stage that does something to features while it has a mixture, and else nothing."""
 
-    def __init__(self):
+    def __init__(self, stage: int):
         super().__init__()
+        self.stage = stage
         self.mixture: Mixture | None = None
-
-    @contextmanager
-    def having(self, mixture: Mixture):
-        """Inside, the layer has this mixture."""
-        self.mixture = mixture
-        try:
-            yield
-        finally:
-            self.mixture = None
 
 
 def draw(client: Client, batch: Batch, purpose: str, alpha: float) -> Mixture:
@@ -72,3 +63,13 @@ def forward_mixed(client: Client, batch: Batch, mixture: Mixture) -> None:
     mixed = replace(batch, images=mixture.of(batch.images))
     client.forward(mixed)
     batch.features, batch.logits = mixed.features, mixed.logits
+
+
+def forward_through(client: Client, batch: Batch, mixture: Mixture, stage: int) -> None:
+    """``client.forward`` while the layer after this stage has the mixture."""
+    (layer,) = (m for m in client.model.modules() if isinstance(m, MixtureLayer) and m.stage == stage)
+    layer.mixture = mixture
+    try:
+        client.forward(batch)
+    finally:
+        layer.mixture = None

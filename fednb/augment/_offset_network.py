@@ -1,5 +1,7 @@
 """The networks with which DisTrans' server aggregates offsets: one as printed, one as released."""
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,15 +27,10 @@ class Aggregator(nn.Module):
     def __init__(self, classes: int, shape: tuple[int, int, int]):
         super().__init__()
         channels = shape[0]
-        self.layers = nn.Sequential(
-            nn.Conv2d(classes + channels, WIDTH, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(WIDTH, WIDTH, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(WIDTH, WIDTH, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(WIDTH, channels, 3, padding=1),
-        )
+        layers = []
+        for before, after in pairwise((classes + channels, WIDTH, WIDTH, WIDTH, channels)):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+        self.layers = nn.Sequential(*layers[:-1])
         nn.init.zeros_(self.layers[-1].weight)
         nn.init.zeros_(self.layers[-1].bias)
 

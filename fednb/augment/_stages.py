@@ -1,10 +1,25 @@
-"""Puts a layer after chosen stages of a network."""
+"""A layer after chosen stages of a network: the option that chooses them, and how it is put there."""
 
 from collections.abc import Callable, Sequence
 
 from torch import nn
 
+from fednb.doors import option
 from fednb.errors import RecipeError
+
+
+def stages_option(default: tuple[int, ...] | None):
+    """Of a method: stages counted from 1, or None for all. Whether the network has them is seen by ``append``."""
+    return option(
+        default,
+        allowed=lambda given: given is None or are_numbers(given),
+        expected="a list such as [1, 2], or None for all",
+    )
+
+
+def are_numbers(given) -> bool:
+    """Whether it is a list of whole numbers, at least one."""
+    return isinstance(given, list | tuple) and len(given) > 0 and all(type(number) is int for number in given)
 
 
 def append(model: nn.Module, stages: Sequence[int] | None, make: Callable[[int], nn.Module]) -> list[nn.Module]:

@@ -1,17 +1,12 @@
 """Additional embeddings: before it is tested, a client tunes its head on the features of more of its real images."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
-from fednb.doors import Client, Message, Method, classification_only
+from fednb.doors import Client, Message, Method, classification_only, option
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -48,11 +43,7 @@ class AdditionalEmbeddings(Method):
     tasks = classification_only("it tunes the head on the one feature vector of an image")
     trains_before_a_test = False  # but the head, on features as at test time
 
-    epochs: int = 10
-
-    def __post_init__(self):
-        if self.epochs < 0:
-            raise RecipeError(f"{self.name} has epochs {self.epochs}; expected at least 0.")
+    epochs: int = option(10, at_least=0)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if recipe.optimiser != "sgd":

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fednb.augment import _draws
-from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Method, frozen, option
 
 
 @dataclass(frozen=True)
@@ -59,16 +58,9 @@ class AdvProp(Method):
 
     tasks = EVERY_TASK
 
-    epsilon: float = 4 / 255
-    step_size: float = 1 / 255
-    steps: int = 5
-
-    def __post_init__(self):
-        for option in ("epsilon", "step_size"):
-            if getattr(self, option) <= 0:
-                raise RecipeError(f"{self.name} has {option} {getattr(self, option)}; expected a value above 0.")
-        if self.steps < 0:
-            raise RecipeError(f"{self.name} has steps {self.steps}; expected at least 0.")
+    epsilon: float = option(4 / 255, above=0)
+    step_size: float = option(1 / 255, above=0)
+    steps: int = option(5, at_least=0)
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.steps > 0:

@@ -1,10 +1,7 @@
 """DisTrans: each client learns an offset for its images, and the network sees them with it and against it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,30 +9,12 @@ from torch import Tensor, nn
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._two_channels import InputChannels, along_offset, blend
 from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
-from fednb.doors import (
-    Batch,
-    Client,
-    Message,
-    Method,
-    Server,
-    alike,
-    classification_only,
-    entries,
-    frozen,
-    overrides,
-    part,
-)
-from fednb.errors import RecipeError, nearest
+from fednb.doors import Batch, Client, Method, Server, classification_only, frozen, option, overrides
+from fednb.doors.messages import Message, alike, entries, part
+from fednb.errors import RecipeError
 from fednb.randomness import seeded
+from fednb.recipe import Recipe
 from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
-
-VARIANTS = ("paper", "released")
-AGGREGATIONS = ("default", "mean", "network", "none")
-STATISTICS = ("default", "channel", "shared")
-AT_UNSEEN = ("mean", "none")
 
 
 @dataclass(frozen=True)
@@ -115,30 +94,16 @@ class DisTrans(Method):
     )
     counts = ("counts",)
 
-    variant: str = "paper"
-    alpha: float = 0.3
-    channels: int = 2
-    projection: int = 0
-    statistics: str = "default"
-    aggregation: str = "default"
-    threshold: float = 0.5
-    offset_rate: float = 1e-3
-    network_rate: float = 1e-2
-    at_unseen: str = "mean"
-
-    def __post_init__(self):
-        named = {"variant": VARIANTS, "aggregation": AGGREGATIONS, "statistics": STATISTICS, "at_unseen": AT_UNSEEN}
-        for name, known in named.items():
-            if (value := getattr(self, name)) not in known:
-                raise RecipeError(f'{self.name} has no {name} "{value}"; {nearest(value, known)}')
-        if self.channels not in (1, 2):
-            raise RecipeError(f"{self.name} has channels {self.channels}; expected 1 or 2.")
-        for name in ("alpha", "threshold"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected a value in [0, 1].")
-        for name in ("projection", "offset_rate", "network_rate"):
-            if not getattr(self, name) >= 0:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 0.")
+    variant: str = option("paper", one_of=("paper", "released"))
+    alpha: float = option(0.3, within="[0, 1]")
+    channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
+    projection: int = option(0, at_least=0)
+    statistics: str = option("default", one_of=("default", "channel", "shared"))
+    aggregation: str = option("default", one_of=("default", "mean", "network", "none"))
+    threshold: float = option(0.5, within="[0, 1]")
+    offset_rate: float = option(1e-3, at_least=0)
+    network_rate: float = option(1e-2, at_least=0)
+    at_unseen: str = option("mean", one_of=("mean", "none"))
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         later = methods[methods.index(self) + 1 :]

@@ -7,8 +7,24 @@ import torch
 from torch import Tensor
 
 from fednb.augment import _draws
-from fednb.doors import Batch, Client, Method, classification_only
-from fednb.errors import RecipeError, nearest
+from fednb.doors import Batch, Client, Method, classification_only, option
+
+
+def gaussian(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def laplace(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """The difference of two exponential draws, which has variance 2."""
+    first, second = torch.empty(2, *shape).exponential_(generator=generator)
+    return (first - second) / math.sqrt(2)
+
+
+def uniform(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    return torch.empty(shape).uniform_(-math.sqrt(3), math.sqrt(3), generator=generator)
+
+
+UNIT = {"gaussian": gaussian, "laplace": laplace, "uniform": uniform}  # mean 0, standard deviation 1
 
 
 @dataclass(frozen=True)
@@ -45,16 +61,8 @@ class EmbeddingNoise(Method):
     printed = "noise"
     tasks = classification_only("its noise is on the one feature vector of an image")
 
-    distribution: str = "gaussian"
-    gamma: float = 0.1
-
-    def __post_init__(self):
-        if self.distribution not in UNIT:
-            raise RecipeError(
-                f'{self.name} has no distribution "{self.distribution}"; {nearest(self.distribution, UNIT)}'
-            )
-        if self.gamma < 0:
-            raise RecipeError(f"{self.name} has gamma {self.gamma}; expected at least 0.")
+    distribution: str = option("gaussian", one_of=UNIT)
+    gamma: float = option(0.1, at_least=0)
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.gamma > 0:
@@ -68,20 +76,3 @@ class EmbeddingNoise(Method):
             logits = client.model.head(batch.features.detach() + noise.to(batch.features.device, non_blocking=True))
         labels = batch.targets if batch.label_shares is None else batch.label_shares
         return client.task.loss(client.logits(replace(batch, logits=logits)), labels)
-
-
-def gaussian(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def laplace(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """The difference of two exponential draws, which has variance 2."""
-    first, second = torch.empty(2, *shape).exponential_(generator=generator)
-    return (first - second) / math.sqrt(2)
-
-
-def uniform(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    return torch.empty(shape).uniform_(-math.sqrt(3), math.sqrt(3), generator=generator)
-
-
-UNIT = {"gaussian": gaussian, "laplace": laplace, "uniform": uniform}  # mean 0, standard deviation 1

@@ -1,21 +1,16 @@
 """FAug: clients fill up the classes that they lack with images from a generator that the server has trained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from fednb.augment._conditional_gan import LATENT, Generator, trained
-from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, overrides
+from fednb.doors import DTYPES, Batch, Client, Message, Method, Server, classification_only, option, overrides
 from fednb.errors import RecipeError
 from fednb.randomness import seeded
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -65,16 +60,9 @@ class FAug(Method):
     tasks = classification_only("its generator makes images of a given class, and no masks")
     own_lengths = ("images", "labels")
 
-    share: float = 1.0
-    seeds: int = 5
-    steps: int = 500
-
-    def __post_init__(self):
-        if not 0 <= self.share <= 1:
-            raise RecipeError(f"{self.name} has share {self.share}; expected a value in [0, 1].")
-        for name in ("seeds", "steps"):
-            if getattr(self, name) < 1:
-                raise RecipeError(f"{self.name} has {name} {getattr(self, name)}; expected at least 1.")
+    share: float = option(1.0, within="[0, 1]")
+    seeds: int = option(5, at_least=1)
+    steps: int = option(500, at_least=1)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         earlier = methods[: methods.index(self)] if self.share > 0 else ()
@@ -104,9 +92,6 @@ class FAug(Method):
             settings = labels.shape[1], self.steps, server.generator("faug"), DTYPES[server.recipe.precision]
             generator = trained(images, labels.argmax(1), *settings)
         return generator.state_dict() | {"seeds": labels.sum(0)}
-
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
 
     def begin(self, client: Client) -> None:
         if self.share == 0:

@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server
-from fednb.errors import RecipeError, nearest
+from fednb.augment._feature_statistics import ExchangedStatistics, over_clients, told
+from fednb.augment._stages import stages_option
+from fednb.doors import Client, Message, Server, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
 
-VARIANTS = ("paper", "released")
 EPS = 1e-6  # released code
 
 
 @dataclass(frozen=True)
-class FedFA(Method):
+class FedFA(ExchangedStatistics):
     r"""Federated feature augmentation: a ``FeatureAugmentation`` layer (Eq. 2-4, 7-9) after chosen stages.
 
     Each client m keeps running statistics of each layer and sends them; the server takes their variance over the
@@ -55,48 +53,33 @@ class FedFA(Method):
     4. Clients also upload the two variances that they received; we leave them out of the bytes.
     """
 
-    tasks = EVERY_TASK
+    first_gamma = 1.0
 
-    variant: str = "paper"
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
-    momentum: float = 0.99
+    variant: str = option("paper", one_of=("paper", "released"))
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
+    momentum: float = option(0.99, within="[0, 1]")
     reset: bool = False
 
-    def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
-        statistics.check(self.name, self.stages, probability=self.probability, momentum=self.momentum)
-
-    def build(self, model: nn.Module) -> nn.Module:
+    def layer(self, channels: int) -> FeatureAugmentation:
         correction = int(self.variant == "released")
-        append(
-            model,
-            self.stages,
-            lambda channels: FeatureAugmentation(channels, self.probability, self.momentum, correction=correction),
-        )
-        return model
+        return FeatureAugmentation(channels, self.probability, self.momentum, correction=correction)
 
-    def send(self, server: Server, client: str) -> Message:
-        return dict(server.memory(self))
+    def gamma(self, values: Tensor) -> Tensor:
+        return gamma_of_one_variance(values) if self.variant == "released" else gamma_of_channels(values)
 
-    def begin(self, client: Client) -> None:
-        received = client.inbox(self)
-        kept = received if self.variant == "released" else client.memory(self)
-        statistics.enter(client, {} if self.reset else kept, received, gamma=1)
+    def known(self, client: Client) -> Message:
+        known = super().known(client)
+        return {name: value for name, value in known.items() if "gamma" in name} if self.reset else known
 
     def reply(self, client: Client) -> Message:
-        found = statistics.told(client)
-        if self.variant == "paper" and not self.reset:
-            client.memory(self).update(found)
-        return found
+        keeps = self.variant == "paper" and not self.reset
+        return super().reply(client) if keeps else told(client)
 
     def aggregate(self, server: Server) -> None:
-        replies, memory = server.replies(self), server.memory(self)
-        gamma = gamma_of_one_variance if self.variant == "released" else gamma_of_channels
-        memory.update(statistics.as_gamma(statistics.over_clients(replies, gamma)))
+        super().aggregate(server)
         if self.variant == "released":
-            memory.update(statistics.over_clients(replies, lambda values: values.mean(0)))
+            server.memory(self).update(over_clients(server.replies(self), lambda values: values.mean(0)))
 
 
 def gamma_of_channels(values: Tensor) -> Tensor:

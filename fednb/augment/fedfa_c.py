@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 
-from torch import nn
-
-from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Method
+from fednb.augment._feature_statistics import FeatureStatistics
+from fednb.augment._stages import stages_option
+from fednb.doors import option
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
 @dataclass(frozen=True)
-class FedFAC(Method):
+class FedFAC(FeatureStatistics):
     r"""FedFA without the federation.
 
     .. math:: \hat\Sigma^2 = \Sigma^2
@@ -25,17 +23,9 @@ class FedFAC(Method):
     """
 
     printed = "FedFA-C"
-    tasks = EVERY_TASK
 
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
 
-    def __post_init__(self):
-        statistics.check(self.name, self.stages, probability=self.probability)
-
-    def build(self, model: nn.Module) -> nn.Module:
-        append(model, self.stages, lambda channels: FeatureAugmentation(channels, self.probability, fusion="client"))
-        return model
-
-    def begin(self, client: Client) -> None:
-        statistics.draw_apart(client)
+    def layer(self, channels: int) -> FeatureAugmentation:
+        return FeatureAugmentation(channels, self.probability, fusion="client")

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor
 
-from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server
+from fednb.augment._feature_statistics import ExchangedStatistics
+from fednb.augment._stages import stages_option
+from fednb.doors import option
 from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance
 
 
 @dataclass(frozen=True)
-class FedFADirect(Method):
+class FedFADirect(ExchangedStatistics):
     r"""FedFA with "Direct Fusion" of the clients' and the server's variances.
 
     .. math:: \hat\Sigma^2 = (\Sigma^2_\text{server} + 1)\, \Sigma^2
@@ -26,34 +26,14 @@ class FedFADirect(Method):
     """
 
     printed = "Direct Fusion"
-    tasks = EVERY_TASK
+    first_gamma = 0.0
 
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
-    momentum: float = 0.99
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
+    momentum: float = option(0.99, within="[0, 1]")
 
-    def __post_init__(self):
-        statistics.check(self.name, self.stages, probability=self.probability, momentum=self.momentum)
+    def layer(self, channels: int) -> FeatureAugmentation:
+        return FeatureAugmentation(channels, self.probability, self.momentum, fusion="direct")
 
-    def build(self, model: nn.Module) -> nn.Module:
-        append(
-            model,
-            self.stages,
-            lambda channels: FeatureAugmentation(channels, self.probability, self.momentum, fusion="direct"),
-        )
-        return model
-
-    def send(self, server: Server, client: str) -> Message:
-        return dict(server.memory(self))
-
-    def begin(self, client: Client) -> None:
-        statistics.enter(client, client.memory(self), client.inbox(self), gamma=0)
-
-    def reply(self, client: Client) -> Message:
-        found = statistics.told(client)
-        client.memory(self).update(found)
-        return found
-
-    def aggregate(self, server: Server) -> None:
-        variances = statistics.over_clients(server.replies(self), client_sharing_variance)
-        server.memory(self).update(statistics.as_gamma(variances))
+    def gamma(self, values: Tensor) -> Tensor:
+        return client_sharing_variance(values)

@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 
-from torch import nn
-
-from fednb.augment import _feature_statistics as statistics
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Method
-from fednb.errors import RecipeError
+from fednb.augment._feature_statistics import FeatureStatistics
+from fednb.augment._stages import stages_option
+from fednb.doors import option
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
 @dataclass(frozen=True)
-class FedFAR(Method):
+class FedFAR(FeatureStatistics):
     r"""FedFA with random noise of one size for all channels.
 
     .. math:: \hat\Sigma_\mu = \hat\Sigma_\sigma = \lambda
@@ -27,24 +24,10 @@ class FedFAR(Method):
     """
 
     printed = "FedFA-R"
-    tasks = EVERY_TASK
 
-    scale: float = 0.5
-    stages: tuple[int, ...] | None = None
-    probability: float = 0.5
+    scale: float = option(0.5, at_least=0)
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
 
-    def __post_init__(self):
-        statistics.check(self.name, self.stages, probability=self.probability)
-        if self.scale < 0:
-            raise RecipeError(f"{self.name} has scale {self.scale}; expected at least 0.")
-
-    def build(self, model: nn.Module) -> nn.Module:
-        append(
-            model,
-            self.stages,
-            lambda channels: FeatureAugmentation(channels, self.probability, fusion="random", scale=self.scale),
-        )
-        return model
-
-    def begin(self, client: Client) -> None:
-        statistics.draw_apart(client)
+    def layer(self, channels: int) -> FeatureAugmentation:
+        return FeatureAugmentation(channels, self.probability, fusion="random", scale=self.scale)

@@ -1,18 +1,13 @@
 """FedMix: mixup with images that other clients have averaged, to first order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, overrides
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, option, overrides
 from fednb.errors import DataError, RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -49,14 +44,8 @@ class FedMix(Method):
     own_lengths = ("images", "labels")
     ranges = {"images": (0, 1), "labels": (0, 1)}
 
-    ratio: float = 0.05
-    mean_batch: int = 5
-
-    def __post_init__(self):
-        if not 0 <= self.ratio < 1:
-            raise RecipeError(f"{self.name} has ratio {self.ratio}; expected a value in [0, 1).")
-        if self.mean_batch < 1:
-            raise RecipeError(f"{self.name} has mean_batch {self.mean_batch}; expected at least 1.")
+    ratio: float = option(0.05, within="[0, 1)")
+    mean_batch: int = option(5, at_least=1)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         others = [method.name for method in methods if method is not self and overrides(method, "inputs")]
@@ -85,9 +74,6 @@ class FedMix(Method):
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return {name: torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels")}
-
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
 
     def inputs(self, client: Client, batch: Batch) -> None:
         if batch.training:

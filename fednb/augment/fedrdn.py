@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, flow
-from fednb.errors import DataError, RecipeError, nearest
+from fednb.doors import EVERY_TASK, Batch, Client, Message, Method, Server, flow, option
+from fednb.errors import DataError
 from fednb.standalone.transforms import normalise
 
-VARIANTS = ("paper", "released")
 CHUNK = 256
 
 
@@ -54,11 +53,7 @@ class FedRDN(Method):
     tasks = EVERY_TASK
     ranges = {"mean": (0, 1), "std": (1e-9, 1)}
 
-    variant: str = "paper"
-
-    def __post_init__(self):
-        if self.variant not in VARIANTS:
-            raise RecipeError(f'{self.name} has no variant "{self.variant}"; {nearest(self.variant, VARIANTS)}')
+    variant: str = option("paper", one_of=("paper", "released"))
 
     def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()
@@ -68,9 +63,6 @@ class FedRDN(Method):
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return gather(offers)
-
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
 
     def inputs(self, client: Client, batch: Batch) -> None:
         known, count = client.memory(self), len(batch.images)

@@ -26,9 +26,6 @@ class FedRDNV(Method):
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         return {name: values.mean(0) for name, values in gather(offers).items()}  # Eq. 8
 
-    def prepare_receive(self, client: Client, shared: Message) -> None:
-        client.memory(self).update(shared)
-
     def inputs(self, client: Client, batch: Batch) -> None:
         mean, std = (values.to(batch.images.dtype)[:, None, None] for values in client.memory(self).values())
         batch.images = (batch.images - mean) / std

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.doors import Batch, Client, Method, classification_only
-from fednb.errors import RecipeError
+from fednb.doors import Batch, Client, Method, classification_only, option
 
 PERTURBED = 0.01  # the perturbed images' step over the pseudo images'
 
@@ -61,20 +60,10 @@ class FedReg(Method):
 
     tasks = classification_only("the labels of its pseudo images are what the global model takes whole images for")
 
-    weight: float = 1.0
-    gamma: float = 0.5
-    eta: float = 0.1
-    iterations: int = 10
-
-    def __post_init__(self):
-        if self.weight < 0:
-            raise RecipeError(f"{self.name} has weight {self.weight}; expected at least 0.")
-        if not 0 < self.gamma <= 1:
-            raise RecipeError(f"{self.name} has gamma {self.gamma}; expected a value in (0, 1].")
-        if self.eta <= 0:
-            raise RecipeError(f"{self.name} has eta {self.eta}; expected a value above 0.")
-        if self.iterations < 1:
-            raise RecipeError(f"{self.name} has iterations {self.iterations}; expected at least 1.")
+    weight: float = option(1.0, at_least=0)
+    gamma: float = option(0.5, within="(0, 1]")
+    eta: float = option(0.1, above=0)
+    iterations: int = option(10, at_least=1)
 
     def begin(self, client: Client) -> None:
         parameters = list(client.model.parameters())

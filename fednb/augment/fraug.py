@@ -4,32 +4,17 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.algorithms.fedbn import FedBN
 from fednb.augment._fraug_networks import Learner, generator, rtnet
-from fednb.augment._mmd import mmd, spread
-from fednb.doors import (
-    DTYPES,
-    Batch,
-    Client,
-    Message,
-    Method,
-    Server,
-    add,
-    alike,
-    classification_only,
-    entries,
-    part,
-)
-from fednb.errors import DataError, RecipeError, nearest
+from fednb.augment._fraug_printed import Printed, sizes
+from fednb.augment._fraug_released import Released
+from fednb.doors import DTYPES, Batch, Client, Method, Server, classification_only, option
+from fednb.doors.messages import Message, add, alike, entries, part
+from fednb.errors import DataError, RecipeError
 from fednb.randomness import seeded
 
-VARIANTS = ("paper", "released")
-DISTANCES = ("mmd", "mse")
-LAMBDA_C = 0.3
-RAMP = 80 / 300  # the share of the training that Laine and Aila's ramp takes: 80 of 300 epochs
 ROUNDS = 300  # of the released runs, in which ``growth`` is meant
 
 
@@ -134,27 +119,22 @@ class FRAug(Method):
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
     hard_labels = "its generator makes features of one class, and its prototypes are means over one class each"
 
-    variant: str = "paper"
+    variant: str = option("paper", one_of=("paper", "released"))
     generator: bool = True
     rtnet: bool = True
     ema: bool = True
-    alpha: float = 1.0
-    beta: float = 1.0
-    growth: float = 0.01
-    latent: int = 0
-    generator_rate: float = 0.05
-    rtnet_rate: float = 0.025
-    generator_distance: str = "mmd"
-    rtnet_distance: str = "mmd"
+    alpha: float = option(1.0, at_least=0)
+    beta: float = option(1.0, at_least=0)
+    growth: float = option(0.01, at_least=0)
+    latent: int = option(0, at_least=0)
+    generator_rate: float = option(0.05, at_least=0)
+    rtnet_rate: float = option(0.025, at_least=0)
+    generator_distance: str = option("mmd", one_of=("mmd", "mse"))
+    rtnet_distance: str = option("mmd", one_of=("mmd", "mse"))
 
     def __post_init__(self):
-        for option, known in (("variant", VARIANTS), ("generator_distance", DISTANCES), ("rtnet_distance", DISTANCES)):
-            if (value := getattr(self, option)) not in known:
-                raise RecipeError(f'{self.name} has no {option} "{value}"; {nearest(value, known)}')
-        for option in ("alpha", "beta", "growth", "latent", "generator_rate", "rtnet_rate"):
-            if (value := getattr(self, option)) < 0:
-                raise RecipeError(f"{self.name} has {option} {value}; expected at least 0.")
-        if self.ema and not self._networks:
+        super().__post_init__()
+        if self.ema and not self.networks:
             raise RecipeError(
                 f"{self.name} has ema=True with neither generator nor rtnet: nothing is added to the prototypes. "
                 "Leave one of them on, or set ema=False as well, which is FedBN."
@@ -164,16 +144,26 @@ class FRAug(Method):
         """The weight of the residuals in a round, from 1, of so many."""
         return math.exp(ROUNDS * self.growth * ((round - 1) / rounds - 1))
 
-    @property
-    def _printed(self) -> bool:
-        return self.variant == "paper"
+    def reading(self, client: Client) -> Printed:
+        """What the variant trains at a client."""
+        return (Released if self.variant == "released" else Printed)(self, client)
+
+    def network(self, which: str, sizes: tuple[int, int]) -> nn.Module:
+        """A new "generator" or "rtnet" for features of this width and so many classes."""
+        features, classes = sizes
+        if which == "generator":
+            return generator(self.noise_width(features), features, classes)
+        return rtnet(self.noise_width(features), features, classes if self.variant == "released" else 0)
+
+    def noise_width(self, features: int) -> int:
+        return self.latent or max(1, features // 2)
 
     @property
-    def _networks(self) -> list[str]:
+    def networks(self) -> list[str]:
         return [name for name in ("generator", "rtnet") if getattr(self, name)]
 
     def build(self, model: nn.Module) -> nn.Module:
-        if self._networks and not isinstance(head := getattr(model, "head", None), nn.Linear):
+        if self.networks and not isinstance(head := getattr(model, "head", None), nn.Linear):
             raise RecipeError(
                 f"{self.name} was asked for a generator on {type(model).__name__}, whose head is {type(head).__name__}"
                 ": it makes one feature vector an image for a linear head, which a segmentation task does not have. "
@@ -182,24 +172,24 @@ class FRAug(Method):
         return model
 
     def keeps(self, model: nn.Module) -> set[str]:
-        return {name for name in FedBN().keeps(model) if self._printed or "downsample" not in name}
+        return {name for name in FedBN().keeps(model) if self.variant == "paper" or "downsample" not in name}
 
     def unseen(self, client: Client) -> None:
         """Its statistics are its own by then; nothing else that is kept has a part in testing."""
 
     def prepare_offer(self, client: Client) -> Message:
-        if self._networks and not client.unseen:
+        if self.networks and not client.unseen:
             _refuse_batches_of_one(client)
         if not self.generator:
             return {}
-        if self._printed:
-            return {"sizes": torch.tensor(_sizes(client), device=client.device)}
-        return self._drawn("generator", _sizes(client), client.recipe, client.device, client.name)
+        if self.variant == "paper":
+            return {"sizes": torch.tensor(sizes(client), device=client.device)}
+        return self._drawn("generator", sizes(client), client.recipe, client.device, client.name)
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
-        if self.generator and self._printed:
-            sizes = alike(offers, "sizes")
-            omega_0 = self._drawn("generator", sizes.tolist(), server.recipe, sizes.device, "server")
+        if self.generator and self.variant == "paper":
+            found = alike(offers, "sizes")
+            omega_0 = self._drawn("generator", found.tolist(), server.recipe, found.device, "server")
             server.memory(self).update(omega_0)
         elif self.generator:
             images = {name: server.images[name] if server.recipe.weights == "size" else 1 for name in offers}
@@ -208,68 +198,57 @@ class FRAug(Method):
         return {}
 
     def prepare_receive(self, client: Client, shared: Message) -> None:
-        if not self._networks:
+        if not self.networks:
             return
-        memory, sizes = client.memory(self), _sizes(client)
-        memory["prototypes"] = torch.zeros(sizes[::-1], dtype=_dtype(client.recipe), device=client.device)
-        if not self._printed:
+        memory, recipe, (features, classes) = client.memory(self), client.recipe, sizes(client)
+        memory["prototypes"] = torch.zeros(classes, features, dtype=DTYPES[recipe.precision], device=client.device)
+        if self.variant == "released":
             memory["turn"] = torch.zeros((), dtype=torch.int64, device=client.device)
         if self.rtnet:
-            memory.update(entries("rtnet", self._drawn("rtnet", sizes, client.recipe, client.device, client.name)))
+            drawn = self._drawn("rtnet", (features, classes), recipe, client.device, client.name)
+            memory.update(entries("rtnet", drawn))
 
     def send(self, server: Server, client: str) -> Message:
         return server.memory(self)
 
     def begin(self, client: Client) -> None:
-        memory = client.memory(self)
+        memory, groups = client.memory(self), self.reading(client).groups
         received = {"generator": client.inbox(self), "rtnet": part(memory, "rtnet")}
-        for which in self._networks:
+        for which in self.networks:
             with torch.device("meta"):  # nothing is drawn
-                network = self._network(which, _sizes(client))
+                network = self.network(which, sizes(client))
             momenta, rate = part(memory, f"{which} momentum"), getattr(self, f"{which}_rate")
-            if self._printed:
-                rate /= client.classes  # Eq. 6 sums over the classes, the rate is for their mean; g: see 7
+            rate /= groups  # Eq. 6 sums over them, the rate is for their mean; g: as printed, 7
             client.scratch(self)[which] = Learner(network, received[which], momenta, rate)
 
     def before_step(self, client: Client, batch: Batch) -> None:
-        if self._networks:
-            batch.aside["fraug"] = {"draws": self._draws(client, batch)}
+        if self.networks:
+            batch.aside["fraug"] = {"draws": self.reading(client).draws(batch.targets)}
 
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
-        if not self._networks:
+        if not self.networks:
             return None
-        aside, real = batch.aside["fraug"], batch.features.detach().to(batch.images.dtype)
+        reading, aside = self.reading(client), batch.aside["fraug"]
+        real = batch.features.detach().to(batch.images.dtype)
         if "prototypes" not in aside:  # a second pass, as FedSAM's, takes those of the first
-            aside["prototypes"] = self._moved_prototypes(client, real, batch.targets)
-        weight, terms = self.lambda_syn(client.round, client.recipe.rounds), []
-        for base, noise, labels, groups in self._starts(client, real, aside["prototypes"], aside["draws"]):
-            with torch.no_grad():
-                made = self._synthetic(client, base, noise, labels, weight)
-            terms.append(groups * client.task.loss(_logits(client, made), labels))
-        synthetic = self._together(terms)  # Eq. 2
-        if self._printed:
-            return synthetic  # Eq. 1
-        return min(0.5, weight) * (synthetic - client.task.loss(client.logits(batch), batch.targets))
+            aside["prototypes"] = reading.moved_prototypes(real, batch.targets)
+        return reading.head_loss(batch, reading.starts(real, aside["prototypes"], aside["draws"]))
 
     def after_step(self, client: Client, batch: Batch) -> None:
-        if not self._networks:
+        if not self.networks:
             return
-        memory, aside, real = client.memory(self), batch.aside["fraug"], _encoded(client, batch)
-        memory["prototypes"] = aside["prototypes"]
+        reading, learners, aside = self.reading(client), client.scratch(self), batch.aside["fraug"]
+        real = _encoded(client, batch)
+        client.memory(self)["prototypes"] = aside["prototypes"]
+        for_g, for_m = reading.draws_after_step(batch.targets, aside["draws"])
         if self.generator:
-            labels = self._class_labels(client, batch)
-            draw = aside["draws"][0] if self._printed else self._draw(client, labels)
-            client.scratch(self)["generator"].descend(self._generator_loss(client, real, *draw))
+            learners["generator"].descend(reading.generator_loss(real, *for_g))
         if self.rtnet:
-            draws = aside["draws"] if self._printed else self._draws(client, batch)
-            starts = self._starts(client, real, memory["prototypes"], draws)
-            client.scratch(self)["rtnet"].descend(self._rtnet_loss(client, starts))
-        if not self._printed:
-            memory["turn"] = (memory["turn"] + len(batch.targets)) % client.classes
+            learners["rtnet"].descend(reading.rtnet_loss(reading.starts(real, aside["prototypes"], for_m)))
 
     def reply(self, client: Client) -> Message:
         memory, scratch = client.memory(self), client.scratch(self)
-        for which in self._networks:
+        for which in self.networks:
             memory.update(entries(f"{which} momentum", scratch[which].momenta))
         if self.rtnet:
             memory.update(entries("rtnet", scratch["rtnet"].values))
@@ -281,103 +260,10 @@ class FRAug(Method):
     def aggregate(self, server: Server) -> None:
         server.memory(self).update(server.scratch(self))  # Algorithm 1, line 6 of the server
 
-    def _lambda_c(self, client: Client) -> float:
-        if not self._printed:
-            return LAMBDA_C
-        ramp = min(1.0, (client.round - 1) / (RAMP * client.recipe.rounds))
-        return LAMBDA_C * math.exp(-5 * (1 - ramp) ** 2)
-
-    def _moved_prototypes(self, client: Client, real: Tensor, targets: Tensor) -> Tensor:
-        """Eq. 4; with its epsilon in the limit 0, the mean of an absent class is 0."""
-        before = client.memory(self)["prototypes"]
-        member = F.one_hot(targets, client.classes).to(real.dtype)
-        images = member.sum(0)[:, None]
-        rate = self._lambda_c(client) * (1 if self._printed else images.clamp(max=1))
-        return before + rate * (member.T @ real / images.clamp(min=1) - before)
-
-    def _starts(self, client: Client, real: Tensor, prototypes: Tensor, draws: list) -> list[tuple]:
-        """What Eq. 3 starts from: base, noise, labels, and in how many groups Eq. 2 and 6 sum over them."""
-        starts = [(real, *draws[0], 1)]
-        if self.ema:
-            noise, labels = draws[1]
-            starts.append((prototypes[labels], noise, labels, client.classes if self._printed else 1))
-        return starts
-
-    def _synthetic(self, client: Client, base: Tensor, noise: Tensor, labels: Tensor, weight: float) -> Tensor:
-        learners = client.scratch(self)
-        with torch.no_grad():
-            agnostic = learners["generator"].network(noise, labels) if self.generator else noise
-        if not self.rtnet:
-            return torch.lerp(base, agnostic, weight)
-        return base + weight * learners["rtnet"].network(agnostic, labels)  # Eq. 3
-
-    def _generator_loss(self, client: Client, real: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
-        agnostic = client.scratch(self)["generator"].network.train()(noise, labels)
-        goal = real if self.generator_distance == "mmd" else client.memory(self)["prototypes"][labels]
-        distance = _distance(self.generator_distance, agnostic, goal, spread(agnostic, goal))
-        return client.task.loss(_logits(client, agnostic), labels) - self.alpha * distance  # Eq. 5
-
-    def _rtnet_loss(self, client: Client, starts: list) -> Tensor:
-        client.scratch(self)["rtnet"].network.train()
-        weight = self.lambda_syn(client.round, client.recipe.rounds) if self._printed else 1.0
-        scale, terms = None, []
-        for base, noise, labels, groups in starts if self._printed else reversed(starts):
-            made = self._synthetic(client, base, noise, labels, weight)
-            if scale is None or not self._printed:
-                scale = spread(made, base)
-            pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
-            distance = _distance(self.rtnet_distance, *pair, scale).sum()
-            terms.append(self.beta * distance - groups * _entropy(_logits(client, made)))
-        return self._together(terms)  # Eq. 6
-
-    def _together(self, terms: list[Tensor]) -> Tensor:
-        return sum(terms) if self._printed else sum(terms) / len(terms)
-
-    def _class_labels(self, client: Client, batch: Batch) -> Tensor:
-        if self._printed:
-            return torch.arange(client.classes, device=client.device)
-        return (client.memory(self)["turn"] + torch.arange(len(batch.targets), device=client.device)) % client.classes
-
-    def _draws(self, client: Client, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Noise and labels for the real features and, with ``ema``, for the prototypes."""
-        labels = [batch.targets] + [self._class_labels(client, batch)] * self.ema
-        return [self._draw(client, each) for each in labels]
-
-    def _draw(self, client: Client, labels: Tensor) -> tuple[Tensor, Tensor]:
-        features, _ = _sizes(client)
-        draw = torch.randn if self._printed else torch.rand
-        width = self._latent(features) if self.generator else features
-        noise = draw(len(labels), width, generator=client.generator("fraug"))
-        return noise.to(client.device, _dtype(client.recipe), non_blocking=True), labels
-
-    def _latent(self, features: int) -> int:
-        return self.latent or max(1, features // 2)
-
-    def _network(self, which: str, sizes) -> nn.Module:
-        features, classes = sizes
-        if which == "generator":
-            return generator(self._latent(features), features, classes)
-        return rtnet(self._latent(features), features, 0 if self._printed else classes)
-
     def _drawn(self, which: str, sizes, recipe, device: torch.device, owner: str) -> Message:
         with seeded(recipe.seed, owner, f"fraug {which}"):
-            network = self._network(which, sizes)
-        return network.to(device, _dtype(recipe)).state_dict()
-
-
-def _sizes(client: Client) -> tuple[int, int]:
-    """Width of the features, and classes."""
-    return client.model.head.in_features, client.classes
-
-
-def _dtype(recipe) -> torch.dtype:
-    return DTYPES[recipe.precision]
-
-
-def _logits(client: Client, features: Tensor) -> Tensor:
-    with client.autocast():
-        logits = client.model.head(features)
-    return logits.to(features.dtype)
+            network = self.network(which, sizes)
+        return network.to(device, DTYPES[recipe.precision]).state_dict()
 
 
 @torch.no_grad()
@@ -388,15 +274,6 @@ def _encoded(client: Client, batch: Batch) -> Tensor:
         features = client.model.features(batch.images)
     client.model.train()
     return features.to(batch.images.dtype)
-
-
-def _entropy(logits: Tensor) -> Tensor:
-    logs = logits.log_softmax(1)
-    return -(logs.exp() * logs).sum(1).mean()
-
-
-def _distance(kind: str, one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
-    return mmd(one, other, scale) if kind == "mmd" else (one - other).square().mean((-2, -1))
 
 
 def _refuse_batches_of_one(client: Client) -> None:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fednb.doors import EVERY_TASK, Batch, Client, Method
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,7 @@ class ImageNoise(Method):
     printed = "noise on images"
     tasks = EVERY_TASK
 
-    sigma: float = 0.1
-
-    def __post_init__(self):
-        if self.sigma < 0:
-            raise RecipeError(f"{self.name} has sigma {self.sigma}; expected at least 0.")
+    sigma: float = option(0.1, at_least=0)
 
     def inputs(self, client: Client, batch: Batch) -> None:
         if batch.training and self.sigma > 0:

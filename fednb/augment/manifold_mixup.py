@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fednb.augment import _mixing
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Batch, Client, Method
-from fednb.errors import RecipeError
+from fednb.augment._stages import append, are_numbers
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 
 
 @dataclass(frozen=True)
@@ -36,28 +35,20 @@ class ManifoldMixup(Method):
     Reference: Verma et al., *Manifold mixup: better representations by interpolating hidden states*, ICML 2019,
     Sec. 2. FedFA's Table 6 has a row of it, without a setting or code.
 
-    As printed:
-
-    1. Cross entropy for mixed labels, as here.
-
-    As released:
-
-    1. Binary cross entropy of the softmax, class by class.
+    As printed: cross entropy for mixed labels, as here. As released: binary cross entropy of the softmax, class by
+    class.
     """
 
     printed = "manifold mixup"
     tasks = EVERY_TASK
     mixes_labels = True
 
-    alpha: float = 2.0
-    stages: tuple[int, ...] = (0, 1, 2)
-
-    def __post_init__(self):
-        if self.alpha < 0:
-            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
-        numbers = isinstance(self.stages, list | tuple) and all(type(s) is int and s >= 0 for s in self.stages)
-        if not self.stages or not numbers:
-            raise RecipeError(f"{self.name} has stages {self.stages!r}; expected a list such as [0, 1, 2].")
+    alpha: float = option(2.0, at_least=0)
+    stages: tuple[int, ...] = option(
+        (0, 1, 2),
+        allowed=lambda given: are_numbers(given) and min(given) >= 0,
+        expected="a list such as [0, 1, 2]",
+    )
 
     def build(self, model: nn.Module) -> nn.Module:
         for stage in sorted(set(self.stages) - {0}):
@@ -77,18 +68,12 @@ class ManifoldMixup(Method):
         if stage == 0:
             _mixing.forward_mixed(client, batch, mixture)
         else:
-            (layer,) = (m for m in client.model.modules() if isinstance(m, Mix) and m.stage == stage)
-            with layer.having(mixture):
-                client.forward(batch)
+            _mixing.forward_through(client, batch, mixture, stage)
         return _mixing.loss(client, batch, mixture)
 
 
 class Mix(_mixing.MixtureLayer):
     """Mixes the features after one stage."""
-
-    def __init__(self, stage: int):
-        super().__init__()
-        self.stage = stage
 
     def forward(self, features: Tensor) -> Tensor:
         return features if self.mixture is None else self.mixture.of(features)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.augment._feature_statistics import check
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Method
+from fednb.augment._stages import append, stages_option
+from fednb.doors import EVERY_TASK, Client, Method, option
 from fednb.errors import RecipeError
 from fednb.randomness import drawn_from
 
@@ -41,25 +40,15 @@ class MixStyle(Method):
     Reference: Zhou et al., *Domain generalization with MixStyle*, ICLR 2021, Sec. 2. FedFA's Table 6 has a row of it,
     without a setting or code.
 
-    As printed:
-
-    1. Mixing across domains where they are known, random mixing else. A client has one domain: random here.
-
-    As released:
-
-    1. Sample variances, with 1e-6 added to each.
+    As printed: mixing across domains where they are known, random mixing else. A client has one domain: random here. As
+    released: sample variances, with 1e-6 added to each.
     """
 
     tasks = EVERY_TASK
 
-    probability: float = 0.5
-    alpha: float = 0.1
-    stages: tuple[int, ...] | None = (1, 2)
-
-    def __post_init__(self):
-        check(self.name, self.stages, probability=self.probability)
-        if self.alpha <= 0:
-            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected a value above 0.")
+    probability: float = option(0.5, within="[0, 1]")
+    alpha: float = option(0.1, above=0)
+    stages: tuple[int, ...] | None = stages_option((1, 2))
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.probability > 0:

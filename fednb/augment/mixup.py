@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fednb.augment import _mixing
-from fednb.doors import EVERY_TASK, Batch, Client, Method
-from fednb.errors import RecipeError
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 
 
 @dataclass(frozen=True)
@@ -31,24 +30,15 @@ class Mixup(Method):
     Reference: Zhang et al., *mixup: beyond empirical risk minimization*, ICLR 2018, Sec. 2. FedFA's Table 6 and
     DisTrans' Table 2 have rows of it, without a setting or code.
 
-    As printed:
-
-    1. The equations mix pairs of images of the training set; Figure 1 draws them from two loaders.
-
-    As released:
-
-    1. Partners are a permutation of the same batch, one lambda for all, as here.
+    As printed: the equations mix pairs of images of the training set; Figure 1 draws them from two loaders. As
+    released: partners are a permutation of the same batch, one lambda for all, as here.
     """
 
     printed = "mixup"
     tasks = EVERY_TASK
     mixes_labels = True
 
-    alpha: float = 1.0
-
-    def __post_init__(self):
-        if self.alpha < 0:
-            raise RecipeError(f"{self.name} has alpha {self.alpha}; expected at least 0.")
+    alpha: float = option(1.0, at_least=0)
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.alpha > 0:

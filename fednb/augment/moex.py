@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fednb.augment import _mixing
 from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Batch, Client, Method
+from fednb.doors import EVERY_TASK, Batch, Client, Method, option
 from fednb.errors import RecipeError
 
 EPS = 1e-5  # released code
@@ -47,13 +47,8 @@ class MoEx(Method):
     tasks = EVERY_TASK
     mixes_labels = True
 
-    probability: float = 1.0
-    share: float = 0.9
-
-    def __post_init__(self):
-        for option in ("probability", "share"):
-            if not 0 <= getattr(self, option) <= 1:
-                raise RecipeError(f"{self.name} has {option} {getattr(self, option)}; expected a value in [0, 1].")
+    probability: float = option(1.0, within="[0, 1]")
+    share: float = option(0.9, within="[0, 1]")
 
     def build(self, model: nn.Module) -> nn.Module:
         append(model, [1], Exchange)
@@ -67,9 +62,7 @@ class MoEx(Method):
         mixture = batch.aside.get(self.name)
         if mixture is None:
             return super().criterion(client, batch)
-        (layer,) = (m for m in client.model.modules() if isinstance(m, Exchange))
-        with layer.having(mixture):
-            client.forward(batch)
+        _mixing.forward_through(client, batch, mixture, stage=1)
         return _mixing.loss(client, batch, mixture)
 
 
@@ -77,7 +70,7 @@ class Exchange(_mixing.MixtureLayer):
     """Gives each image's features the moments of its partner's."""
 
     def __init__(self, channels: int):
-        super().__init__()
+        super().__init__(stage=1)
         if channels < 2:
             raise RecipeError(
                 f"moex exchanges the deviation over channels after the network's first stage, which has {channels}. "

@@ -3,6 +3,7 @@
 from fednb.doors import flow
 from fednb.doors.messages import Message, add, alike, byte_counts, entries, part
 from fednb.doors.method import Batch, Method, kept, overrides, owners
+from fednb.doors.options import option
 from fednb.doors.precision import DTYPES, autocast
 from fednb.doors.running_statistics import frozen, measured
 from fednb.doors.sides import Client, Server
@@ -28,6 +29,7 @@ __all__ = [
     "frozen",
     "kept",
     "measured",
+    "option",
     "overrides",
     "owners",
     "part",

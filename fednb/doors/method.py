@@ -12,17 +12,16 @@ which it is not ends the run, with the names of method and entry.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from fednb.doors.messages import Message
+from fednb.doors.options import require_allowed
 from fednb.doors.sides import Client, Server
 from fednb.doors.task import Meaning, classification_only
 from fednb.errors import RecipeError
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 
 @dataclass
@@ -50,6 +49,8 @@ class Batch:
 
 class Method:
     """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations.
+
+    One with options is a dataclass, whose fields they are: see ``fednb.doors.option`` for their ranges.
 
     printed: what papers call it; the class's own name unless given.
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
@@ -82,6 +83,10 @@ class Method:
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     sequential: ClassVar[bool] = False
 
+    def __post_init__(self):
+        """RecipeError for an option out of its range. A class that checks how options go together calls this first."""
+        require_allowed(self)
+
     @property
     def name(self) -> str:
         return type(self).__module__.rpartition(".")[2]
@@ -107,7 +112,9 @@ class Method:
         return {}
 
     def prepare_receive(self, client: Client, shared: Message) -> None:
-        """Once, before round 1: what a client keeps of it."""
+        """Once, before round 1: what a client keeps of it; by default all."""
+        if shared:
+            client.memory(self).update(shared)
 
     def send(self, server: Server, client: str) -> Message:
         """Adds to the server's message for one client: each round, and for each evaluation. Changes no state."""

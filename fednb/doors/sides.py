@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from fednb.doors.messages import Message
 from fednb.doors.task import Task
 from fednb.federation import Site, Split
+from fednb.recipe import Recipe
 
 if TYPE_CHECKING:
     from fednb.doors.method import Batch, Method
-    from fednb.recipe import Recipe
 
 
 class Client(Protocol):
