@@ -57,7 +57,8 @@ def _rounds(columns: dict, clients: list[str]) -> list[dict]:
         elif name in WAYS:
             column = _sent(column, len(rounds))
         for values, value in zip(rounds, column, strict=True):
-            values |= _named({name: value})
+            if value is not None:
+                values[name] = value
     return rounds
 
 
