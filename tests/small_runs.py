@@ -1,5 +1,6 @@
 """Runs of a fraction of a second, for the tests of the store, of training and of studies."""
 
+import json
 from functools import cache
 
 import torch
@@ -9,7 +10,7 @@ from fednb import data
 from fednb.data import shifted_digits
 from fednb.federation import Federation
 from fednb.recipe import Recipe
-from fednb.runs import training
+from fednb.runs import columns, training
 from fednb.runs.store import Record
 
 SMALL = Recipe(**TINY | {"rounds": 2, "flow": ()})
@@ -46,6 +47,12 @@ def other_images() -> Federation:
     changed = type(toy.sites[0].test)(images, toy.sites[0].test.targets)
     site = type(toy.sites[0])(toy.sites[0].name, toy.sites[0].train, toy.sites[0].validation, changed)
     return Federation(toy.name, (site, *toy.sites[1:]), toy.classes)
+
+
+def entries_of(text: str) -> dict:
+    """What a record's text says, its rounds one by one."""
+    entries = json.loads(text)
+    return entries | {"rounds": columns.to_rounds(entries["rounds"], entries["clients"])}
 
 
 def record(recipe: Recipe, seconds: float = 1.0, fingerprint: str = "0" * 16, right: int = 3) -> Record:

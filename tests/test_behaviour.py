@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import SMALL, record, use_toy
+from small_runs import SMALL, entries_of, record, use_toy
 
 from fednb.errors import StoreError
 from fednb.recipe import Recipe
@@ -130,7 +130,7 @@ class TestStore:
 
     def test_a_record_under_another_default_is_renewed_with_its_method(self, one, old):
         """A method whose default has changed behaves otherwise; its older records are refused until made again."""
-        entries = json.loads(old.read_text())
+        entries = entries_of(old.read_text())
         entries["recipe"]["algorithm"]["mu"], entries["checksums"] = 7.0, {}
         old.write_text(to_text(Record(**entries)))
         with pytest.raises(StoreError, match="A default has changed"):

@@ -528,7 +528,7 @@ def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(o
     features.write_bytes(b"old")
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "features")
-    stale, entries = older.read_text(), json.loads(older.read_text())
+    stale, entries = older.read_text(), small_runs.entries_of(older.read_text())
     features.write_bytes(b"new")  # written just before its record, when recording was interrupted
     assert worktree.dirty(committed) == []
     name = older.relative_to(committed).as_posix()

@@ -104,7 +104,10 @@ def test_two_changed_copies_of_one_version_have_two_sources(checkout, monkeypatc
 
 def test_every_artefact_lies_beside_its_record():
     results = Path(__file__).parents[1] / "results"
-    artefacts = list(results.rglob("*.npz"))
+    named = "".join(path.read_text() for path in results.rglob("*.json"))
+    shared = set(results.rglob("shared/*.npz"))
+    assert shared and not [path for path in shared if f'_shared": "{path.stem}"' not in named]
+    artefacts = set(results.rglob("*.npz")) - shared
     assert artefacts and not [path for path in artefacts if not path.with_suffix("").with_suffix(".json").is_file()]
 
 

@@ -11,6 +11,7 @@ from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
 from fednb.report.selection import selected
+from fednb.runs.record import read
 from fednb.runs.store import Store
 from fednb.study import Study
 
@@ -33,6 +34,19 @@ def test_the_page_of_recorded_runs_is_up_to_date():
     assert readme.recorded(folder) == text, "write it again: fednb report --readme"
     counts = [int(row.split(" | ")[5]) for row in text.splitlines() if row.startswith("| ") and "federation" not in row]
     assert sum(counts) == len(list(folder.rglob("*.json")))
+
+
+def test_the_page_of_recorded_runs_reads_a_record_without_the_package(monkeypatch):
+    monkeypatch.chdir(checkout())
+    (code,) = re.findall(r"```python\n(.*?)```", (checkout() / "results" / "README.md").read_text(), re.DOTALL)
+    found = {}
+    exec(code, found)
+    made, _ = read(found["path"])
+    images = made.images["test"]
+    assert found["accuracy"].tolist() == [
+        [100 * right / count for right, count in zip(values["test"], images, strict=True)] for values in made.rounds
+    ]
+    assert list(found["scores"]["rounds"]) == list(made.scores()) and "earlier" in found["rounds"]
 
 
 def test_the_page_of_recorded_runs_counts_the_settings_with_three_seeds(tmp_path):

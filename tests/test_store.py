@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_runs import SMALL, record
+from small_runs import SMALL, entries_of, record
 
 from fednb import recipe as recipe_module
 from fednb.errors import DamagedError, HeldError, StoreError
@@ -75,10 +75,16 @@ def test_a_record_comes_back_as_it_was_written(store):
     assert store.find(SMALL.with_(seed=1)) is None and store.notes == []
 
 
-def test_a_record_is_json_with_a_line_for_each_round(store):
+def test_a_record_is_json_with_a_line_for_each_column(store):
     text = store.write(SMALL, record(SMALL)).read_text()
-    assert json.loads(text)["rounds"] == record(SMALL).rounds
-    assert sum(line.strip().startswith('{"round": ') for line in text.splitlines()) == SMALL.rounds
+    assert json.loads(text)["rounds"] == {
+        "loss": [[0.5, 0.25], [0.5, 0.25]],
+        "validation": [[1, 2], [1, 2]],
+        "test": [[3, 4], [3, 5]],
+        "up": {"model": 8},
+        "down": {"model": 8},
+    }
+    assert '"test": [[3,4],[3,5]]' in [line.strip(",") for line in text.splitlines()]
     assert "path" not in json.loads(text)
 
 
@@ -217,7 +223,7 @@ def test_what_no_run_can_have_measured_is_named_by_file_and_field(store, where, 
     """The checksum agrees: only what the record says gives it away."""
     path, other = store.write(SMALL, record(SMALL)), SMALL.with_(seed=1)
     store.write(other, record(other))
-    entries = json.loads(path.read_text())
+    entries = entries_of(path.read_text())
     assert parsed(sealed(entries)) == (record(SMALL), [])
     text = own_sealed(change(entries, where, value))
     path.write_text(text)
@@ -229,10 +235,15 @@ def test_what_no_run_can_have_measured_is_named_by_file_and_field(store, where, 
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("../../x", "0" * 16), ("/etc/x", "0" * 16), ("", "0" * 16), ("scores", None), ("scores", 7)]
+    ("name", "value"),
+    [
+        *((name, "0" * 16) for name in ("../../x", "/etc/x", "")),
+        *(("scores", value) for value in (None, 7)),
+        ("examples_shared", "../../x"),
+    ],
 )
 def test_a_record_that_names_what_is_no_artefact_is_damaged(store, name, value):
-    entries = json.loads(store.write(SMALL, record(SMALL)).read_text())
+    entries = entries_of(store.write(SMALL, record(SMALL)).read_text())
     entries["checksums"][name] = value
     path = store.folder / SMALL.filename
     path.write_text(own_sealed(entries))
@@ -268,13 +279,53 @@ def test_a_text_of_a_hundred_thousand_brackets_is_a_damaged_record(text):
 def test_one_edited_number_is_noticed(store):
     path = store.write(SMALL, record(SMALL))
     whole = path.read_text()
-    path.write_text(whole.replace('"test": [3, 4]', '"test": [4, 4]'))
+    path.write_text(whole.replace('"test": [[3,4]', '"test": [[4,4]'))
     assert path.read_text() != whole and store.find(SMALL) is None
     assert "checksums.record" in store.notes[0]
     path.write_text(json.dumps({name: value for name, value in json.loads(whole).items() if name != "checksums"}))
     assert store.find(SMALL) is None and "checksums" in store.notes[-1]
     path.write_text(json.dumps(json.loads(whole), indent=1))  # the same content, laid out otherwise
     assert store.find(SMALL) == record(SMALL)
+    path.write_text(json.dumps(entries_of(whole)))  # as older versions wrote it
+    assert store.find(SMALL) == record(SMALL)
+
+
+def examples(seed: int) -> dict[str, dict]:
+    images = np.random.default_rng(0).integers(0, 255, (2, 3, 4, 4), np.uint8)
+    made = {"images": images, "targets": images[:, 0] % 2, "predictions": images[:, 0] % (2 + seed)}
+    return {"examples": made}
+
+
+@pytest.fixture
+def shown(store) -> list[Record]:
+    """Two records of the same images."""
+    for recipe in SMALL.vary(seed=[0, 1]):
+        store.write(recipe, record(recipe), examples(recipe.seed))
+    return [store.find(recipe) for recipe in SMALL.vary(seed=[0, 1])]
+
+
+def test_what_runs_have_in_common_is_kept_once(store, shown):
+    one, two = (each.artefact("examples") for each in shown)
+    assert list(one) == ["images", "targets", "predictions"]
+    assert np.array_equal(one["images"], two["images"]) and not np.array_equal(one["predictions"], two["predictions"])
+    (shared,) = (name for name in files(store.folder) if "shared" in name)
+    assert len(files(store.folder)) == 5 and Path(shared).stem == shown[0].checksums["examples_shared"]
+    assert store.notes == []
+
+
+@pytest.mark.parametrize("hurt", ["gone", "flipped"])
+def test_what_runs_have_in_common_is_missed_by_name_and_mended_by_one(store, shown, hurt):
+    (place,) = store.folder.rglob("shared/*.npz")
+    content = bytearray(place.read_bytes())
+    content[100] ^= 1
+    place.unlink() if hurt == "gone" else place.write_bytes(content)
+    copy = f"is not there. Copy it from where {shown[0].path.name} came from, .* with 'examples' in its evaluation"
+    with pytest.raises(DamagedError, match=f"{place.name} {copy if hurt == 'gone' else 'is damaged'}"):
+        shown[0].artefact("examples")
+    recipes = SMALL.vary(seed=[0, 1])
+    assert store.found(recipes) == dict.fromkeys(recipes) and place.name in store.notes[0]
+    store.write(recipes[0], record(recipes[0]), examples(0))
+    assert store.found(recipes) == {recipe: record(recipe) for recipe in recipes}
 
 
 def test_artefacts_of_two_runs_that_change_places_are_noticed(store):
@@ -303,7 +354,7 @@ def test_scores_of_other_images_are_named(store):
     path = store.write(
         SMALL, made, {"scores": {"rounds": np.array([1, 2], np.int32), "test": np.zeros((2, 15), np.float16)}}
     )
-    path.write_text(sealed(json.loads(path.read_text())))
+    path.write_text(sealed(entries_of(path.read_text())))
     assert len(store.find(SMALL).scores()[2][1]) == 10
     for damaged in (
         {"rounds": np.arange(2)},
@@ -333,10 +384,10 @@ def test_who_only_reads_changes_nothing(store, tmp_path):
 
 def test_fields_of_a_later_version_are_tolerated_and_named(store):
     path = store.write(SMALL, record(SMALL))
-    entries = json.loads(path.read_text())
+    entries = entries_of(path.read_text())
     for values in entries["rounds"]:
         values["energy"] = 7
-    later = json.loads(sealed(entries)) | {"weather": "sunny"}
+    later = entries_of(sealed(entries)) | {"weather": "sunny"}
     path.write_text(json.dumps(later))
     assert store.find(SMALL) is None  # the checksum does not know of the weather
     store.notes.clear()
@@ -405,7 +456,7 @@ def test_a_record_made_with_another_default_is_refused(store, monkeypatch):
     """The short form has the same key, the full form tells."""
     store.write(SMALL, record(SMALL))
     path = store.folder / SMALL.filename
-    changed = json.loads(path.read_text())
+    changed = entries_of(path.read_text())
     changed["recipe"]["momentum"], changed["recipe"]["federation"]["size"] = 0.7, 99
     path.write_text(sealed(changed))
     with pytest.raises(StoreError) as raised:

@@ -25,7 +25,8 @@ PAGE = """# Recorded runs
 Written by `fednb report --readme` from the {runs} records in this folder, which took {hours} hours in all, each in one
 process but where the table names an engine. A record (`.json`) holds the whole recipe, every round's losses, scores and
 bytes, the version of the code, and hashes of the behaviour of what it used; beside it lie the score of every test image
-and what else the recipe asked for (`.npz`). A record carries its own checksum and one of each file beside it.
+and what else the recipe asked for (`.npz`). A record carries its own checksum and one of each file beside it. Images
+that many records show lie once in `shared/`, under their checksum.
 
 {table}
 
@@ -37,6 +38,23 @@ behaves otherwise today; such runs carry no verdict.
 Hours are of training and evaluation: one thread a run, mostly two runs side by side on machines of two cores (Linux,
 x86_64). They are no timings: few records name their processor, some processors multiply in bf16 and some do not, and
 the machines were not always quiet. `fednb bench` times.
+
+A record can be read without the package. Its `rounds` are columns, with a value for each round; where these would be
+long, they are of the last round alone, and `earlier` holds the others:
+
+```python
+import base64, bz2, json
+from pathlib import Path
+import numpy
+
+path = Path("results/cifar10/fedavg_s0_9111c3.json")
+record = json.loads(path.read_text())
+rounds, test = record["rounds"], record["rounds"]["test"]
+if "earlier" in rounds:
+    test = json.loads(bz2.decompress(base64.b64decode(rounds["earlier"])))["test"] + test
+accuracy = 100 * numpy.array(test) / record["images"]["test"]  # per cent, [rounds, clients]
+scores = numpy.load(path.with_suffix(".scores.npz"))  # "rounds", and "test": of each image, right or wrong as bits
+```
 
 The small settings again, from nothing, where the data sets are at hand (`fednb data` says which). What is recorded is
 not trained again, so that the records must go first:

@@ -14,8 +14,10 @@ from reprlib import repr as brief
 from fednb.errors import DamagedError, StoreError
 from fednb.federation import SPLITS
 from fednb.recipe import ROOMS, Recipe
+from fednb.runs import columns
 
 FILES_OF = (*ROOMS.values(), "augment")  # what has a behaviour
+SHARED = "_shared"  # ends the name of what an artefact has in common with those of other runs
 MOST = 2**53  # of a count: beyond it two whole numbers are one float
 ROUND = ("round", "loss", "up", "down", "validation", "test", "cross_site", "own_statistics", "absent")
 
@@ -38,7 +40,8 @@ class Record:
     ``up`` as they were sent, tests included, over the whole run.
     behaviours: the hashes of what it used, as they were then (see ``fednb.runs.behaviour``).
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
-    name, over the file's bytes. They are made where it is written.
+    name, over the file's bytes. They are made where it is written. What several runs have in common, such as the images
+    of ``examples``, is kept once, as ``examples_shared`` in ``shared/<checksum>.npz`` beside the record.
     """
 
     recipe: dict
@@ -81,12 +84,13 @@ class Record:
         content = BytesIO(self._content(name))
         try:
             with numpy.load(content, allow_pickle=False) as arrays:
-                return dict(arrays)
+                own = dict(arrays)
         except Exception as error:  # numpy and zipfile raise many kinds for a damaged file
             raise DamagedError(
                 f"{self._beside(name)} is damaged ({error}). Move it and {self.path.name} away and train the recipe "
                 "again."
             ) from error
+        return self.artefact(name + SHARED) | own if name + SHARED in self.checksums else own
 
     def require_artefacts(self) -> None:
         """Raises DamagedError unless every artefact that the record names is there as it was written."""
@@ -99,9 +103,10 @@ class Record:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
+            copy = f"Copy it from where {self.path.name} came from, or move" if name.endswith(SHARED) else "Move"
             raise (DamagedError if expected else StoreError)(
-                f"{path} is not there. Move {self.path.name} away and train the recipe again, with {name!r} in its "
-                "evaluation."
+                f"{path} is not there. {copy} {self.path.name} away and train the recipe again, with "
+                f"{name.removesuffix(SHARED)!r} in its evaluation."
             ) from None
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error}. Mend its permissions, or move it away.") from error
@@ -113,7 +118,14 @@ class Record:
         return content
 
     def _beside(self, name: str) -> Path:
+        if name.endswith(SHARED):
+            return shared(self.path, self.checksums[name])
         return self.path.with_suffix(f".{name}.npz")
+
+
+def shared(record: Path, digits: str) -> Path:
+    """Where the records of a folder keep what several have in common, by its checksum."""
+    return record.parent / "shared" / f"{digits}.npz"
 
 
 def checksum(content: bytes) -> str:
@@ -122,12 +134,11 @@ def checksum(content: bytes) -> str:
 
 
 def to_text(record: Record) -> str:
-    """JSON with one line for each top-level entry and one for each round, and the record's own checksum."""
-    entries = {name: value for name, value in asdict(record).items() if name != "path"}
-    entries["checksums"] = record.checksums | {"record": _own_checksum(entries)}
-    lines = [f'"{name}": {json.dumps(value, allow_nan=False)}' for name, value in entries.items() if name != "rounds"]
-    rounds = ",\n".join(f"  {json.dumps(values, allow_nan=False)}" for values in entries["rounds"])
-    return "{\n" + ",\n".join([*lines, f'"rounds": [\n{rounds}\n]']) + "\n}\n"
+    """JSON with one line for each top-level entry and one for each column of the rounds, and its own checksum."""
+    entries = _sealed(record)
+    rounds = columns.to_text(entries.pop("rounds"), entries["clients"])
+    lines = [f'"{name}": {json.dumps(value, allow_nan=False)}' for name, value in entries.items()]
+    return "{\n" + ",\n".join([*lines, f'"rounds": {rounds}']) + "\n}\n"
 
 
 def read(path: Path) -> tuple[Record, list[str]]:
@@ -144,9 +155,11 @@ def read(path: Path) -> tuple[Record, list[str]]:
 
 
 def parsed(text: str, path: Path | None = None) -> tuple[Record, list[str]]:
-    """The same for a text."""
+    """The same for a text. Its rounds are columns or, as older versions wrote them, a list."""
     try:
         entries = json.loads(text, parse_constant=_no_number)
+        if isinstance(entries, dict) and isinstance(entries.get("rounds"), dict):
+            entries["rounds"] = columns.to_rounds(entries["rounds"], entries.get("clients"))
         _validate(entries)
     except (ValueError, OverflowError, RecursionError) as error:
         raise DamagedError(f"{path or 'a record'} is damaged: {error}.") from error
@@ -159,7 +172,7 @@ def parsed(text: str, path: Path | None = None) -> tuple[Record, list[str]]:
 def require_readable(record: Record) -> None:
     """StoreError, naming the field, for what no reader would believe; nothing is written."""
     try:
-        parsed(to_text(record))
+        parsed(json.dumps(_sealed(record), allow_nan=False))
     except (DamagedError, ValueError, TypeError) as error:
         raise StoreError(
             f"the run {record.key} measured what no record can hold: {error} Nothing is written, and its checkpoint is "
@@ -186,6 +199,12 @@ def require_wire(wire) -> None:
     for kind, ways in wire.items():
         _dictionary(ways, "origin.wire")
         _bytes({way: {kind: count} for way, count in ways.items()}, "origin.wire")
+
+
+def _sealed(record: Record) -> dict:
+    """Its entries, with its own checksum."""
+    entries = {name: value for name, value in asdict(record).items() if name != "path"}
+    return entries | {"checksums": record.checksums | {"record": _own_checksum(entries)}}
 
 
 def _own_checksum(entries: dict) -> str:
@@ -236,7 +255,8 @@ def _validate_checksums(entries: dict) -> None:
     _dictionary(entries.get("checksums"), "checksums", ("record",))
     for name, value in entries["checksums"].items():
         _need(name.isidentifier() and len(name) < 50, "checksums", name, "the name of an artefact")
-        _need(isinstance(value, str), f"checksums.{name}", value, "a text")
+        hexadecimal = isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value)
+        _need(hexadecimal, f"checksums.{name}", value, "16 hex digits")
     found, own = entries["checksums"]["record"], _own_checksum(entries)
     _need(found == own, "checksums.record", found, f"{own}: it was edited")
 

@@ -21,9 +21,10 @@ from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import remove, remove_parts, write_atomically, write_together
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
-from fednb.runs.record import Record, checksum, read, to_text
+from fednb.runs.record import SHARED, Record, checksum, read, shared, to_text
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # what a shared file system without locks answers
+OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on a federation
 WRITINGS = 5  # of one record, where others write it too and no lock keeps them apart
 
 
@@ -104,20 +105,25 @@ class Store:
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
         """Writes a record once, atomically, with checksums; the first writer of a recipe wins.
 
+        What its artefacts have in common with those of other runs (``OF_THE_IMAGES``) goes to a file that they share.
         What it wrote is replaced if it is damaged, or stale where ``renew`` is set.
         Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
         """
         path = self.folder / recipe.filename
-        checksums = {}
+        files, checksums = {}, {}
 
         def save(name: str, arrays: dict, file) -> None:
             _save_arrays(file, arrays)
             file.seek(0)
             checksums[name] = checksum(file.read())
 
-        files = {
-            path.with_suffix(f".{name}.npz"): partial(save, name, given) for name, given in (artefacts or {}).items()
-        }
+        for name, given in (artefacts or {}).items():
+            if common := {entry: given[entry] for entry in OF_THE_IMAGES.get(name, ()) if entry in given}:
+                content = BytesIO()
+                save(name + SHARED, common, content)
+                files[shared(path, checksums[name + SHARED])] = partial(_copy, content)
+            own = {entry: array for entry, array in given.items() if entry not in common}
+            files[path.with_suffix(f".{name}.npz")] = partial(save, name, own)
         files[path] = lambda file: file.write(to_text(replace(record, checksums=checksums)).encode())
         for _ in range(WRITINGS):  # again where another writer's files have come between
             if path.exists() and not self._may_go(path):
@@ -267,6 +273,10 @@ def _agree(recorded, wanted) -> bool:
     if isinstance(recorded, list) and isinstance(wanted, list):
         return len(recorded) == len(wanted) and all(map(_agree, recorded, wanted))
     return recorded == wanted
+
+
+def _copy(content: BytesIO, file) -> None:
+    file.write(content.getbuffer())
 
 
 def _save_arrays(file, arrays: dict) -> None:

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from small_runs import SMALL, record
 
 from fednb.data import _cache
+from fednb.runs import columns
 from fednb.runs.store import Store
 
 
@@ -28,7 +29,10 @@ def files(folder: Path) -> dict:
     """Kind -> a file and what is read of it, None where the file is not believed."""
     store = Store(folder / "runs")
     made = {"features": np.random.default_rng(0).random((50, 8)), "labels": np.arange(50)}
-    path = store.write(SMALL, record(SMALL), {"features": made})
+    shown = {name: np.arange(100, dtype=np.uint8) for name in ("images", "targets", "predictions")}
+    path = store.write(SMALL, record(SMALL), {"features": made, "examples": shown})
+    columns.LONG, packed = 0, SMALL.with_(seed=1)
+    in_columns = store.write(packed, record(packed))
     store.save_checkpoint(SMALL, {"weights": torch.rand(500), "rounds": [{"round": 1, "test": [1, 2]}]})
     _cache.cached(folder, "images", lambda: {"pixels": made["labels"].astype(np.uint8), "labels": made["labels"]})
 
@@ -37,7 +41,8 @@ def files(folder: Path) -> dict:
 
     def recorded():
         found = store.find(SMALL)
-        return found and (vars(found) | {"path": None, "checksums": None}, plain(found.artefact("features")))
+        artefacts = found and [plain(found.artefact(name)) for name in ("features", "examples")]
+        return found and (vars(found) | {"path": None, "checksums": None}, artefacts)
 
     def resumed():
         state = store.load_checkpoint(SMALL, "cpu")
@@ -47,6 +52,8 @@ def files(folder: Path) -> dict:
     return {
         "record": (path, recorded),
         "artefact": (path.with_suffix(".features.npz"), recorded),
+        "shared artefact": (*(folder / "runs").rglob("shared/*.npz"), recorded),
+        "packed record": (in_columns, lambda: store.find(packed)),
         "checkpoint": (store.checkpoints / f"{SMALL.key}.pt", resumed),
         "cache": (cache, lambda: plain(_cache._read(cache, bool))),
     }

@@ -1,0 +1,116 @@
+"""A record's rounds as columns: the same rounds again, and what are no columns is refused."""
+
+import base64
+import bz2
+import json
+import random
+
+import pytest
+from small_runs import SMALL, record
+
+from fednb.errors import DamagedError
+from fednb.runs import columns
+from fednb.runs.record import parsed, to_text
+
+
+def drawn(draw: random.Random, clients: list[str], count: int) -> list[dict]:
+    """Rounds of clients that take part by chance, who send by turns."""
+    rounds = []
+    for number in range(1, count + 1):
+        part = sorted(draw.sample(clients, draw.randint(1, len(clients))))
+        counts = [draw.randint(0, 9) if draw.random() < 0.5 else draw.random() for _ in clients]
+        rounds.append(
+            {
+                "round": number,
+                "loss": {name: round(3 * draw.random(), 6) for name in part},
+                "up": {"model": 7 * len(part), "head": 10**9} | ({"late": 8} if number > 1 else {}),
+                "down": {"model": 7} if draw.random() < 0.9 else {},
+                "validation": counts,
+                "test": counts[::-1],
+            }
+            | ({"absent": [clients[0]]} if draw.random() < 0.3 else {})
+        )
+    return rounds[:-1] + [rounds[-1] | {"cross_site": {clients[0]: [1] * len(clients)}}]
+
+
+@pytest.mark.parametrize("clients", [["b", "a"], [f"client_{number}" for number in range(300)]])
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_rounds_come_back_as_they_were(clients, count):
+    for seed in range(5):
+        rounds = drawn(random.Random(seed), clients, count)
+        text = columns.to_text(rounds, clients)
+        found = columns.to_rounds(json.loads(text), clients)
+        assert found == rounds and [list(each["loss"]) for each in found] == [list(each["loss"]) for each in rounds]
+        assert ("earlier" in json.loads(text)) == (len(clients) == 300 and count > 1)
+
+
+def test_a_long_run_shows_its_last_round():
+    clients = [f"client_{number}" for number in range(300)]
+    rounds = drawn(random.Random(0), clients, 30)
+    shown = json.loads(columns.to_text(rounds, clients))
+    assert shown["test"] == [rounds[-1]["test"]] and shown["up"]["model"] == rounds[-1]["up"]["model"]
+    assert len(columns.to_text(rounds, clients)) < len(json.dumps(rounds)) / 2
+
+
+def packed(content: bytes) -> dict:
+    return {"earlier": base64.b64encode(content).decode()}
+
+
+ONE = {"loss": [[0.5, 0.25]], "up": {"model": 8}, "down": {"model": 8}, "validation": [[1, 2]], "test": [[3, 4]]}
+EARLIER = packed(bz2.compress(json.dumps(ONE).encode()))
+
+
+def test_columns_of_other_numbers_disagree_with_the_checksum():
+    """Else what the next test hurts is whole."""
+    whole = to_text(record(SMALL)).rpartition('"rounds": ')[0]
+    for rounds in (ONE | EARLIER, {name: each if name in columns.WAYS else each * 2 for name, each in ONE.items()}):
+        with pytest.raises(DamagedError, match="checksums.record"):
+            parsed(f'{whole}"rounds": {json.dumps(rounds)}}}')
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        {},
+        {"loss": 7},
+        ONE | {"loss": [[0.5]]},
+        ONE | {"loss": [7]},
+        ONE | {"loss": {"a": [0.5]}},
+        ONE | {"test": [[3, 4], [3, 4]]},
+        ONE | {"test": 7},
+        ONE | {"up": [8]},
+        ONE | {"up": {"model": [8, 8]}},
+        ONE | {"up": {"model": []}},
+        ONE | {"earlier": 7},
+        ONE | {"earlier": "?"},
+        ONE | {"earlier": EARLIER["earlier"] + "?"},
+        ONE | packed(b""),
+        ONE | packed(b"no archive"),
+        ONE | packed(bz2.compress(json.dumps(ONE).encode())[:-1]),
+        ONE | packed(bz2.compress(json.dumps(ONE).encode()) + b"more"),
+        ONE | packed(bz2.compress(json.dumps(ONE | EARLIER).encode())),
+        ONE | packed(bz2.compress(b"[" * 100_000)),
+        ONE | packed(bz2.compress(b"[]")),
+    ],
+)
+def test_what_are_no_columns_is_a_damaged_record(rounds):
+    whole = to_text(record(SMALL)).rpartition('"rounds": ')[0]
+    with pytest.raises(DamagedError, match="rounds|recursion"):
+        parsed(f'{whole}"rounds": {json.dumps(rounds)}}}')
+
+
+def test_a_short_text_cannot_become_much():
+    with pytest.raises(ValueError, match="2000 names in 2000 rounds"):
+        columns.to_rounds({"loss": [[]] * 2000, "up": dict.fromkeys(map(str, range(2000)), 8), "down": {}}, [])
+    with pytest.raises(ValueError, match="too long"):
+        columns.to_rounds(
+            packed(bz2.compress(json.dumps(ONE).encode() + b" " * columns.MOST_UNPACKED)) | ONE, ["a", "b"]
+        )
+
+
+def test_rounds_beyond_what_is_unpacked_are_written_out(monkeypatch):
+    clients = [f"client_{number}" for number in range(300)]
+    rounds = drawn(random.Random(0), clients, 30)
+    monkeypatch.setattr(columns, "MOST_UNPACKED", 10_000)
+    shown = json.loads(columns.to_text(rounds, clients))
+    assert "earlier" not in shown and columns.to_rounds(shown, clients) == rounds
