@@ -14,6 +14,7 @@ from fednb.errors import RecipeError, nearest
 
 Choice = tuple[str, dict]
 METHODS = ("algorithms", "augment")
+OF_THE_RUN = "run"  # as a federation's option ``seed``: see ``dealt``
 IN_MEMORY = {"classification": "in_memory", "segmentation": "in_memory_masks"}  # by task: see fednb/data/_in_memory.py
 
 
@@ -109,12 +110,20 @@ def choice(given: str | dict) -> Choice:
 
 
 def complete(room: str, given: str | dict) -> dict:
-    """A choice with every default filled in; RecipeError for an unknown name or option, or another type."""
+    """A choice with every default filled in; RecipeError for an unknown name or option, or another type.
+
+    The seed of a federation may be ``"run"``: see ``dealt``.
+    """
     name, chosen = choice(given)
     known = options(find(room, name))
     require_known(name, chosen, known)
-    fitted = {option: _fitted(name, option, value, known[option]) for option, value in chosen.items()}
+    fitted = {option: _fitted(room, name, option, value, known[option]) for option, value in chosen.items()}
     return {"name": name, **known, **fitted}
+
+
+def dealt(federation: dict, seed: int) -> dict:
+    """A choice of federation as its loader takes it, in a run with this seed: ``"run"`` is that seed."""
+    return federation | {"seed": seed} if federation.get("seed") == OF_THE_RUN else federation
 
 
 def require_known(name: str, chosen: dict, known: dict) -> None:
@@ -125,13 +134,17 @@ def require_known(name: str, chosen: dict, known: dict) -> None:
             raise RecipeError(f'{name} has no option "{option}"; {hint}')
 
 
-def _fitted(name: str, option: str, value, default):
+def _fitted(room: str, name: str, option: str, value, default):
     """The value in the type of its default: 1 as 1.0, so that both are one run."""
+    may_be_of_the_run = (room, option, type(default)) == ("data", "seed", int)
+    if may_be_of_the_run and value == OF_THE_RUN:
+        return value
     if type(default) is float and type(value) is int:
         return float(value)
     if type(default) in (bool, int, float, str) and type(value) is not type(default):
-        kind = type(default).__name__
-        raise RecipeError(f"{name} has {option} {value!r}; expected a value of type {kind}, such as {default!r}.")
+        expected = f"a value of type {type(default).__name__}, such as {default!r}"
+        expected += f', or "{OF_THE_RUN}", which is the seed of the recipe' * may_be_of_the_run
+        raise RecipeError(f"{name} has {option} {value!r}; expected {expected}.")
     return value
 
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fednb.catalogue import choice, complete, make, task
+from fednb.catalogue import choice, complete, dealt, make, task
 from fednb.errors import RecipeError, nearest
 
 ROOMS = {"federation": "data", "model": "models", "algorithm": "algorithms"}
@@ -23,8 +23,9 @@ ONE_OF = {
 }
 EACH_OF = {
     "flow": ("flip", "rotation"),
-    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server"),
+    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
 }
+LAST = 10  # rounds of which every image's score is kept
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
 RANGES = {
     "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
@@ -40,7 +41,8 @@ class Recipe:
 
     Args:
         federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
-            ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``.
+            ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``. A federation that is dealt out by a ``seed`` of
+            its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals it out.
         augmentations: such names from ``fednb/augment``, called in this order.
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
@@ -55,14 +57,16 @@ class Recipe:
         unseen: sites that are in no round and offer nothing; they are tested with the global model. What methods
             keep at a client has a value there that the method's docstring declares, or the method is refused.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
-        seed: of every draw.
+        seed: of every draw; of the federation's where that has ``"seed": "run"``.
         evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
             each site's first test image), "masks" (how the masks that it predicts for the test images lie on the true
             ones, some numbers an image, of which ``fednb.report.readings`` makes Dice by slice and by volume, with and
             without background, and the 95 % Hausdorff distance), "own_statistics" (it at each site with statistics of
             batch normalisation that are measured on the site's own training images, seen as at test time; the same as
-            the test without batch normalisation) and "server" (what the methods keep at the server in the end).
+            the test without batch normalisation), "server" (what the methods keep at the server in the end) and "spare"
+            (the sites' spare images, in each of the last ten rounds, scored as test images are: a second test set,
+            where the loader hands them over).
 
     Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full
@@ -174,6 +178,11 @@ class Recipe:
         except (TypeError, ValueError) as error:
             raise RecipeError(f"a recipe holds plain values only: {error}.") from error
 
+    @property
+    def dealt(self) -> dict:
+        """The federation as ``fednb.data.load`` takes it: its seed ``"run"`` is this recipe's."""
+        return dealt(self.full["federation"], self.seed)
+
     @cached_property
     def short(self) -> dict:
         """The settings and options that differ from their defaults; federation, model and algorithm always."""
@@ -193,6 +202,11 @@ class Recipe:
         """12 hex digits of the canonical short form."""
         canonical = json.dumps(self.short, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def scored(self, round: int) -> tuple[str, ...]:
+        """The splits whose images are scored after a round."""
+        spare = "spare" in self.evaluation and round > self.rounds - LAST
+        return ("validation", "test", "spare") if spare else ("validation", "test")
 
     @property
     def algorithm_name(self) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
-from fednb.catalogue import IN_MEMORY, task
+from fednb.catalogue import IN_MEMORY, OF_THE_RUN, complete, task
 from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.files import write_text
@@ -213,8 +213,8 @@ class Results:
         found = {recipe: record for recipe, record in self.found.items() if record}
         known = {recipe.key for recipe in found}
         for record in self.store.like(list(found)):
-            if record.key not in known and _setting(record) in settings and not record.origin.get("outside"):
-                with suppress(RecipeError):  # by other options than a method has today
+            with suppress(RecipeError):  # by other options than a method or a loader has today
+                if record.key not in known and _setting(record) in settings and not record.origin.get("outside"):
                     found[Recipe(**record.recipe)] = record
         return replace(self, found=found)
 
@@ -239,10 +239,11 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (label), algorithm, augmentation, federation, task, seed, key, stand_in, stale (recorded by older code),
-        every other varied setting (of unseen sites how many), round (from 1), client, took_part (not where it is
-        unseen), split ("validation" or "test"), correct (the images' scores added up: a count, or a sum of Dice
-        coefficients), images (a count), accuracy (their ratio in per cent).
+        run (label), algorithm, augmentation, federation, task, seed, dealt_by_seed (whether the federation's seed is
+        "run": each seed has a partition of its own), key, stand_in, stale (recorded by older code), every other
+        varied setting (of unseen sites how many), round (from 1), client, took_part (not where it is unseen), split
+        ("validation" or "test"), correct (the images' scores added up: a count, or a sum of Dice coefficients),
+        images (a count), accuracy (their ratio in per cent).
         """
         import pandas
 
@@ -278,7 +279,7 @@ class Results:
         for recipe, record in self.found.items():
             if record is None:
                 continue
-            place = str(recipe.full["federation"])
+            place = str(recipe.dealt)
             if place not in at_hand:
                 try:
                     at_hand[place] = None if lacks(recipe, data) else federation_of(recipe, data).fingerprint
@@ -297,7 +298,7 @@ def lacks(recipe: Recipe, data: str | None) -> str | None:
     """What is missing of the data that a recipe needs, in one sentence; None where nothing is."""
     from fednb.data import available
 
-    return available(root=data, **recipe.full["federation"])
+    return available(root=data, **recipe.dealt)
 
 
 def _lack_below(data: str | None, lack: str) -> str:
@@ -337,8 +338,10 @@ def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recip
 
 
 def _setting(record: Record) -> str:
-    """What a record has in common with others that differ in methods, seeds and unseen sites."""
-    return repr(sorted((name, repr(value)) for name, value in record.recipe.items() if name not in _OF_RUNS))
+    """What a record has in common with others that differ in methods, seeds and unseen sites; options of the federation
+    that are younger than the record have their defaults."""
+    settings = record.recipe | {"federation": sorted(complete("data", record.recipe["federation"]).items())}
+    return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
 
 
 def _describe(recipe: Recipe) -> dict:
@@ -349,6 +352,7 @@ def _describe(recipe: Recipe) -> dict:
         "federation": recipe.full["federation"]["name"],
         "task": task(recipe.full["federation"]),
         "seed": recipe.seed,
+        "dealt_by_seed": recipe.full["federation"].get("seed") == OF_THE_RUN,
     }
 
 

@@ -594,14 +594,15 @@ class TestCheckOfOne:
         def damaged(root):
             raise DataError("lists.csv cannot be read.")
 
-        loader = SimpleNamespace(NEEDS=None, describe=lambda root: [], missing=lambda root: None, counts=damaged)
+        loader = SimpleNamespace(NEEDS=None, load=damaged, describe=lambda root: [], missing=lambda root: None)
+        loader.counts = damaged
         monkeypatch.setattr(fednb.data, "_loader", lambda name, options: loader)
         assert fednb.data.check(whole, "listed").differs == "lists.csv cannot be read."
 
     @pytest.mark.parametrize("needs", ["my images, at mine/<file>", None])
     def test_a_loader_of_an_older_form(self, whole, monkeypatch, needs):
         """Without counts, its source in one text or embedded."""
-        loader = SimpleNamespace(NEEDS=needs, describe=lambda root: ["ready"], missing=lambda root: None)
+        loader = SimpleNamespace(NEEDS=needs, load=print, describe=lambda root: ["ready"], missing=lambda root: None)
         monkeypatch.setattr(fednb.data, "_loader", lambda name, options: loader)
         found = fednb.data.check(whole, "mine")
         assert "No numbers are published that mine could be held against." in str(found) and not found.differs

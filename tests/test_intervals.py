@@ -1,6 +1,7 @@
 from math import exp, inf, isnan, nan, pi, sqrt, tan
 
 import numpy
+import pandas
 import pytest
 from made_results import run
 
@@ -11,6 +12,8 @@ from fednb.report.intervals import (
     crossed,
     mean_over_clients,
     moderated,
+    moderated_within_seeds,
+    nested,
     of_scores,
     of_settings,
     wilson,
@@ -22,8 +25,6 @@ TWO = {"a": 10, "b": 10}
 
 
 def chosen(*tests, label="fedavg"):
-    import pandas
-
     runs = [run(label, [right], images=TWO, seed=seed) for seed, right in enumerate(tests)]
     return selected(pandas.concat(runs))
 
@@ -168,6 +169,70 @@ def test_the_variance_is_never_below_that_of_images_or_of_runs():
     assert crossed(cell([[1, -1], [-1, 1]], runs=(3, 1))).error == ALMOST(sqrt(2))
 
 
+def in_seeds(*seeds):
+    return [{name: numpy.array(own, dtype=float) for name, own in seed.items()} for seed in seeds]
+
+
+def test_an_effect_of_seeds_with_images_of_their_own_by_hand():
+    """One site: 0 and 4 in one seed, 4, 12 and 8 in the other; either method's runs have variance 10."""
+    runs = (Spread(10, 3), Spread(10, 3))
+    found = nested(in_seeds({"a": [0, 4]}, {"a": [4, 12, 8]}), runs)
+    # The seeds' values 2 and 8 have variance 18: less than 20, and 20 / 2 = 10. The images 8 / 2 / 4 + 16 / 3 / 4.
+    assert found.value == 5 and found.seeds == 2 and found.run == ALMOST((20, 6))
+    assert found.error == ALMOST(sqrt(10 + 1 + 4 / 3)) and found.freedom == ALMOST(
+        (10 + 7 / 3) ** 2 / (2 * 25 / 3 + (7 / 3) ** 2)
+    )
+    # Runs that are said to be calmer than the pair is: its own variance, with one degree of freedom.
+    calm = nested(in_seeds({"a": [0, 4]}, {"a": [4, 12, 8]}), (Spread(1, 9), Spread(1, 9)))
+    assert calm.run == (18, 1) and calm.error == ALMOST(sqrt(9 + 7 / 3))
+    # As many images in each seed may be the same ones: their means over seeds, 2 and 8, have 18 / 2 = 9, not 1 + 4.
+    assert nested(in_seeds({"a": [0, 4]}, {"a": [4, 12]}), runs).error == ALMOST(sqrt(10 + 9))
+    # Means that cancel are no sign that images are fewer: 8 / 2 / 4 of each seed remain.
+    assert nested(in_seeds({"a": [0, 4]}, {"a": [4, 0]}), runs).error == ALMOST(sqrt(10 + 2))
+
+
+def test_a_site_without_images_in_a_seed_is_none_of_its_mean():
+    found = nested(in_seeds({"a": [0, 4], "b": [10, 10]}, {"a": [4, 12, 8]}), (Spread(100, 3),) * 2)
+    assert found.value == ALMOST(((2 + 10) / 2 + 8) / 2)
+    assert found.error == ALMOST(sqrt(100 + 8 / 2 / 4 / 4 + 16 / 3 / 4))
+
+
+def test_one_seed_of_its_own_partition_is_one_seed():
+    alone = nested(in_seeds({"a": [0, 2], "b": [1, 1, 1]}), ())
+    assert alone[:4] == ALMOST(crossed(cell([[0, 2]], [[1, 1, 1]]))[:4]) and isnan(alone.p)
+
+
+def test_what_the_methods_of_a_seed_share_is_none_of_their_spreads():
+    values = [pandas.Series(own) for own in ([1.0, 3, 8], [2.0, 7, 1], [5.0, 5, 9], [0.0, 1, 2])]
+    found = moderated_within_seeds(values)
+    shifted = moderated_within_seeds([own + [0, 50, -20] for own in values])
+    assert [own for each in shifted for own in each] == ALMOST([own for each in found for own in each])
+    table = numpy.array([own.to_numpy() for own in values])
+    left = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+    own = (left**2).sum(1) / ((1 - 1 / 4) * 2)
+    assert found[own.argmax()] == ALMOST((own.max(), 2))
+    assert all(each.freedom <= 6 for each in found)  # (4 - 1) (3 - 1) of all
+
+
+def test_a_seed_that_one_method_alone_has_says_nothing_of_what_methods_share():
+    few = [pandas.Series([1.0, 3, 8]), pandas.Series([2.0, 7, 1])]
+    more = [pandas.Series([1.0, 3, 8, 100]), pandas.Series([2.0, 7, 1])]
+    assert moderated_within_seeds(more) == [ALMOST(own) for own in moderated_within_seeds(few)]
+    assert moderated_within_seeds([*few, pandas.Series([4.0], [1])])[2].freedom == 0
+
+
+def test_a_number_over_partitions_of_their_own_rests_on_its_own_seeds():
+    """A partition moves all methods of a seed alike: their variances are one, not several."""
+    rows = [chosen((8, 0), (9, 0), (7, 0), label=label).assign(dealt_by_seed=True) for label in ("fedavg", "fedprox")]
+    assert [each["average"].run for each in of_settings(rows)] == [ALMOST((25, 2))] * 2
+    alike = [each.assign(dealt_by_seed=False) for each in rows]
+    assert of_settings(alike)[0]["average"].run.freedom == 4
+    uneven = rows[0].copy()
+    uneven.loc[(uneven["seed"] == 0) & (uneven["client"] == "a"), ["correct", "images", "accuracy"]] = [80, 100, 80.0]
+    [found] = of_settings([uneven])
+    assert found["a"].value == ALMOST(80) and found["average"].value == ALMOST(40)
+
+
 def test_a_single_image_leaves_everything_open():
     found = crossed(cell([[1], [2]], [[1, 2], [2, 1]]))
     assert (found.low, found.high, found.p) == (-inf, inf, 1)
@@ -201,6 +266,35 @@ def test_the_interval_covers_the_true_effect_for_calm_and_wild_methods(seeds, im
         held.append([own.low <= 0 <= own.high for own in found])
     each = numpy.mean(held, axis=0)
     assert each.min() >= 0.93 - 0.02 and each.mean() <= 0.99
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("same", [False, True])
+def test_the_interval_covers_the_true_effect_over_partitions_of_their_own(seeds, same):
+    """Whether the images of the seeds are others or the same; a partition moves all methods of its seed alike."""
+    random, held, reach = numpy.random.default_rng(2), [], []
+    for _ in range(300):
+        if same:
+            scores = methods(random, seeds, (1, 1, 0.2, 0.7, 1.5, 2, 6), 30, 20)
+        else:
+            apart = [methods(random, 1, (1, 1, 0.2, 0.7, 1.5, 2, 6), 30, 20) for _ in range(seeds)]
+            scores = [numpy.concatenate(sites, axis=1) for sites in zip(*apart, strict=True)]
+        moved = random.normal(0, 8, (1, seeds, 1))
+        scores = [site + moved for site in scores]
+        runs = moderated_within_seeds(
+            [pandas.Series(own) for own in sum(site.mean(2) for site in scores) / len(scores)]
+        )
+        found = [
+            nested(
+                [{k: site[n, s] - site[0, s] for k, site in enumerate(scores)} for s in range(seeds)],
+                (runs[n], runs[0]),
+            )
+            for n in range(1, len(runs))
+        ]
+        held.append([own.low <= 0 <= own.high for own in found])
+        reach.append(found[0].high - found[0].value)
+    assert numpy.median(reach) < 8  # the two sides of a pair are moved alike
+    assert numpy.mean(held, axis=0).min() >= 0.93 - 0.03
 
 
 def test_effects_that_are_tested_together_have_a_false_one_in_at_most_5_of_100_trials():

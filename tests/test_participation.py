@@ -86,7 +86,7 @@ def test_printed_numbers_of_unseen_sites_stand_beside_runs_that_left_each_out():
 
 
 def test_a_claim_on_unseen_clients_rests_on_runs_that_left_each_out():
-    claim = "At unseen clients FedFA is 3.9 points above FedAvg on Office-Caltech-10."
+    claim = "FedFA is 3.9 points above FedAvg on Office-Caltech-10 at unseen clients."
 
     def row(*frames):
         return scoreboard(results(*frames), "fedfa", table="table4").frame.set_index("claim").loc[claim]

@@ -78,6 +78,12 @@ def test_a_copy_without_git_is_told_its_commit(checkout, monkeypatch):
     assert version() == "0123456789ab"
 
 
+def test_a_copy_with_the_git_of_another_commit_is_told_its_own(checkout, monkeypatch):
+    (checkout / "fednb" / "new.py").write_text("of the commit that was copied")
+    monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
+    assert version() == "0123456789ab"
+
+
 def test_two_changed_copies_of_one_version_have_two_sources(checkout, monkeypatch):
     def source() -> str:
         provenance.source_hash.cache_clear()

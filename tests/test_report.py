@@ -2,11 +2,14 @@ import html
 import io
 import json
 import re
+from types import SimpleNamespace
 
+import numpy
 import pandas
 import pytest
 from loaders import NAMES
 from made_results import mean_accuracy, results, run
+from scipy.stats import t
 
 import fednb
 from fednb import papers, report
@@ -26,8 +29,9 @@ from fednb.report import (
     words,
 )
 from fednb.report.claims import verdict
-from fednb.report.effects import Effect
+from fednb.report.effects import Effect, spreads_of
 from fednb.report.intervals import Measured, Spread, wilson
+from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA, number, setting, signed
 
 # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon.
@@ -405,7 +409,7 @@ BELOW, ABOVE = (60, 70, 10, 30), (150, 170, 28, 55)
 def test_scoreboard_has_printed_effect_ours_interval_and_verdict():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE, (1, -1, 0)))
     rows = scoreboard(made, "fedrdn", table="table1").frame.set_index("claim")
-    row = rows.loc["FedAvg + FedRDN is 7.29 points above FedAvg on Office-Caltech-10."]
+    row = rows.loc["FedRDN is 7.29 points above FedAvg on Office-Caltech-10."]
     assert row["paper"] == pytest.approx(7.29) and row["verdict"] == "above" and row["seeds"] == 3
     expected = mean_accuracy(ABOVE) - mean_accuracy(BELOW)
     assert row["ours"] == pytest.approx(expected) and row["p"] < 1e-6
@@ -420,7 +424,7 @@ def test_scoreboard_has_printed_effect_ours_interval_and_verdict():
 def test_at_the_papers_setting_a_claim_is_held_against_the_printed_effect():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     for record in made.records:
-        record.recipe = {"federation": record.recipe["federation"] | {"size": 256}, "precision": "bf16"}
+        record.recipe = {"federation": record.recipe["federation"] | {"size": 256}, "precision": "bf16", "seed": 0}
     row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
     assert (row["setting"], row["verdict"], row["deviations"]) == ("as printed", "larger", "")
 
@@ -506,6 +510,95 @@ def test_seeds_without_scores_of_their_images_have_no_verdict():
     other_images = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     other_images.records[0].fingerprint = "1" * 16
     assert scoreboard(other_images, "fedrdn", table="table1").frame["verdict"][0] == "not paired"
+
+
+def by_seed(*sides, seeds=3):
+    """Runs whose partition is that of their seed: of each site other images in each, whose scores are drawn.
+
+    sides: a label and the share of right answers.
+    """
+    draws, runs, scores = numpy.random.default_rng(7), [], {}
+    for label, right in sides:
+        for seed in range(seeds):
+            images = {"client_0": 30 + 5 * seed, "client_1": 40} | ({"client_2": 20} if seed != 1 else {})
+            own = [draws.random(count) < right - 0.05 * seed for count in images.values()]
+            counts = [tuple(int(site.sum()) for site in own)]
+            rows = run(label, counts, seed=seed, images=images, federation="cifar10", dealt_by_seed=True)
+            scores[rows["key"].iloc[0]] = [1.0 * site for site in own]
+            runs.append(rows)
+    made = results(*runs, scores=lambda rows: {1: scores[rows["key"].iloc[0]]})
+    for record in made.records:
+        seed = int(record.key.split()[1])
+        record.recipe |= {"federation": {"name": "cifar10", "seed": "run"}, "seed": seed}
+        record.fingerprint = str(seed)
+    return made, scores
+
+
+def test_an_effect_of_seeds_with_partitions_of_their_own():
+    """Against another computation, in double precision, from the scores of the images; client_1 has as many in all."""
+    made, scores = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6), ("fedprox", 0.55))
+    [row] = effects(made, [("fedavg+fedrdn", "fedavg")]).frame.itertuples()
+    keys = [[key for key in scores if key.split()[0] == name] for name in ("fedavg+fedrdn", "fedavg")]
+    differences = [
+        [100 * (a - b) / len(scores[better]) for a, b in zip(scores[better], scores[worse], strict=True)]
+        for better, worse in zip(*keys, strict=True)
+    ]
+    values = [sum(site.mean() for site in seed) for seed in differences]
+    assert row.ours == pytest.approx(numpy.mean(values), rel=1e-12) and row.seeds == 3
+    sites = [[seed[k] for seed in differences if k < len(seed)] for k in range(3)]
+    apart = [sum(own.var(ddof=1) / len(own) for own in site) / 9 for site in sites]
+    apart[1] = max(apart[1], numpy.mean(sites[1], axis=0).var(ddof=1) / 40)
+    parts = list(zip(apart, (29, 39, 19), strict=True))
+    spreads = [spreads_of(selected(made.frame))[own[0]]["average"] for own in keys]
+    if sum(own.variance for own in spreads) < numpy.var(values, ddof=1):
+        spreads = [(numpy.var(values, ddof=1), 2)]
+    parts += [(variance / 3, freedom) for variance, freedom in spreads]
+    variance = sum(own for own, _ in parts)
+    freedom = variance**2 / sum(own**2 / each for own, each in parts)
+    assert row.high - row.ours == pytest.approx(t.ppf(0.975, freedom) * variance**0.5, rel=1e-9)
+    assert row.p == pytest.approx(2 * t.sf(abs(row.ours) / variance**0.5, freedom), rel=1e-9)
+
+
+def test_with_partitions_of_their_own_both_sides_of_a_seed_need_the_same_images():
+    sides = ("fedavg", 0.5), ("fedavg+fedrdn", 0.6)
+    assert effects(by_seed(*sides)[0], "fedavg").frame["direction"][0] in ("not told", "above")
+    turned, _ = by_seed(*sides)
+    turned.records[0].fingerprint = "another"
+    assert effects(turned, "fedavg").frame["direction"][0] == "not paired"
+    one_partition, _ = by_seed(*sides)
+    one_partition.frame["dealt_by_seed"] = False
+    assert effects(one_partition, "fedavg").frame["direction"][0] == "not paired"
+
+
+def test_a_table_says_whether_its_seeds_share_a_partition():
+    made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6))
+    assert "Seeds: 0, 1, 2; partition of each seed its own; 95 % intervals" in runs_table_notes(made)
+    for record in made.records:
+        record.recipe = record.recipe | {"federation": {"name": "cifar10", "seed": 0}}
+    assert "Seeds: 0, 1, 2; one partition for all seeds; 95 % intervals" in runs_table_notes(made)
+    embedded = results(run("fedavg", [BELOW]), run("fedavg", [ABOVE], seed=1))
+    assert "partition" not in runs_table_notes(embedded)
+    alone, _ = by_seed(("fedavg", 0.5), seeds=1)
+    assert "partition of" not in runs_table_notes(alone)
+
+
+def runs_table_notes(made) -> str:
+    return "\n".join(words.setting_lines(made))
+
+
+def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
+    federation = {"name": "cifar10", "seed": "run"}
+    known = {
+        json.dumps({"name": "cifar10", "seed": seed}, sort_keys=True): {"chance": 10.0, "clients": {"a": value}}
+        for seed, value in ((0, 20.0), (1, 50.0))
+    }
+    monkeypatch.setattr(gates, "_known", lambda: known)
+    records = [SimpleNamespace(recipe={"federation": federation, "seed": seed}) for seed in (0, 1, 2)]
+    assert [gates.trivial(record) for record in records] == [20.0, 50.0, None]
+    made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6), seeds=2)
+    claim = {"site": "average", "federation": "cifar10"}
+    keys = tuple(record.key for record in made.records)
+    assert gates.gate(made, "fedrdn", claim, keys, "last") == "FedAvg is not told from a constant answer (35.0 %)"
 
 
 def test_of_older_code_too_the_seeds_that_both_have_are_compared():
@@ -767,9 +860,9 @@ def test_a_claims_side_is_the_run_with_its_own_options():
         run("fedavg+fedfa(variant=released)", [(100, 100, 20, 40)]),
     )
     rows = scoreboard(made, "fedfa", table="table8").frame.set_index("claim")
-    claim = rows.loc["All five stages are 4.3 points above stage 1 on Office-Caltech-10."]
+    claim = rows.loc["FedFA is 4.3 points above FedFA (stages=[1]) on Office-Caltech-10."]
     assert claim["ours"] == pytest.approx(mean_accuracy((150, 170, 28, 55)) - mean_accuracy((60, 70, 10, 30)))
-    assert rows.loc["Stage 1 alone is 0.3 points above FedAvg on Office-Caltech-10.", "ours"] == 0
+    assert rows.loc["FedFA (stages=[1]) is 0.3 points above FedAvg on Office-Caltech-10.", "ours"] == 0
     alone = results(run("fedavg", [FEDAVG]), run("fedavg+fedfa(variant=released)", [FEDRDN]))
     rows = scoreboard(alone, "fedfa", table="table1").frame.set_index("claim")
     assert rows.loc["FedFA is 4.6 points above FedAvg on Office-Caltech-10.", "seeds"] == 1
@@ -786,7 +879,7 @@ def test_a_claim_under_a_setting_takes_runs_on_it_alone():
     there = rows.loc["DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %."]
     assert there["ours"] == pytest.approx(60) and there["verdict"] == "one seed"
     others = rows["verdict"].drop("DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %.")
-    others_on_it = others[others.index.str.contains("above FedAvg on CIFAR-10")]
+    others_on_it = others[others.index.str.contains("above FedAvg on CIFAR-10 ")]
     told = {level: others_on_it[others_on_it.index.str.contains(f"DH {level} %")].item() for level in (0, 60, 80, 100)}
     assert set(told.values()) == {"not run"}  # one side at DH 0 and 60 %, none at the others
     assert set(others[~others.index.str.contains("CIFAR-10")]) == {"not run"}
@@ -796,8 +889,8 @@ def test_a_claim_on_an_average_needs_all_its_sites_and_one_on_a_site_that_site()
     made = on_digits(("fedavg", (50, 50, 50)), ("fedavg+fraug", (90, 90, 90)))
     rows = scoreboard(made, "fraug", table="table2").frame.set_index("claim")["verdict"]
     assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "other sites"
-    assert rows["FRAug is 8.14 points above FedAvg on MNIST-M."] == "one seed"
-    assert rows["FRAug is 6.75 points above FedAvg on SVHN."] == "not run"
+    assert rows["FRAug is 8.14 points above FedAvg on Digits at mnist_m."] == "one seed"
+    assert rows["FRAug is 6.75 points above FedAvg on Digits at svhn."] == "not run"
 
 
 def test_names_of_options_and_the_printed_row_of_a_run():

@@ -12,7 +12,7 @@ import fednb
 from fednb import papers, report
 from fednb.command import scoreboard
 from fednb.report.board import effect
-from fednb.report.sentences import TESTED
+from fednb.report.sentences import TESTED, claimed
 from fednb.runs.store import Store
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
@@ -102,7 +102,10 @@ def test_four_sentences_add_up():
     named = [f"{letter} is above." for letter in "ABCDEFGH"]
     frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 7])
     first, found, others, why = report.told(frame)
-    assert first == ("8 claims of 1 papers compare two runs. At the paper's setting 1 are tested: 1 reproduced.")
+    assert first == (
+        "8 claims of 1 papers compare two runs. They are 1 distinct comparisons, as a pair can stand in several "
+        "tables; claims are counted here. At the paper's setting 1 are tested: 1 reproduced."
+    )
     assert found == (
         "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 have another "
         "verdict by the paper's own rule of selection. 3 of all rest on runs that were made before the rules: they are "
@@ -123,6 +126,15 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     fedfa = counts.loc["FedFA"]  # one claim, on both boards
     assert (fedfa["claims"], fedfa["reproduced"], fedfa["above"], fedfa["not tested"]) == (1, 1, 1, 0)
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
+
+
+def test_a_pair_that_stands_in_several_tables_is_one_comparison(tmp_path):
+    counts = report.by_paper(scoreboard.claims(Store(tmp_path)))
+    on = {paper: {claim["federation"] for claim in papers.claims(paper)} for paper in papers.names()}
+    families = [sum(papers.family(paper, name) for name in on[paper]) for paper in papers.names()]
+    assert counts["distinct comparisons"].tolist() == [*families, sum(families)]
+    assert (counts["distinct comparisons"] <= counts["claims"]).all()
+    assert counts.loc["FedFA", "distinct comparisons"] < counts.loc["FedFA", "claims"]
 
 
 def test_a_sentence_says_what_the_verdict_says():
@@ -162,6 +174,50 @@ def test_sentences_of_effects_take_no_side_without_a_verdict():
     made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in (0, 1)))
     assert "FedAvg + FedRDN is above FedAvg: +2" in report.sentences(report.effects(made, "fedavg"))
     assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No pair was run."
+
+
+@pytest.mark.parametrize(
+    ("where", "better", "worse", "said"),
+    [
+        (("cifar10", "40 %", "average"), "distrans", "", "DisTrans is 2.5 points above FedAvg on CIFAR-10 at DH 40 %."),
+        (
+            ("prostate_mri", "1/6", "BMC"),
+            "fedfa",
+            "mixup",
+            "FedFA is 2.5 points of Dice above mixup on ProstateMRI at BMC with 1/6 of the training images.",
+        ),
+        (
+            ("rxrx1", "8 clients", "average"),
+            "fraug",
+            "fraug(ema=False)",
+            "FRAug is 2.5 points above FRAug (ema=False) on RxRx1 with 8 clients.",
+        ),
+        (
+            ("domainnet", "unseen client", "average"),
+            "mixup",
+            "normalise",
+            "Mixup is 2.5 points above FedAvg + norm. on DomainNet at unseen clients.",
+        ),
+        (
+            ("prostate_mri", "1", "average"),
+            "fedfa",
+            "",
+            "FedFA is 2.5 points of Dice above FedAvg on ProstateMRI with all of the training images.",
+        ),
+        (("emnist", "", "average"), "fedfa", "fedmix", "FedFA is 2.5 points above FedMix on EMNIST."),
+        (
+            ("cifar10", "Dir(0.3)", "average"),
+            "fedfa",
+            "",
+            "FedFA is 2.5 points above FedAvg on CIFAR-10 at Dir(0.3).",
+        ),
+    ],
+)
+def test_a_claim_is_one_sentence(where, better, worse, said):
+    sides = {"better": f"fedavg+{better}", "worse": f"fedavg+{worse}".rstrip("+")}
+    claim = sides | dict(zip(("federation", "setting", "site"), where, strict=True))
+    assert claimed(claim, [60.0, 62.5], 2.5) == said
+    assert claimed(claim, [60.0, 62.25], 2.5) == said.replace("2.5", "2.50")
 
 
 @pytest.mark.parametrize("paper", papers.names())

@@ -257,7 +257,18 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         store.write(recipe, record(recipe, right=number))
     frame = Study(recipes, store=store).recorded().frame
     assert list(frame.columns) == [
-        *("run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale"),
+        *(
+            "run",
+            "algorithm",
+            "augmentation",
+            "federation",
+            "task",
+            "seed",
+            "dealt_by_seed",
+            "key",
+            "stand_in",
+            "stale",
+        ),
         *("round", "client", "took_part", "split", "correct", "images", "accuracy"),
     ]
     assert len(frame) == 4 * 2 * 2 * 2
@@ -270,6 +281,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
         "federation": "shifted_digits",
         "task": "classification",
         "seed": 1,
+        "dealt_by_seed": False,
         "key": recipes[3].key,
         "stand_in": False,
         "stale": False,
@@ -319,6 +331,18 @@ def test_a_record_is_found_by_settings(store):
         results.record(seed=0)
     with pytest.raises(RunError, match="0 of 4"):
         results.record(seed=7)
+
+
+def test_a_record_that_is_older_than_an_option_of_its_federation_is_of_the_same_setting(store):
+    recipes = [SMALL.with_(federation="office_caltech10", seed=seed) for seed in (0, 1, 2)]
+    recipes[2] = recipes[2].with_(federation={"name": "office_caltech10", "spare": True})
+    for recipe in recipes:
+        made = record(recipe)
+        if recipe.seed == 1:
+            del made.recipe["federation"]["spare"]
+        store.write(recipe, made)
+    alike = Study(recipes[:1], store=store).recorded().alike
+    assert sorted(own.recipe["seed"] for own in alike.records) == [0, 1]
 
 
 def test_no_images_of_a_split_have_no_accuracy(store):

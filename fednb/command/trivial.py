@@ -1,7 +1,11 @@
-"""Writes what a constant answer scores on each recorded federation: ``python -m fednb.command.trivial``."""
+"""Writes what a constant answer scores on each recorded federation: ``python -m fednb.command.trivial``.
+
+Where a federation's seed is "run", each recorded seed has an entry, that of the partition that it dealt out.
+"""
 
 import json
 
+from fednb.catalogue import dealt
 from fednb.data import available, load
 from fednb.federation import Federation
 from fednb.files import write_text
@@ -26,7 +30,8 @@ def main() -> None:
     known = json.loads(TRIVIAL.read_text())
     for folder in default_store().folders:
         for path in sorted(folder.glob("*/*.json")):
-            choice = json.loads(path.read_text())["recipe"]["federation"]
+            recipe = json.loads(path.read_text())["recipe"]
+            choice = dealt(recipe["federation"], recipe["seed"])
             place = json.dumps(choice, sort_keys=True)
             if place not in known and not available(**choice):
                 known[place] = measured(load(**choice))

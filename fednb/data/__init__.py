@@ -9,6 +9,8 @@ It has
   they are embedded;
 - if it can read one site without the others, a parameter ``site: str | None = None`` of ``load``, which asks
   ``federation.chosen_sites`` for the names;
+- if its images are dealt out by chance, a parameter ``seed: int = 0`` of ``load``; a recipe may say ``"run"``, its own
+  seed, which ``Recipe.dealt`` puts in its place;
 - if it is published how many images there are, ``counts(root) -> list[_published.Count]``, called where nothing is
   missing;
 - if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import catalogue
-from fednb.errors import DataError, printable
+from fednb.errors import DataError, RecipeError, printable
 
 if TYPE_CHECKING:
     from fednb.federation import Federation
@@ -43,8 +45,8 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
     ``fednb.data.<name>.load``, whose docstring says what it needs. ``site`` keeps this site alone; the classes are
     those of all. A loader that can reads the images of no other.
 
-    Raises RecipeError for an unknown name or option, or an option out of its range; DataError when data are
-    missing or damaged, or there is no such site.
+    Raises RecipeError for an unknown name or option, an option out of its range, or the seed ``"run"``, which only a
+    recipe has (``Recipe.dealt``); DataError when data are missing or damaged, or there is no such site.
     """
     loader = _loader(name, options).load
     alone = {"site": site} if site and "site" in inspect.signature(loader).parameters else {}
@@ -103,6 +105,8 @@ def check(root: str | os.PathLike | None = None, name: str | None = None) -> Che
     for known, loader in loaders.items():
         lines.append(f"{known}:")
         lines.extend(f"  {line}" for line in loader.describe(root))
+        if "seed" in catalogue.options(loader.load):
+            lines.append(f'  dealt out by its seed: 0 for all runs, or "{catalogue.OF_THE_RUN}", that of each recipe')
         source = loader.NEEDS and getattr(loader.NEEDS, "lines", [f"Source: {loader.NEEDS}"])
         lines.extend(f"  {line}" for line in source or ())
         if hasattr(loader, "damaged"):
@@ -130,4 +134,9 @@ def _differs(loader, root: Path) -> str:
 
 def _loader(name: str, options: dict):
     catalogue.require_known(name, options, catalogue.options(catalogue.find("data", name)))
+    if options.get("seed") == catalogue.OF_THE_RUN:
+        raise RecipeError(
+            f'{name} has seed "{catalogue.OF_THE_RUN}", which is the seed of a recipe, and there is none here; '
+            "give a whole number, or load(**recipe.dealt)."
+        )
     return catalogue.file("data", name)

@@ -1,9 +1,10 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
-A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.toml``
+A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv``
 and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
 """
 
+import csv
 import hashlib
 import json
 import tomllib
@@ -163,11 +164,30 @@ def caption(paper: str, table: str) -> str:
 
 
 def claims(paper: str) -> list[dict]:
-    """The paper's claims that compare two runs; see the head of FedRDN's ``claims.toml`` for the fields.
+    """The rows of the paper's ``claims.csv``: its claims that compare two runs of one printed table.
 
-    Claims on a printed row that stands under a setting have a field ``setting``.
+    table: the printed table. federation, setting, site: of the two printed numbers, as in ``printed``.
+    better: the run that the paper finds better, ``"algorithm"`` or ``"algorithm+augmentation"``, as a recipe's label.
+    worse: the other one. place: where the text says it.
+
+    The lines before the rows say what is left out, and why.
     """
-    return _toml(_folder(paper) / "claims.toml")["claim"]
+    return [dict(claim) for claim in _rows(_folder(paper) / "claims.csv")]
+
+
+@cache
+def _rows(path: Path) -> list[dict]:
+    """The rows of a file whose lines of remarks begin with #; never changed by its readers."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    found = list(rows)
+    for row in found:
+        if None in row or None in row.values():
+            raise RecipeError(
+                f"{path.parent.name}/{path.name} has a row {', '.join(map(str, row.values()))}; expected a value for "
+                f"each of {', '.join(rows.fieldnames)}, in quotes where it has a comma."
+            )
+    return found
 
 
 @cache
@@ -176,8 +196,10 @@ def protocol() -> dict:
 
     RecipeError, naming the entry, where one is missing, unknown or out of range, where a seed of verdicts is one that
     settings are chosen on, where a precondition names what its paper does not print, or where declared runs are of no
-    profile, or on other seeds than the rules have.
+    profile, on other seeds than the rules have, or of a recipe that deals out or scores otherwise than the rules say.
     """
+    from fednb.recipe import Recipe
+
     told = _toml(_HERE / "protocol.toml")
     ranges = {
         "level": lambda value: 0 < value < 1,
@@ -187,6 +209,8 @@ def protocol() -> dict:
         "level_curve": lambda value: value > 0,
         "seeds": lambda value: value == sorted({int(seed) for seed in value}),
         "choosing_seeds_from": lambda value: value > max(told["seeds"]),
+        "partition": lambda value: value == "run",
+        "second_test_set": lambda value: value == "spare",
         "as_printed": lambda value: isinstance(value, list),
         "precondition": lambda value: isinstance(value, list),
         "runs": lambda value: isinstance(value, list),
@@ -205,25 +229,45 @@ def protocol() -> dict:
                 f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
             )
     for each in told["runs"]:
-        recipe(each["paper"], each["profile"], each["federation"])
-        if others := sorted(set(each["seeds"]) - set(told["seeds"])):
-            raise RecipeError(
-                f"protocol.toml declares runs of {each['paper']} on {each['federation']} on seed {others[0]}, and its "
-                f"verdicts are made of seeds {', '.join(map(str, told['seeds']))}."
-            )
+        _refuse_runs(told, each, Recipe(**recipe(each["paper"], each["profile"], each["federation"])).full)
     return told
 
 
+def _refuse_runs(rules: dict, runs: dict, declared: dict) -> None:
+    """RecipeError where declared runs contradict the rules; declared: the full recipe of their profile."""
+    where = f"protocol.toml declares runs of {runs['paper']} on {runs['federation']}"
+    options, partition = declared["federation"], rules["partition"]
+    if others := sorted(set(runs["seeds"]) - set(rules["seeds"])):
+        raise RecipeError(
+            f"{where} on seed {others[0]}, and its verdicts are made of seeds {', '.join(map(str, rules['seeds']))}."
+        )
+    if options.get("seed", partition) != partition:
+        raise RecipeError(
+            f"{where}, dealt out by seed {options['seed']} in the profile {runs['profile']}, and has "
+            f'partition = "{partition}". Give the profile\'s federation that seed.'
+        )
+    if options.get("spare", False) != (rules["second_test_set"] in declared["evaluation"]):
+        raise RecipeError(
+            f"{where}, and the profile {runs['profile']} hands over spare images or scores them, not both. Give its "
+            "federation spare = true and its evaluation spare, or neither."
+        )
+
+
 def protocol_hash() -> str:
-    """12 hex digits of the protocol's rules, without the runs that it declares: a record has those of its time."""
-    rules = {name: value for name, value in _toml(_HERE / "protocol.toml").items() if name != "runs"}
+    """``rules_hash`` of ``protocol.toml``: a record has that of its time."""
+    return rules_hash(_toml(_HERE / "protocol.toml"))
+
+
+def rules_hash(protocol: dict) -> str:
+    """12 hex digits of a protocol's rules, without the runs that it declares."""
+    rules = {name: value for name, value in protocol.items() if name != "runs"}
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def family(paper: str, federation: str) -> int:
     """How many distinct pairs the paper's claims on a data set are of: they are judged together."""
     pairs = {
-        (claim.get("setting"), claim["site"], frozenset((claim["better"], claim["worse"])))
+        (claim["setting"], claim["site"], frozenset((claim["better"], claim["worse"])))
         for claim in claims(paper)
         if claim["federation"] == federation
     }

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.report import effects, names, words
-from fednb.report.effects import short_and_wide, told_between, told_bounds
+from fednb.report.effects import short_and_wide, told_between, told_bounds, told_with_spare
 from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 
@@ -21,13 +21,17 @@ CLAIM = ("table", "federation", "claim")  # which a row is of; one that ran on b
 
 def effect(claim: dict) -> str:
     """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
-    short = [names.pretty(claim[name].removeprefix("fedavg+"), options=True) for name in ("better", "worse")]
+    short = [names.short(claim[name]) for name in ("better", "worse")]
     site = "" if claim["site"] == "average" else claim["site"]
-    return ", ".join(filter(None, (words.less(*short), claim.get("setting"), site)))
+    return ", ".join(filter(None, (words.less(*short), claim["setting"], site)))
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
-    """How many claims of each paper have which verdict, on either board, and how many have none; and of all."""
+    """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
+
+    claims: what the verdicts and "not tested" are counted of. distinct comparisons: a pair of runs on the same data,
+    setting and site that stands in several tables is one of them, and several claims.
+    """
     import pandas
 
     tested = claims[claims["verdict"].isin(TESTED)]
@@ -35,6 +39,9 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))
     counts = counts.reindex(sorted(every.index), fill_value=0)
     counts.insert(0, "claims", every)
+    counts.insert(
+        1, "distinct comparisons", claims.drop_duplicates(["of", "federation", "effect"])["of"].value_counts()
+    )
     counts["not tested"] = counts["claims"] - told.reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()
     return counts.rename(index=_called).rename_axis(index=None, columns=None)
@@ -54,6 +61,7 @@ def board(claims: "DataFrame") -> Table:
         "interval": told_bounds(claims),
         "all together": told_between(claims, "together"),
         "images fixed": told_between(claims, "fixed"),
+        **told_with_spare(claims),
         "could be told": claims["smallest"].map(words.from_size),
         "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
         "why": claims["why"],

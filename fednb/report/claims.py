@@ -19,13 +19,15 @@ from fednb.report.effects import (
     effects_of,
     one_setting,
     short_and_wide,
+    spare_effects,
     spreads_of,
     told_between,
     told_bounds,
+    told_with_spare,
 )
 from fednb.report.gates import gate
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL
+from fednb.report.sentences import PRINTED, SMALL, claimed
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
@@ -112,7 +114,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
                 raise
     rows = []
     for number, claim in enumerate(claims):
-        own, sides = by_rule[rule][number]
+        own, sides, more = by_rule[rule][number]
         deviating = dict.fromkeys(text for key in sides for text in differing[key])
         board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
         words = {
@@ -123,11 +125,12 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         others_say = {} if shut else {spaced(name): word for name, word in words.items() if word != words[rule]}
         rows.append(
             {
-                "claim": claim["statement"].format(effect=said[number]),
+                "claim": claimed(claim, there[number]["value"], said[number]),
                 "table": claim["table"],
                 "effect": effect(claim),
                 "paper": said[number],
                 **columns(None if isinstance(own, str) else own),
+                **more,
                 "verdict": "not testable" if shut else words[rule],
                 "why": shut,
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
@@ -146,6 +149,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         "interval": told_bounds(frame),
         "all together": told_between(frame, "together"),
         "images fixed": told_between(frame, "fixed"),
+        **told_with_spare(frame),
         "could be told": frame["smallest"].map(from_size),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
         "why": frame["why"],
@@ -234,25 +238,25 @@ def _printed_effect(there, claim: dict) -> float:
     if missing or claim["better"] == claim["worse"]:
         wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"
         raise RecipeError(
-            f'the claim "{claim["statement"]}" is of {claim["better"]} and {claim["worse"]} in {claim["table"]} on '
-            f"{claim['federation']}: {wrong}. Expected two of {', '.join(rows)}; mend it in claims.toml."
+            f"a claim is of {claim['better']} and {claim['worse']} in {claim['table']} on {claim['federation']}: "
+            f"{wrong}. Expected two of {', '.join(rows)}; mend it in claims.csv."
         )
     return _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
 
 
 def _printed_rows(paper: str, claim: dict):
-    there = papers.printed(paper, claim["table"], claim["federation"], claim.get("setting"))
+    there = papers.printed(paper, claim["table"], claim["federation"], claim["setting"])
     return there[there["site"] == claim["site"]]
 
 
 def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, rule: str) -> list[tuple]:
-    """Ours for each claim, all that the paper prints on a data set tested together, and the keys of its runs; or why
-    there is none.
+    """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; the keys of
+    its runs; and the effect with spare images.
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
     if not results.records:
-        return [(NOT_RUN, ())] * len(claims)
+        return [(NOT_RUN, (), {})] * len(claims)
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
@@ -276,17 +280,20 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
     everything = frame_of(results.alike)
 
     @cache
-    def spreads(unseen: bool) -> dict:
-        return spreads_of(selected(everything, rule, unseen))
+    def alike(unseen: bool) -> tuple:
+        rows = selected(everything, rule, unseen)
+        return rows, spreads_of(rows)
 
     measured = []
     for there, claim, own in zip(printed, claims, found, strict=True):
         if isinstance(own, Pair):
             level = papers.protocol()["level"] / papers.family(paper, claim["federation"])
             keys = tuple(dict.fromkeys((*own.better["key"], *own.worse["key"])))
-            measured.append((*effects_of([own], results.records, spreads(of_unseen(there)), level), keys))
+            rows, spreads = alike(of_unseen(there))
+            (more,) = spare_effects([own], results.records, rows, results.alike.records)
+            measured.append((*effects_of([own], results.records, spreads, level), keys, more))
         else:
-            measured.append((own, ()))
+            measured.append((own, (), {}))
     return measured
 
 

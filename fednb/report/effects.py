@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fednb.errors import RecipeError
 from fednb.report import intervals, words
 from fednb.report.intervals import Cell, Interval, Measured, Spread
-from fednb.report.selection import image_scores, selected
+from fednb.report.selection import image_scores, selected, with_spare
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
@@ -53,15 +53,21 @@ class Effect(NamedTuple):
 
 
 def effects_of(
-    pairs: Sequence[Pair], records: Sequence, spreads: dict[str, dict[str, Spread]], level: float | None = None
+    pairs: Sequence[Pair],
+    records: Sequence,
+    spreads: dict[str, dict[str, Spread]],
+    level: float | None = None,
+    spare: bool = False,
 ) -> list[Effect]:
     """The effect of each pair.
 
     From the scores of every image in the seeds that both have (``fednb.report.intervals``). Pairs whose records hold no
-    scores, or were made from different images, get the images' interval from their counts. RecipeError where the two
-    sides of a pair were run in different settings.
+    scores, or were made from different images, get the images' interval from their counts; where each seed has a
+    partition of its own, the images are those of a seed. RecipeError where the two sides of a pair were run in
+    different settings.
 
-    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given.
+    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given. spare: over test
+        and spare images as one set.
     """
     for pair in pairs:
         _require_one_setting(pair)
@@ -69,16 +75,17 @@ def effects_of(
     read: dict = {}  # scores of sides that are in several pairs
     found = []
     for pair in pairs:
-        cell = None if _stale(pair) else _cell(pair, by_key, read, spreads)
-        measured = _from_counts(pair) if cell is None else intervals.crossed(cell)
-        why = OLDER if _stale(pair) else NOT_PAIRED if cell is None else ONE_SEED if measured.seeds < 2 else ""
+        paired = None if _stale(pair) else _paired(pair, by_key, read, spreads, spare)
+        measured = paired or _from_counts(pair)
+        why = OLDER if _stale(pair) else NOT_PAIRED if paired is None else ONE_SEED if measured.seeds < 2 else ""
         found.append((measured, why))
     together = level or 0.05 / max(1, sum(not why for _, why in found))
     return [Effect(*each, together) for each in found]
 
 
 def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
-    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting.
+    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting;
+    less what the methods of a seed share where each seed has a partition of its own.
 
     chosen: rows of ``fednb.report.selection.selected``, of all runs that are known of the settings in question.
     """
@@ -90,7 +97,8 @@ def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
         values = [intervals.by_seed(rows) for rows in methods]
         for client in dict.fromkeys(client for own in values for client in own):
             there = [(rows, own[client]) for rows, own in zip(methods, values, strict=True) if client in own]
-            spreads = intervals.moderated([own for _, own in there])
+            moderated = intervals.moderated_within_seeds if words.dealt_by_seed(methods[0]) else intervals.moderated
+            spreads = moderated([own for _, own in there])
             for (rows, _), spread in zip(there, spreads, strict=True):
                 for key in rows["key"].unique():
                     found.setdefault(key, {})[client] = spread
@@ -137,15 +145,22 @@ def effects(
                 told = f"{words.spaced(by)} {value}: " if by else ""
                 row = told + words.less(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
-    found = effects_of(compared, results.records, spreads_of(selected(words.frame_of(results.alike), rule, unseen)))
-    rows = [{**one, **columns(each), "direction": each.direction} for one, each in zip(about, found, strict=True)]
-    frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, "direction"])
+    alike = selected(words.frame_of(results.alike), rule, unseen)
+    found = effects_of(compared, results.records, spreads_of(alike))
+    more = spare_effects(compared, results.records, alike, results.alike.records)
+    rows = [
+        {**one, **columns(each), **own, "direction": each.direction}
+        for one, each, own in zip(about, found, more, strict=True)
+    ]
+    told = SPARE if any(more) else ()
+    frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, *told, "direction"])
     shown = {
         "verdict": frame["direction"],
         "points": frame["ours"].map(words.signed),
         "interval": told_bounds(frame),
         "all together": told_between(frame, "together"),
         "images fixed": told_between(frame, "fixed"),
+        **told_with_spare(frame),
         "could be told": frame["smallest"].map(words.from_size),
         "seeds": frame["seeds"].astype(str),
     }
@@ -176,6 +191,36 @@ def columns(effect: Effect | None) -> dict:
     smallest = nan if effect.untested else own.smallest_told(effect.level)
     values = (own.value, own.low, own.high, own.p, together.low, together.high, *fixed, smallest, own.seeds)
     return dict(zip(COLUMNS, values, strict=True))
+
+
+SPARE = ("with_spare", "with_spare_low", "with_spare_high")
+
+
+def spare_effects(pairs: Sequence[Pair], records: Sequence, alike, alike_records: Sequence) -> list[dict]:
+    """For each pair ``SPARE``: its effect and 95 % bounds over test and spare images of each site as one set.
+
+    Empty where the sides have no seed in common in which both have scores of spare images, or are of older code. alike:
+    the rows of all runs that moderate the spreads, and their records.
+    """
+    spreads = spreads_of(with_spare(alike, {record.key: record for record in alike_records}))
+    by_key, found = {record.key: record for record in records}, []
+    for pair in pairs:
+        own = Pair(*(with_spare(rows, by_key) for rows in pair[:2]), pair.client)
+        there = len(_common(own)) and not _stale(own)
+        effects = effects_of([own], records, spreads, spare=True) if there else []
+        found.append(
+            {n: v for e in effects if e.untested != NOT_PAIRED for n, v in zip(SPARE, e.measured[:3], strict=True)}
+        )
+    return found
+
+
+def told_with_spare(frame) -> dict:
+    """The column of effects with spare images, where some row has one."""
+    if SPARE[0] not in frame or frame[SPARE[0]].isna().all():
+        return {}
+    bounds = frame[list(SPARE)].set_axis(["ours", "low", "high"], axis=1)
+    texts = bounds["ours"].map(words.signed) + ", " + words.bounds(bounds, words.signed)
+    return {"with spare images": texts.where(bounds["ours"].notna(), "")}
 
 
 def short_and_wide(shown: dict, rows, value: str) -> tuple:
@@ -218,8 +263,11 @@ def _require_one_setting(pair: Pair) -> None:
         )
 
 
-def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]]) -> Cell | None:
-    """The scores' differences, or None where they are not recorded or the images differ.
+def _paired(
+    pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]], spare: bool
+) -> Measured | None:
+    """From the scores' differences, or None where they are not recorded or the images differ: those of a seed, where
+    each seed has a partition of its own.
 
     read: the scores that earlier pairs of the same rows have read.
     """
@@ -227,19 +275,32 @@ def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Sp
 
     seeds = _common(pair)
     sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]
-    if sides[0].empty or len({records[key].fingerprint for rows in sides for key in rows["key"]}) > 1:
+    if sides[0].empty:
+        return None
+    own_partitions = words.dealt_by_seed(sides[0])
+    seen = {
+        (row.seed if own_partitions else None, records[row.key].fingerprint)
+        for rows in sides
+        for row in rows.itertuples()
+    }
+    if len(seen) > len({seed for seed, _ in seen}):
         return None
     for whole, rows in zip(pair[:2], sides, strict=True):
         if (id(whole), *seeds) not in read:
-            read[id(whole), *seeds] = image_scores(rows, records)
+            read[id(whole), *seeds] = image_scores(rows, records, spare)
     better, worse = scores = [read[id(whole), *seeds] for whole in pair[:2]]
-    clients = [client for client in better if client in worse and pair.client in ("average", client)]
-    whole = all(len(own) == len(seeds) for side in scores for own in side.values())
-    if not clients or better.keys() != worse.keys() or not whole:
+    clients = [client for client in better if pair.client in ("average", client)]
+    in_seeds = [{client: own.keys() for client, own in side.items()} for side in scores]
+    if not clients or in_seeds[0] != in_seeds[1]:
+        return None
+    runs = pair.runs or tuple(spreads[rows["key"].iloc[0]].get(pair.client, Spread()) for rows in sides)
+    if own_partitions:
+        differences = [{k: better[k][seed] - worse[k][seed] for k in clients if seed in better[k]} for seed in seeds]
+        return intervals.nested(differences, runs) if all(differences) else None
+    if any(len(own) < len(seeds) for own in better.values()):
         return None
     differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in seeds]) for k in clients]
-    runs = pair.runs or tuple(spreads[rows["key"].iloc[0]].get(pair.client, Spread()) for rows in sides)
-    return Cell(differences, runs)
+    return intervals.crossed(Cell(differences, runs))
 
 
 def _common(pair: Pair) -> list[int]:

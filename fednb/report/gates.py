@@ -3,8 +3,10 @@
 import json
 from functools import cache
 from pathlib import Path
+from statistics import mean
 
 from fednb import papers
+from fednb.catalogue import dealt
 from fednb.report import names, words
 from fednb.report.intervals import of_settings
 from fednb.report.selection import late_rise, selected
@@ -16,20 +18,21 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
     """Why a claim cannot be judged by the runs with these keys, or "".
 
     Trivial: a side's 95 % interval reaches down to what the most frequent class of a client's training images scores on
-    its test images, or to chance. Level: the last quarter of a side's curve lies farther from the quarter before than
-    the protocol's ``level_curve``. Precondition: what the paper's argument needs, of the protocol, does not hold in the
-    runs of the same setting.
+    its test images, or to chance; the mean over the side's seeds where each has a partition of its own. Level: the
+    last quarter of a side's curve lies farther from the quarter before than the protocol's ``level_curve``.
+    Precondition: what the paper's argument needs, of the protocol, does not hold in the runs of the same setting.
     """
     frame = words.frame_of(results)
     own = frame[frame["key"].isin(keys)]
     records = {record.key: record for record in results.records}
-    bound = trivial(records[keys[0]], claim["site"])
-    if bound is None:
+    constant = {key: trivial(records[key], claim["site"]) for key in keys}
+    if None in constant.values():
         name = records[keys[0]].recipe["federation"]["name"]
         return f"no constant answer is known on this {name}: python -m fednb.command.trivial adds it"
     unseen = not own["took_part"].all()
     for label, rows in words.settings(selected(own, rule, unseen)):
         [found] = of_settings([rows], None if words.counted(rows) else records)
+        bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
             return f"{label} is not told from a constant answer ({words.number(bound)} %)"
     rises = late_rise(own)
@@ -55,8 +58,10 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
 
 def trivial(record, site: str = "average") -> float | None:
     """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
-    training, or one class in all where that is more. None where ``trivial.json`` does not have the federation."""
-    known = _known().get(json.dumps(record.recipe["federation"], sort_keys=True))
+    training, or one class in all where that is more. None where ``trivial.json`` does not have the federation: it has
+    each partition that was recorded, by the seed that dealt it out."""
+    federation = dealt(record.recipe["federation"], record.recipe["seed"])
+    known = _known().get(json.dumps(federation, sort_keys=True))
     if known is None:
         return None
     by_client = known["clients"]

@@ -19,9 +19,33 @@ def printed(name: str) -> str:
     return name
 
 
+FEDERATIONS = {
+    "office_caltech10": "Office-Caltech-10",
+    "domainnet": "DomainNet",
+    "prostate_mri": "ProstateMRI",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "emnist": "EMNIST",
+    "digits": "Digits",
+    "pacs": "PACS",
+    "office_home": "OfficeHome",
+    "rxrx1": "RxRx1",
+    "ch_mnist": "CH-MNIST",
+    "bird200": "Bird-200",
+    "bioid": "BioID",
+    "celeba": "CelebA",
+}  # as the papers call them
+
+
 def pretty(run: str, options: bool = False) -> str:
     """``"FedProx + FedRDN"``, with options ``"FedProx (mu=0.1) + FedRDN"``; unknown names stay."""
     return " + ".join(printed(name) + (f" ({given})" if options and given else "") for name, given in parts(run))
+
+
+def short(run: str) -> str:
+    """With options, and without FedAvg where a method follows it: ``"FedFA (stages=[1])"``, but ``"FedAvg + norm."``"""
+    alone = run.removeprefix("fedavg+")
+    return pretty(run if alone.startswith(("normalise", "image_noise")) else alone, options=True)
 
 
 def method(run: str) -> str:

@@ -2,12 +2,13 @@
 
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of, told_bounds
-from fednb.report.intervals import by_seed, moderated, of_settings
+from fednb.report.intervals import by_seed, moderated, of_settings, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
     AVERAGE,
     counted,
+    dealt_by_seed,
     effect_lines,
     frame_of,
     grid,
@@ -70,9 +71,13 @@ def participation(results, rule: str = "last") -> Table:
 
 
 def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:
-    """With the spread of a run's own gap: the two sides are the same runs, or share some."""
+    """With the spread of a run's own gap: the two sides are the same runs, or share some. It is not moderated where a
+    partition moves the gaps of all methods of its seed."""
     values = [by_seed(pair.better)["average"] - by_seed(pair.worse)["average"] for pair in pairs.values()]
-    return [pair._replace(runs=(own,)) for pair, own in zip(pairs.values(), moderated(values), strict=True)]
+    spreads = (
+        map(unmoderated, values) if any(dealt_by_seed(pair.better) for pair in pairs.values()) else moderated(values)
+    )
+    return [pair._replace(runs=(own,)) for pair, own in zip(pairs.values(), spreads, strict=True)]
 
 
 def _pairs(seen: dict, unseen: dict) -> dict[str, Pair]:

@@ -3,7 +3,7 @@
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 
-from fednb.catalogue import file
+from fednb.catalogue import OF_THE_RUN, file
 from fednb.catalogue import names as files_in
 from fednb.doors import TASKS
 from fednb.report import names
@@ -17,7 +17,19 @@ RULES_IN_WORDS = {
 }
 AVERAGE = "The average is the mean of the sites, each counted alike."
 ALWAYS = {"run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale", "round"}
-ALWAYS |= {"client", "took_part", "split", "correct", "images", "accuracy", "source", "rule", "rounds_taken", "column"}
+ALWAYS |= {
+    "dealt_by_seed",
+    "client",
+    "took_part",
+    "split",
+    "correct",
+    "images",
+    "accuracy",
+    "source",
+    "rule",
+    "rounds_taken",
+    "column",
+}
 MOST_NOTES = 6
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
@@ -92,6 +104,11 @@ def setting_of(rows) -> tuple:
     return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
 
 
+def dealt_by_seed(rows) -> bool:
+    """Whether each seed has a partition of its own: the federation's seed is "run"."""
+    return bool(rows["dealt_by_seed"].any()) if "dealt_by_seed" in rows else False
+
+
 def older(rows) -> bool:
     """Whether some of the runs were made by code that behaves otherwise today."""
     return bool(rows["stale"].any()) if "stale" in rows else False
@@ -121,12 +138,20 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
         how += " and the spread of seeds, moderated by this table's rows of the setting"
         single = any(rows["seed"].nunique() == 1 for _, rows in settings(results.frame))
         how += "; of a row with one seed from the images alone" if single else ""
+    partition = _partition(results) if len(seeds) > 1 else ""
     made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
     return [
         f"Setting: {setting(results)}.",
-        f"Seeds: {', '.join(map(str, seeds))}{how if intervals else ''}.",
+        f"Seeds: {', '.join(map(str, seeds))}{partition}{how if intervals else ''}.",
         f"Made by {made}.",
     ]
+
+
+def _partition(results) -> str:
+    """Whether all seeds have one partition, or each its own, where images are dealt out by chance."""
+    dealt = {record.recipe["federation"].get("seed") for record in results.records} - {None}
+    told = {"partition of each seed its own" if seed == OF_THE_RUN else "one partition for all seeds" for seed in dealt}
+    return "".join(f"; {text}" for text in sorted(told))
 
 
 def note_lines(results) -> list[str]:
@@ -145,6 +170,11 @@ def effect_lines(frame) -> list[str]:
             "moderated by all recorded methods of its setting. All together: the same, as wide as all that are tested "
             "together need; it decides. Images fixed: runs alone, as if no other test images were thought of. Could "
             "be told: the smallest true effect that would be in 80 of 100 cases."
+        )
+    if "with_spare" in frame and frame["with_spare"].notna().any():
+        lines.append(
+            "With spare images: the effect and its 95 % interval from each site's test images and its spare ones, on "
+            "which no round trains, as one set. The verdict stays with the printed test images."
         )
     bases = set(rests_on(frame))
     if "images" in bases:

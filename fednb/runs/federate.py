@@ -90,7 +90,7 @@ def introduce(asked: ConfigRecord, context: Context) -> dict:
 def _whole(recipe: Recipe, config: dict):
     """The federation with all sites, where this node happens to have the others' images as well."""
     root, simulated = config.get("data"), "partition-id" in config  # whose files are not looked through for each node
-    if not simulated and available(root=root, **recipe.full["federation"]):
+    if not simulated and available(root=root, **recipe.dealt):
         return None
     try:
         return federation_of(recipe, root)

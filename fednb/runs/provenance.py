@@ -58,9 +58,11 @@ def processor() -> dict[str, str]:
 def code_version() -> str:
     """The last commit that changed the package, with ``-dirty`` where it differs from it; else the installed version.
 
-    Commits of records and notebooks do not count, so that a checkpoint made before one is gone on from after it. Where
-    there is no git, for example on a machine that got a copy of the files, ``FEDNB_COMMIT`` names the commit.
+    Commits of records and notebooks do not count, so that a checkpoint made before one is gone on from after it. On a
+    machine that got a copy of the files, without git or with that of another commit, ``FEDNB_COMMIT`` names the commit.
     """
+    if commit := os.environ.get("FEDNB_COMMIT"):
+        return commit
     checkout = Path(__file__).parents[2]
     if (checkout / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
         try:
@@ -69,8 +71,6 @@ def code_version() -> str:
                 return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", *package))
         except (OSError, subprocess.CalledProcessError):
             pass
-    if commit := os.environ.get("FEDNB_COMMIT"):
-        return commit
     try:
         return metadata.version("fednb")
     except metadata.PackageNotFoundError:

@@ -1,0 +1,145 @@
+"""Federations that are dealt out with the seed of the run: ``{"name": "cifar10", "seed": "run"}``."""
+
+from dataclasses import asdict
+
+import loaders
+import pytest
+from methods import TINY
+
+import fednb
+from fednb import catalogue
+from fednb.engine.loop import FederatedRun
+from fednb.engine.remote import Introduction, RemoteRun, answer
+from fednb.errors import RecipeError
+from fednb.recipe import Recipe
+from fednb.runs.store import Store
+from fednb.runs.training import federation_of, train_one
+from fednb.study import Study
+
+PLAIN = {"name": "cifar10", "clients": 2, "size": 8}
+OWN = PLAIN | {"seed": "run"}
+RECIPE = Recipe(**TINY | {"federation": OWN, "rounds": 1})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pictures")
+    loaders.cifar(root)
+    return root
+
+
+def test_a_recipe_without_it_is_the_same_recipe():
+    assert Recipe(federation=PLAIN).key == Recipe(federation=PLAIN | {"seed": 0}).key == "02916c9a7465"
+    assert Recipe(federation=PLAIN).short["federation"] == PLAIN
+    assert len({Recipe(federation=own, seed=1).key for own in (PLAIN, PLAIN | {"seed": 1}, OWN)}) == 3
+    assert RECIPE.full["federation"]["seed"] == RECIPE.short["federation"]["seed"] == "run"
+    assert Recipe.from_dict(RECIPE.full) == Recipe.from_dict(RECIPE.short) == RECIPE
+
+
+def test_every_loader_with_a_seed_takes_it_and_no_other():
+    for name in catalogue.own("data"):
+        known = catalogue.options(catalogue.find("data", name))
+        if "seed" in known:
+            assert catalogue.complete("data", {"name": name, "seed": "run"}) == {"name": name, **known, "seed": "run"}
+        else:
+            with pytest.raises(RecipeError, match=f'{name} has no option "seed"'):
+                catalogue.complete("data", {"name": name, "seed": "run"})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"federation": PLAIN | {"seed": "runs"}},
+            "cifar10 has seed 'runs'; expected a value of type int, such as 0, or \"run\"",
+        ),
+        (
+            {"federation": PLAIN | {"clients": "run"}},
+            "cifar10 has clients 'run'; expected a value of type int, such as 10.",
+        ),
+        ({"algorithm": {"name": "fedprox", "mu": "run"}}, "fedprox has mu 'run'; expected a value of type float"),
+    ],
+)
+def test_another_text_and_another_option_are_refused_by_name(given, said):
+    with pytest.raises(RecipeError) as raised:
+        Recipe(**given)
+    assert said in str(raised.value)
+
+
+def test_without_a_recipe_there_is_no_seed_of_a_run(root):
+    for asked in (fednb.data.load, fednb.data.available):
+        with pytest.raises(RecipeError, match='cifar10 has seed "run", which is the seed of a recipe'):
+            asked(root=root, **OWN)
+    assert not fednb.data.available(root=root, **RECIPE.dealt)
+
+
+def test_two_seeds_get_two_partitions_and_one_seed_the_same_again(root):
+    first, second, again = (federation_of(RECIPE.with_(seed=seed), root) for seed in (0, 1, 0))
+    assert first.fingerprint == again.fingerprint != second.fingerprint
+    for seed, found in enumerate((first, second)):
+        assert found.fingerprint == fednb.data.load(root=root, **PLAIN, seed=seed).fingerprint
+    plain = [federation_of(RECIPE.with_(federation=PLAIN, seed=seed), root).fingerprint for seed in (0, 1)]
+    assert plain == [first.fingerprint] * 2
+
+
+def test_a_study_records_each_seeds_own_images_and_finds_them_again(root, tmp_path):
+    study = Study(RECIPE.vary(seed=[0, 1]), store=Store(tmp_path / "runs"))
+    found = study.run(str(root))
+    assert [record.fingerprint for record in found.records] == [
+        fednb.data.load(root=root, **PLAIN, seed=seed).fingerprint for seed in (0, 1)
+    ]
+    assert not any("other images" in note for note in study.run(str(root)).notes)
+    assert found.frame["dealt_by_seed"].all() and "federation_seed" not in found.frame
+    both = Study([*study.recipes, RECIPE.with_(federation=PLAIN)], store=study.store).run(str(root)).frame
+    assert both.groupby("federation_seed")["dealt_by_seed"].first().to_dict() == {0: False, "run": True}
+
+
+class Sites:
+    """Clients elsewhere who know the recipe, their site's name and the data folder alone."""
+
+    def __init__(self, recipe: Recipe, root):
+        self.recipe = Recipe.from_dict(recipe.short)
+        self.own = {name: federation_of(self.recipe, root, name) for name in ("client_0", "client_1")}
+        self.memories = {name: {} for name in self.own}
+
+    def introductions(self) -> list[Introduction]:
+        return [Introduction.from_dict(asdict(Introduction.of(own))) for own in self.own.values()]
+
+    def ask(self, kind, round, messages, wait=False):
+        replies = {}
+        for name, message in messages.items():
+            given = self.recipe, self.own[name], self.memories[name], kind, message, round
+            replies[name], self.memories[name] = answer(*given)
+        return replies
+
+
+def test_a_client_elsewhere_deals_its_images_out_by_the_runs_seed(root):
+    tests = []
+    for seed in (0, 1):
+        recipe = RECIPE.with_(seed=seed)
+        sites = Sites(recipe, root)
+        there = RemoteRun(recipe, sites.introductions(), sites.ask, {})
+        here = FederatedRun(recipe, fednb.data.load(root=root, **PLAIN, seed=seed))
+        assert there.images == here.images and there.advance() == here.advance()
+        tests.append(there.fingerprint)
+    assert len(set(tests)) == 2
+
+
+def test_by_flower_too(root, tmp_path, monkeypatch):
+    pytest.importorskip("flwr", reason="Flower is not installed")
+    from test_flower import Grid, names_letters
+
+    from fednb.runs import federate
+
+    monkeypatch.setattr(federate, "LOOKS", 0.01)
+    names_letters(monkeypatch)
+    recipe = RECIPE.with_(seed=3)
+    nodes = Grid({number: {"site": f"client_{number}", "data": str(root)} for number in (0, 1)})
+    there = federate.federate(recipe, nodes, Store(tmp_path / "there"), 2, 0.1)
+    here = train_one(recipe, Store(tmp_path / "here"), root=root)
+    assert there.rounds == here.rounds and there.fingerprint == here.fingerprint
+
+
+def test_what_is_on_disk_is_told_with_what_deals_it_out(root):
+    told = 'dealt out by its seed: 0 for all runs, or "run", that of each recipe'
+    assert told in str(fednb.data.check(root, "cifar10")) and told not in str(fednb.data.check(root, "shifted_digits"))
