@@ -108,8 +108,8 @@ def test_four_sentences_add_up():
     )
     assert found == (
         "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 have another "
-        "verdict by the paper's own rule of selection. 3 of all rest on runs that were made before the rules: they are "
-        "exploratory."
+        "verdict by the paper's own rule of selection. 0 of all rest on runs that were declared before they were "
+        "made; 3 are exploratory."
     )
     assert others == "Not tested: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
     assert why == "Of those not run, 2 are on data of which others are run (office_caltech10 2)."

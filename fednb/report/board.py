@@ -23,7 +23,7 @@ def effect(claim: dict) -> str:
     """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
     short = [names.short(claim[name]) for name in ("better", "worse")]
     site = "" if claim["site"] == "average" else claim["site"]
-    return ", ".join(filter(None, (words.less(*short), claim["setting"], site)))
+    return ", ".join(filter(None, (words.minus(*short), claim["setting"], site)))
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
@@ -66,7 +66,7 @@ def board(claims: "DataFrame") -> Table:
         "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
         "why": claims["why"],
         "by the paper's rule": claims["other_rules"],
-        "setting": claims["setting"],
+        "setting": words.standing(claims),
         "notebook": claims["notebook"],
     }
     cells, wide = short_and_wide(shown, claims["claim"], "ours")
@@ -77,6 +77,7 @@ def board(claims: "DataFrame") -> Table:
 
 def curve_board(claims: "DataFrame") -> Table:
     """The rows of ``fednb.command.scoreboard.curves`` as a table: claims on orders and curves."""
-    cells = claims.set_index("claim")[["verdict", "why", "setting", "notebook"]].rename_axis(None)
+    shown = claims.assign(setting=words.standing(claims)).set_index("claim")
+    cells = shown[["verdict", "why", "setting", "notebook"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)

@@ -41,6 +41,7 @@ from fednb.report.words import (
     setting_lines,
     signed,
     spaced,
+    standing,
 )
 
 NOT_RUN, OTHER_SITES = "not run", "other sites"
@@ -154,7 +155,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
         "why": frame["why"],
         "by the paper's rule": frame["other_rules"],
-        "setting": frame["setting"],
+        "setting": standing(frame),
         "table": frame["table"],
     }
     cells, wide = short_and_wide(shown, frame["claim"], "ours")

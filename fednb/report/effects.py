@@ -143,7 +143,7 @@ def effects(
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
                 told = f"{words.spaced(by)} {value}: " if by else ""
-                row = told + words.less(*(texts[label] for label in labels))
+                row = told + words.minus(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
     alike = selected(words.frame_of(results.alike), rule, unseen)
     found = effects_of(compared, results.records, spreads_of(alike))

@@ -28,7 +28,7 @@ RISE = (
     "it is large, the rounds do not show where the curve ends."
 )
 SPREAD = (
-    "spread of seeds: standard deviation of the last round, in points, over the row's own seeds; intervals moderate it "
+    "spread of seeds: standard deviation of the last round, in points, over the row's own seeds; verdicts moderate it "
     "by that of the setting's other methods."
 )
 

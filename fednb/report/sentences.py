@@ -158,8 +158,8 @@ def told(claims: "DataFrame") -> list[str]:
         "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
         f"{printed.sum()} are tested: {found[0]}.",
         f"At a smaller setting, which says nothing of what the paper found, {small.sum()} are tested: {found[1]}. "
-        f"{turned} have another verdict by the paper's own rule of selection. {seen} of all rest on runs that were "
-        "made before the rules: they are exploratory.",
+        f"{turned} have another verdict by the paper's own rule of selection. {len(tested) - seen} of all rest on "
+        f"runs that were declared before they were made; {seen} are exploratory.",
         f"Not tested: {', '.join(others) or 'none'}.",
         f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]

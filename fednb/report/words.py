@@ -197,7 +197,7 @@ def rests_on(frame):
     return word.where(frame["ours"].notna() & frame["p"].isna(), "")
 
 
-def less(better: str, worse: str) -> str:
+def minus(better: str, worse: str) -> str:
     """How a difference is written: ``"FedRDN - FedAvg"``, ``"FedFA - (FedAvg + mixup)"``."""
     return f"{better} - ({worse})" if " + " in worse else f"{better} - {worse}"
 
@@ -280,3 +280,10 @@ def below(values, small):
 
 def bounds(frame, text):
     return (frame["low"].map(text) + " to " + frame["high"].map(text)).where(frame["ours"].notna(), "")
+
+
+def standing(claims):
+    """The board of each claim, and whether its runs were declared before they were made; "" without a run."""
+    return (claims["setting"] + claims["exploratory"].map({True: ", exploratory", False: ", declared"})).where(
+        claims["setting"] != "", ""
+    )

@@ -17,13 +17,14 @@ CURVE_LEGEND = (
     "told above zero. Otherwise than in print: some step is told below it. Not told: in between."
 )
 LEGEND = (
-    "Effects are in points, one method less another, of the average unless a claim names a site; an average is the "
+    "Effects are in points, one method minus another, of the average unless a claim names a site; an average is the "
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours; the thick line is its 95 % "
     "interval, the thin one is as wide as all pairs that the paper prints on the data set need when they are tested "
     "together, and decides; an arrow points beyond the axis. As printed: the paper's claim at its setting. Small: the "
     "effect at a smaller setting, which says nothing of what the paper found. No effect as printed: the thin line lies "
     "within half of the printed effect, or a point. Not told: it holds zero; below stands from which size on an effect "
-    "could have been told. Not testable: for the reason below."
+    "could have been told. Not testable: for the reason below. Declared: the protocol named "
+    "the runs before they were made."
 )
 FILTERS = {
     "paper": "of",
@@ -88,7 +89,8 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     cells.append(f'<td><span class="verdict {word}">{one.verdict}</span>{others}</td>')
     cells += [f'<td class="number">{text}</td>' for text in numbers]
     cells.append(f'<td class="effect verdict {word}">{_picture(one, reach) if ran else ""}</td>')
-    cells.append(f"<td>{', '.join(filter(None, (str(one.seeds or ''), one.setting)))}</td>")
+    declared = "declared" if one.setting and not one.exploratory else ""
+    cells.append(f"<td>{', '.join(filter(None, (str(one.seeds or ''), one.setting, declared)))}</td>")
     return f"<tr {marked}>{''.join(cells)}{_notebook(one.notebook, shown)}</tr>"
 
 

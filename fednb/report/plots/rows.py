@@ -47,7 +47,7 @@ def claims(rows, title: str = ""):
         labels = where + ": " + own["effect"]
         axes.set_yticks(places, labels, fontsize=7)
         axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
-    stack[-1].set_xlabel("points: the first of each row less the second")
+    stack[-1].set_xlabel("points: the first of each row minus the second")
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
     shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
     look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 7, "fontsize": 8}
