@@ -201,10 +201,8 @@ def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **oth
         raise RecipeError(f"{where} is of {len(labels)} runs; expected several for an order and one for a curve.")
     swept = settings(paper).get(figure, {})
     values = _entry(swept, x, f"{where}: its x") if x or kind != "order" else [None]
-    known = {"order": {"": ""}, "monotone": {way: way for way in ("rises", "falls")}}.get(
-        kind, {str(value): value for value in values}
-    )
-    at = _entry(known, at, f"{where}: what it is at,")
+    possible = {"order": [""], "maximum": values, "monotone": ["rises", "falls"]}[kind]
+    at = _entry({str(value): value for value in possible}, at, f"{where}: what it is at,")
     return {"figure": figure, "kind": kind, "runs": labels, "x": x, "values": values, "at": at, **others}
 
 
