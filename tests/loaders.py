@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
-from fednb.data._persons import Source
+from fednb.data._persons import Persons
 from fednb.data.prostate_mri import SITES as HOSPITALS
 from fednb.data.retinal_vessels import SITES as EYES
 
@@ -234,7 +234,7 @@ def cells(root: Path) -> None:
     (place / rxrx1.TABLE).write_text("\n".join(lines) + "\n")
 
 
-def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path], None]:
+def faces(source: Persons, suffix: str, counts: dict[str, int]) -> Callable[[Path], None]:
     """Writes so many images of each person, in turns, of two pixels more each way than are kept."""
 
     def make(root: Path) -> None:
@@ -242,8 +242,8 @@ def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path
         order = sorted((turn, person) for person, count in counts.items() for turn in range(count))
         names = [f"{number:06}{suffix}" for number in range(1, len(order) + 1)]
         for number, name in enumerate(names):
-            picture(place / source.images / name, number, mode, source.crop + 2)
-        (place / source.list).write_text(
+            picture(place / source.needed[1] / name, number, mode, source.crop + 2)
+        (place / source.needed[0]).write_text(
             "".join(f"{n} {person}\n" for n, (_, person) in zip(names, order, strict=True))
         )
 
@@ -273,7 +273,7 @@ def prostates(root: Path) -> None:
 
 
 ROWS = [
-    Row("bioid", faces(bioid.SOURCE, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}), ({"clients": 3, "size": 16},)),
+    Row("bioid", faces(bioid.DATA, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}), ({"clients": 3, "size": 16},)),
     Row(
         "bird200",
         birds,
@@ -282,7 +282,7 @@ ROWS = [
             {"size": 6, "classes_per_client": 20, "seed": 1},
         ),
     ),
-    Row("celeba", faces(celeba.SOURCE, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}), ({"clients": 3, "size": 16},)),
+    Row("celeba", faces(celeba.DATA, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}), ({"clients": 3, "size": 16},)),
     Row("ch_mnist", tissue, ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1})),
     Row(
         "cifar10",

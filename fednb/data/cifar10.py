@@ -109,7 +109,7 @@ def describe(root: Path) -> list[str]:
     if place := cifar.find(SOURCE, root):
         return [*lines, f"batches in {place.relative_to(root)}"]
     for part, complete in COMPLETE.items():
-        found = class_folders.count(root / "cifar10" / part, CLASSES)
+        found = len(class_folders.there(root / "cifar10" / part, CLASSES))
         lines.append(f"{part}: {found} images (complete: {complete})")
         lines.extend(class_folders.unused(root / "cifar10" / part, CLASSES))
     return lines

@@ -11,7 +11,7 @@ from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
 from fednb.data._digit_files import reading
 from fednb.data._partition import sizes, stratified
-from fednb.data._published import Count, Needs
+from fednb.data._published import Count, Needs, damage
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
@@ -46,7 +46,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     classes in proportion.
 
     Args:
-        root: the data folder.
         clients: how many writers, drawn among those with 10 images or more; a smaller number takes the first of them.
         size: height and width in pixels; resized bilinearly. The files have 28.
         seed: of all draws.
@@ -64,9 +63,7 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     """
     images.check_size(size)
     check_whole("clients", clients)
-    problem = missing(root)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root))
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
     if clients > len(fitting):
@@ -105,13 +102,7 @@ def counts(root: Path) -> list[Count]:
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
     """Files that cannot be read, each with the reason."""
-    found = []
-    for file in _files(root):
-        try:
-            _held(root, file, *images.digests([file]))
-        except DataError as error:
-            found.append((file, str(error)))
-    return found
+    return damage(_files(root), lambda file: _held(root, file, *images.digests([file])))
 
 
 def _places(root: Path) -> tuple[Path, Path]:

@@ -60,7 +60,6 @@ def load(
     volume a slice is of.
 
     Args:
-        root: the data folder.
         size: height and width in pixels; 384 is that of the files, which are then taken as they are. Otherwise images
             are resized bilinearly without cropping, and so are masks, as coverage: from a half on a pixel is prostate.
         split: ``"fedfa"``: of the n slices of a site in a drawn order the first int(ratio n) but at least 32 are for
@@ -73,7 +72,6 @@ def load(
         index_files: order the slices as FedFA's repository does, by ``prostate_mri/<site>-index.npy`` from its folder
             data/prostate, which HarmoFL's has too; those of BMC and RUNMC are called ISBI_1.5 and ISBI there. False
             draws the order, always the same. HarmoFL's order of the volumes themselves is not read.
-        site: reads this one alone.
 
     Layout, sources, licence: see ``NEEDS``. ``notes`` says where a site has other slices than FedFA's.
 
@@ -87,8 +85,7 @@ def load(
     if split == "harmofl" and ratio != RATIO:
         raise RecipeError(f'ratio is {ratio} with split="harmofl", which trains on 0.64. Leave ratio or split out.')
     here = chosen_sites("prostate_mri", SITES, site)
-    if problem := missing(root, split=split, index_files=index_files, sites=here):
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root, split=split, index_files=index_files, sites=here))
     notes = []
     sites = [_site(root, name, size, split, ratio, index_files, notes) for name in here]
     if split != "patients":

@@ -46,7 +46,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     in one split.
 
     Args:
-        root: the data folder.
         size: height and width in pixels. Images are resized bilinearly without cropping, and so are masks, as
             coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the files themselves. At 128
             this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files) and breaks it
@@ -55,7 +54,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
         fraction: share of a site's training images that is used, the first in an order drawn by ``seed``: a smaller
             share is part of a larger one. 1.0 uses all, 9 to 19 a site.
         seed: of the validation images, and of that order.
-        site: reads this one alone.
 
     Layout and sources: see ``NEEDS``.
 
@@ -66,8 +64,7 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     images.check_size(size)
     check_share("fraction", fraction)
     here = chosen_sites("retinal_vessels", SITES, site)
-    if problem := missing(root, sites=here):
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root, sites=here))
     notes = []
     sites = [_site(root, name, size, fraction, seed, notes) for name in here]
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
