@@ -1,10 +1,9 @@
 """CelebA and BioID, on files made in their layouts: who takes part, the crop, the cut, and what can be wrong."""
 
-import shutil
-
 import loaders
 import numpy as np
 import pytest
+from loaders import copied, pixels
 from PIL import Image
 
 import fednb.data
@@ -23,10 +22,6 @@ def load(root, name, size=16, **options):
     return fednb.data.load(name, root, **{"clients": 4, "size": size, **options})
 
 
-def pixels(*splits) -> list[bytes]:
-    return [image.numpy().tobytes() for split in splits for image in split.images]
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("faces")
@@ -37,8 +32,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def tree(root, tmp_path):
-    shutil.copytree(root, tmp_path / "data")
-    return tmp_path / "data"
+    return copied(root, tmp_path / "data")
 
 
 def listed(root, name) -> list[list[str]]:
@@ -99,16 +93,6 @@ class TestSites:
         assert [count.found for count in counts] == [44, 5, 43]
         assert str(counts[-1]).startswith(f"{source.needed[1]}, those in the list: 43 images (complete: ")
 
-    def test_decoded_once(self, tree, name, monkeypatch):
-        cold = load(tree, name)
-        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
-        assert load(tree, name).fingerprint == cold.fingerprint
-
-
-def test_sizes_and_channels_as_in_distrans(root):
-    assert fednb.data.load("celeba", root, clients=3).image_shape == (3, 128, 128)
-    assert fednb.data.load("bioid", root, clients=3).image_shape == (1, 256, 256)
-
 
 class TestCrop:
     def test_the_centre_of_original_sizes(self, tmp_path):
@@ -133,11 +117,6 @@ class TestCrop:
 
 @both
 class TestBadInput:
-    def test_nothing_there(self, tmp_path, name):
-        with pytest.raises(DataError, match=rf"no \S+{SOURCES[name].needed[0]} and no .* Expected: "):
-            load(tmp_path, name)
-        assert MODULES[name].damaged(tmp_path) == [] and "no" in MODULES[name].describe(tmp_path)[0]
-
     def test_a_damaged_list(self, tree, name):
         file = tree / name / SOURCES[name].needed[0]
         file.write_text(file.read_text() + "000099.jpg\n")
@@ -156,19 +135,8 @@ class TestBadInput:
         with pytest.raises(DataError, match=r"\d+\.p[ng][gm] cannot be read"):
             load(tree, name)
 
-    def test_a_damaged_image_is_named(self, tree, name):
-        file = (
-            tree / name / SOURCES[name].needed[1] / next(file for file, person in listed(tree, name) if person == "4")
-        )
-        file.write_bytes(file.read_bytes()[:200])
-        with pytest.raises(DataError, match=f"{file.name} cannot be decoded"):
-            load(tree, name)
-
     def test_options_out_of_range(self, root, name):
-        for clients in (0, 1, 2.5):
-            with pytest.raises(RecipeError, match=f"clients is {clients}; expected"):
-                load(root, name, clients=clients)
+        with pytest.raises(RecipeError, match="clients is 1; expected 2 or more"):
+            load(root, name, clients=1)
         with pytest.raises(DataError, match="has 5 persons for 6 clients"):
             load(root, name, clients=6)
-        with pytest.raises(RecipeError, match="size is 0"):
-            load(root, name, size=0)

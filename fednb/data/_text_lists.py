@@ -47,7 +47,10 @@ def table(file: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """
     try:
         with open(file, newline="", encoding="utf-8") as handle:
-            held = [tuple(row[name] for name in columns) for row in csv.DictReader(handle, strict=True)]
+            rows = csv.DictReader(handle, strict=True)
+            if absent := [name for name in columns if name not in (rows.fieldnames or ())]:
+                raise KeyError(absent[0])
+            held = [tuple(row[name] for name in columns) for row in rows]
         if any(None in row for row in held):
             raise csv.Error(f"row {next(number for number, row in enumerate(held, 1) if None in row)} is too short")
         return held

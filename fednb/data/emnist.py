@@ -77,9 +77,12 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     for number, name in enumerate(fitting[position] for position in drawn):
         pixels, targets = writers[name]
         cuts = stratified(targets, sizes(len(targets), SHARES), "emnist", name, seed)
-        sites.append(Site(f"client_{number}", *(_split(pixels[cut], targets[cut], size) for cut in cuts)))
+        whole = Split(torch.from_numpy(images.resized(pixels, size)), torch.from_numpy(targets))
+        sites.append(Site(f"client_{number}", *(whole.select(cut) for cut in cuts)))
     notes = [f"{clients} of the {len(fitting)} writers on disk with at least {LEAST} images take part."]
-    return Federation("emnist", sites, CLASSES, notes + _fewer(root))
+    if (count := len(_files(root))) < COMPLETE:
+        notes.append(f"{count} of LEAF's {COMPLETE} files are on disk.")
+    return Federation("emnist", sites, CLASSES, notes)
 
 
 def missing(root: Path, **options) -> str | None:
@@ -113,11 +116,6 @@ def _files(root: Path) -> list[Path]:
     """LEAF's files in the first place that has some."""
     found = (sorted(place.glob("all_data_*.json")) for place in _places(root))
     return next(filter(None, found), [])
-
-
-def _fewer(root: Path) -> list[str]:
-    count = len(_files(root))
-    return [f"{count} of LEAF's {COMPLETE} files are on disk."] if count < COMPLETE else []
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -181,7 +179,3 @@ def _checked(name: str, count: int, entry: tuple[np.ndarray, np.ndarray]) -> tup
     if y.dtype.kind != "i" or y.min(initial=0) < 0 or y.max(initial=0) >= len(CLASSES):
         raise ValueError(f"{name} has classes other than whole numbers from 0 to {len(CLASSES) - 1}")
     return np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE), y.astype(np.int64)
-
-
-def _split(pixels: np.ndarray, targets: np.ndarray, size: int) -> Split:
-    return Split(torch.from_numpy(images.resized(pixels, size)), torch.from_numpy(targets))

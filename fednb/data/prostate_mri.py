@@ -135,8 +135,7 @@ def damaged(root: Path) -> list[tuple[Path, str]]:
     """Volumes and masks that cannot be read, with the reason; none where nibabel is not installed."""
     found = []
     for name in SITES if find_spec("nibabel") else ():
-        pairs = _pairs(root, name) if _place(root, name).is_dir() else []
-        for path in (path for pair in pairs for path in pair if path.is_file()):
+        for path in (path for pair in _pairs(root, name) for path in pair if path.is_file()):
             try:
                 _voxels(path)
             except DataError as error:
@@ -162,8 +161,7 @@ def _site(root: Path, name: str, size: int, split: str, ratio: float, index_file
 
 
 def _volume_counts(root: Path) -> list[Count]:
-    held = {name: _pairs(root, name) if _place(root, name).is_dir() else [] for name in SITES}
-    return [Count(name, len(held[name]), complete, "volumes") for name, complete in SITES.items()]
+    return [Count(name, len(_pairs(root, name)), complete, "volumes") for name, complete in SITES.items()]
 
 
 def _small(pair: tuple[Path, Path]) -> bool:
@@ -178,7 +176,7 @@ def _pairs(root: Path, name: str) -> list[tuple[Path, Path]]:
     """Every volume of a site and its mask, sorted by name; one of the two need not be there."""
     masks, volumes = {}, {}
     place = _place(root, name)
-    for path in place.iterdir():
+    for path in place.iterdir() if place.is_dir() else ():
         if path.name.lower().endswith(MASK) and path.name[0] != ".":
             masks[path.name[: -len(MASK)]] = path
         elif path.name.endswith(".nii.gz") and path.name[0] != ".":

@@ -100,8 +100,7 @@ def describe(root: Path) -> list[str]:
 
 def counts(root: Path) -> list[Count]:
     """The same as numbers, for ``fednb data --check``."""
-    places = {name: root / "retinal_vessels" / name / "images" for name in SITES}
-    return [Count(name, len(images.files(places[name])) if places[name].is_dir() else 0, SITES[name]) for name in SITES]
+    return [Count(name, len(_files(root, name)["images"]), complete) for name, complete in SITES.items()]
 
 
 def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: list[str]) -> Site:
@@ -127,7 +126,7 @@ def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: l
 def _files(root: Path, name: str) -> dict[str, list[Path]]:
     """The images of a site, and where their masks and fields of view should be."""
     place = root / "retinal_vessels" / name
-    listed = images.files(place / "images")
+    listed = images.files(place / "images") if (place / "images").is_dir() else []
     return {kind: [place / kind / path.name for path in listed] for kind in KINDS}
 
 

@@ -71,11 +71,12 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
         each = len(batches) // GROUPS
         if not each:
             raise DataError(
-                f"{root / FOLDER / TABLE} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
+                f"{DATA.named(root)} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
                 "more, one for each group. Fetch it again."
             )
         notes += [f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over."]
-        notes += _fewer(cell_type, batches)
+        if len(batches) != BATCHES[cell_type]:
+            notes.append(f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}.")
         for number in range(clients_per_cell_type):
             group = sorted(batches)[number * each : (number + 1) * each]
             held = [entry for experiment in group for entry in batches[experiment]]
@@ -122,17 +123,11 @@ DATA = Cells(FOLDER, (TABLE, "images"))
 missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
 
 
-def _fewer(cell_type: str, batches: dict[str, Images]) -> list[str]:
-    if len(batches) == BATCHES[cell_type]:
-        return []
-    return [f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}."]
-
-
 def _site(root: Path, name: str, held: Images, size: int, seed: int) -> tuple[Site, list[str]]:
     """One client, and notes on its images."""
     if len(held) < LEAST:
         raise DataError(
-            f"{root / FOLDER / TABLE} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
+            f"{DATA.named(root)} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
             f"{LEAST} or more. Fetch it again."
         )
     paths = [root / FOLDER / path for path, _ in held]
