@@ -78,7 +78,7 @@ def _of_arrays(*parts) -> Split:
 class Site:
     """One institution's data; a client is a site that takes part in a run.
 
-    spare: training images that a loader left out and was asked to hand over all the same; no round trains on them.
+    spare: images that a loader left out and was asked to hand over all the same; no round trains on them.
     """
 
     name: str

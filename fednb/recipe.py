@@ -23,8 +23,9 @@ ONE_OF = {
 }
 EACH_OF = {
     "flow": ("flip", "rotation"),
-    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server"),
+    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
 }
+LAST = 10  # rounds of which every image's score is kept
 AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
 RANGES = {
     "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
@@ -62,7 +63,9 @@ class Recipe:
             ones, some numbers an image, of which ``fednb.report.readings`` makes Dice by slice and by volume, with and
             without background, and the 95 % Hausdorff distance), "own_statistics" (it at each site with statistics of
             batch normalisation that are measured on the site's own training images, seen as at test time; the same as
-            the test without batch normalisation) and "server" (what the methods keep at the server in the end).
+            the test without batch normalisation), "server" (what the methods keep at the server in the end) and "spare"
+            (the sites' spare images, in each of the last ten rounds, scored as test images are: a second test set,
+            where the loader hands them over).
 
     Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full
@@ -193,6 +196,11 @@ class Recipe:
         """12 hex digits of the canonical short form."""
         canonical = json.dumps(self.short, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def scored(self, round: int) -> tuple[str, ...]:
+        """The splits whose images are scored after a round."""
+        spare = "spare" in self.evaluation and round > self.rounds - LAST
+        return ("validation", "test", "spare") if spare else ("validation", "test")
 
     @property
     def algorithm_name(self) -> str:

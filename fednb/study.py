@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fednb import papers
-from fednb.catalogue import IN_MEMORY, task
+from fednb.catalogue import IN_MEMORY, complete, task
 from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.files import write_text
@@ -213,8 +213,8 @@ class Results:
         found = {recipe: record for recipe, record in self.found.items() if record}
         known = {recipe.key for recipe in found}
         for record in self.store.like(list(found)):
-            if record.key not in known and _setting(record) in settings and not record.origin.get("outside"):
-                with suppress(RecipeError):  # by other options than a method has today
+            with suppress(RecipeError):  # by other options than a method or a loader has today
+                if record.key not in known and _setting(record) in settings and not record.origin.get("outside"):
                     found[Recipe(**record.recipe)] = record
         return replace(self, found=found)
 
@@ -337,8 +337,10 @@ def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recip
 
 
 def _setting(record: Record) -> str:
-    """What a record has in common with others that differ in methods, seeds and unseen sites."""
-    return repr(sorted((name, repr(value)) for name, value in record.recipe.items() if name not in _OF_RUNS))
+    """What a record has in common with others that differ in methods, seeds and unseen sites; options of the federation
+    that are younger than the record have their defaults."""
+    settings = record.recipe | {"federation": sorted(complete("data", record.recipe["federation"]).items())}
+    return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
 
 
 def _describe(recipe: Recipe) -> dict:

@@ -355,6 +355,37 @@ class TestBadInput:
         assert "no folder" in cifar10.describe(tmp_path / "nowhere")[0]
 
 
+class TestSpare:
+    @pytest.mark.parametrize("options", [{}, {"classes_per_client": 2}, {"partition": "dirichlet", "clients": 5}])
+    def test_the_other_test_images_dealt_out_alike(self, batches, folders, arrays, options):
+        plain, asked = (load(batches, test_images=100, **options, **spare) for spare in ({}, {"spare": True}))
+        assert counts(asked) == counts(plain) and all(site.spare is None for site in plain.sites)
+        for one, other in zip(plain.sites, asked.sites, strict=True):
+            assert all(torch.equal(getattr(one, s).images, getattr(other, s).images) for s in SPLITS)
+            assert other.spare.targets.unique().tolist() == other.test.targets.unique().tolist()
+            assert abs(len(other.spare) - len(other.test)) <= 5
+        everything = [image for site in asked.sites for part in (site.test, site.spare) for image in pixels(part)]
+        assert sorted(everything) == sorted(image.tobytes() for image in arrays["test"][0])
+        assert "100 other test images are spare." in asked.notes
+        assert not {*trained(asked)} & {image for site in asked.sites for image in pixels(site.spare)}
+        assert load(folders, test_images=100, spare=True, **options).fingerprint == asked.fingerprint
+
+    def test_one_class_has_spare_images_of_others_beside_its_own(self, batches):
+        site = load(batches, classes_per_client=1, test_images=100, spare=True).sites[0]
+        own = site.train.targets.unique()
+        assert len(site.spare) == 20 and (site.spare.targets[:10] == own).all() and own not in site.spare.targets[10:]
+        assert not {*pixels(site.spare)} & {*pixels(site.test)}
+
+    def test_they_are_resized(self, batches):
+        assert load(batches, size=8, test_images=100, spare=True).sites[0].spare.images.shape[2:] == (8, 8)
+
+    @pytest.mark.parametrize("options", [{}, {"test_images": 200}])
+    def test_none_left_over_is_refused(self, batches, folders, options):
+        for root in (batches, folders):
+            with pytest.raises(RecipeError, match="no spare images: all 200 are test images. Lower test_images"):
+                load(root, spare=True, **options)
+
+
 class TestReal:
     @pytest.fixture
     def root(self, real_data):

@@ -19,6 +19,7 @@ from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
 FEDBN = {"amazon": (62, 50, 192), "caltech": (62, 50, 225), "dslr": (62, 50, 32), "webcam": (62, 50, 59)}
+SPARE = {"amazon": 654, "caltech": 786, "dslr": 13, "webcam": 124}
 # The labels of FedBN's lists, counted: first 62, last 50, test; classes in their order.
 REAL_CLASSES = {
     ("amazon", "train"): [6, 7, 6, 4, 9, 4, 8, 8, 9, 1],
@@ -162,6 +163,41 @@ class TestSplits:
         assert note in load(tree).notes and note in load(tree, split="fedfa").notes
         assert note not in load(tree, split="stratified").notes
         assert note in str(fednb.data.check(tree))
+
+
+class TestSpare:
+    def test_the_rest_of_the_train_list_in_its_order(self, whole):
+        plain, asked = load(whole), load(whole, spare=True)
+        assert all(site.spare is None for site in plain.sites)
+        assert {site.name: len(site.spare) for site in asked.sites} == SPARE
+        for site in asked.sites:
+            paths = listed(whole, site.name, "train")[62:-50]
+            assert site.spare.targets.tolist() == [CLASSES.index(path.split("/")[1]) for path in paths]
+            expected = images.decode(whole / "office_caltech_10" / paths[-1], 8)[0]
+            assert (site.spare.images[-1].numpy() == expected).all()
+            for part in SPLITS:
+                assert torch.equal(getattr(site, part).images, getattr(plain.site(site.name), part).images)
+                assert not hashes(site.spare) & hashes(getattr(site, part))
+        assert "amazon: 654 spare images; 0 with the same bytes as another of its images left out." in asked.notes
+        more = load(whole, spare=True, train_images=75)
+        assert [len(site.spare) for site in more.sites] == [641, 773, 0, 111]
+
+    def test_the_same_bytes_as_another_image_of_the_site_stay_out(self, tree):
+        names = listed(tree, "webcam", "train")
+        others = names[3], names[-4], listed(tree, "webcam", "test")[5]
+        for position, other in zip((70, 80, 90), others, strict=True):
+            replace(tree / "office_caltech_10" / names[position], (tree / "office_caltech_10" / other).read_bytes())
+        for drop in (False, True):
+            asked = load(tree, spare=True, drop_duplicates=drop)
+            assert len(asked.site("webcam").spare) == 124 - 3
+            assert [note for note in asked.notes if "webcam: 121 spare images; 3 with the same bytes" in note]
+            left = [names[62:-50][n] for n in range(124) if n not in (8, 18, 28)]
+            assert asked.site("webcam").spare.targets.tolist() == [CLASSES.index(p.split("/")[1]) for p in left]
+
+    @pytest.mark.parametrize("split", ["fedfa", "stratified"])
+    def test_a_split_that_leaves_none_is_refused_by_name(self, whole, split):
+        with pytest.raises(RecipeError, match=f'no spare images with split="{split}", only with split="fedbn"'):
+            load(whole, split=split, spare=True)
 
 
 class TestDuplicates:
@@ -347,6 +383,13 @@ class TestReal:
         assert found == REAL_CLASSES
         assert counts(load(root, size=16, split="fedfa")) == TABLE11
         assert counts(load(root, size=16, split="stratified")) == TABLE11
+
+    def test_spare_images_are_none_of_the_others(self, root):
+        federation = load(root, size=16, spare=True)
+        found = {site.name: len(site.spare) for site in federation.sites}
+        assert found == SPARE | {"amazon": 642, "caltech": 785}
+        for site in federation.sites:
+            assert not hashes(site.spare) & set().union(*(hashes(getattr(site, part)) for part in SPLITS))
 
     def test_nine_groups_straddle_the_lists(self, root):
         groups = office_caltech10.straddling(root)

@@ -189,6 +189,13 @@ def test_masks_on_another_device_are_the_same_run(pretended):
     assert not pretended.waits["in epochs"]
 
 
+@pytest.mark.parametrize("settings", [{}, {"algorithm": "fedbn"}, {"unseen": ["tower"]}], ids=str)
+def test_spare_images_on_another_device_are_read_once_a_round(settings, pretended):
+    rounds, _ = run_on(pretended, settings | {"evaluation": ["spare"]})
+    reads = sum(count for line, count in pretended.waits["between"].items() if line.startswith("engine/loop.py"))
+    assert rounds == train(settings, rounds=2).rounds and reads == 2 * 3
+
+
 def test_a_client_is_waited_for_once_a_round_and_the_server_once(pretended):
     run_on(pretended, {})
     lines = {line: count for line, count in pretended.waits["between"].items() if line.startswith("engine/client.py")}

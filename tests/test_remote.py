@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 from loaders import picture
-from methods import CASES, PIXELS, ROWS, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
+from methods import CASES, PIXELS, ROWS, SIZES, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
 
 import fednb
 from fednb.algorithms.fedavg import FedAvg
@@ -136,6 +136,28 @@ def test_the_same_run_with_unseen_and_absent_clients(settings):
 def test_the_same_run_with_masks():
     runs = equal_runs(PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"]}, pixel_federation())
     assert same(*({name: values.nan_to_num(-1.0) for name, values in run.masks().items()} for run in runs))
+
+
+@pytest.mark.parametrize("settings", [{}, {"algorithm": "fedbn"}, {"unseen": ["tower"]}], ids=str)
+def test_the_same_spare_scores(settings):
+    there, here = equal_runs(settings | {"evaluation": ["spare"]}, federation())
+    assert there.images["spare"] == list(SIZES.values()) and torch.equal(there.spare, here.spare)
+
+
+def test_spare_images_elsewhere_are_first_scored_by_all_and_refused_where_a_site_has_none():
+    settings, away = {"rounds": 12, "evaluation": ["spare"]}, {("test", number, "harbour") for number in (2, 5)}
+    there = remote(settings, federation(), dead=away)
+    spare = [(there.advance(), there.spare)[1] for _ in range(5)]
+    assert spare[:2] == [None, None] and torch.equal(*(each.split(there.images["spare"])[1] for each in spare[3:]))
+    here = remote(settings, federation())
+    here.load_state(reloaded(there.state()))
+    assert torch.equal((there.advance(), there.spare)[1], (here.advance(), here.spare)[1])
+    with pytest.raises(RunError, match='harbour did not answer "test" in round 3'):
+        needed = remote(settings, federation(), dead={("test", 3, "harbour")})
+        [needed.advance() for _ in range(3)]
+    data = federation()
+    with pytest.raises(RecipeError, match="1 of 3 sites of toy have none .first tower"):
+        remote(settings, replace(data, sites=(*data.sites[:2], replace(data.sites[2], spare=None))))
 
 
 def equal_runs(settings: dict, data: Federation) -> tuple[RemoteRun, FederatedRun]:

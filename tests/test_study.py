@@ -321,6 +321,18 @@ def test_a_record_is_found_by_settings(store):
         results.record(seed=7)
 
 
+def test_a_record_that_is_older_than_an_option_of_its_federation_is_of_the_same_setting(store):
+    recipes = [SMALL.with_(federation="office_caltech10", seed=seed) for seed in (0, 1, 2)]
+    recipes[2] = recipes[2].with_(federation={"name": "office_caltech10", "spare": True})
+    for recipe in recipes:
+        made = record(recipe)
+        if recipe.seed == 1:
+            del made.recipe["federation"]["spare"]
+        store.write(recipe, made)
+    alike = Study(recipes[:1], store=store).recorded().alike
+    assert sorted(own.recipe["seed"] for own in alike.records) == [0, 1]
+
+
 def test_no_images_of_a_split_have_no_accuracy(store):
     made = record(SMALL)
     made.images["validation"][0] = 0

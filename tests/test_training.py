@@ -8,15 +8,16 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import active_children
 
 import pytest
 import torch
-from methods import HELD_OUT, same
+from methods import HELD_OUT, SIZES, federation, same
 from small_runs import FULL, SMALL, other_images, use_toy
 
 from fednb.engine.loop import FederatedRun
-from fednb.errors import RunError, StoreError
+from fednb.errors import RecipeError, RunError, StoreError
 from fednb.files import MACHINE
 from fednb.recipe import Recipe
 from fednb.runs import provenance, scores, training
@@ -550,6 +551,98 @@ def test_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy, store
         assert [own.tolist() for own in resumed[number]] == [own.tolist() for own in undisturbed[number]]
 
 
+SPARE = SMALL.with_(rounds=12, evaluation=["spare"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"algorithm": "fedbn"}, {"unseen": ["tower"]}, {"algorithm": "pfedavg"}, {"algorithm": "all"}],
+    ids=str,
+)
+def test_spare_images_are_scored_as_test_images_are_in_the_last_ten_rounds(toy, store, settings):
+    """In the last round as by hand, from the run's own final weights and a network that is fed image by image."""
+    recipe = SPARE.with_(**settings)
+    record, data = train_one(recipe, store), federation()
+    assert record.images["spare"] == [len(site.spare) for site in data.sites] == list(SIZES.values())
+    assert set(record.scores("spare")) == set(range(3, 13)) < {1, *record.scores()}
+    run = FederatedRun(recipe, data)
+    for _ in range(12):
+        values = run.advance()
+        assert (run.spare is None) == (run.rounds < 3)
+    assert values == record.rounds[-1]
+    for name, found in zip(record.clients, record.scores("spare")[12], strict=True):
+        client, spare = run.clients[name], data.site(name).spare
+        with client.at_test(run.server.send(name), 12), torch.no_grad():
+            client.model.eval()
+            guesses = [int(client.model(image[None] / 255).argmax()) for image in spare.images]
+        assert found.tolist() == [
+            guess == target for guess, target in zip(guesses, spare.targets.tolist(), strict=True)
+        ]
+
+
+def test_without_spare_in_the_recipe_a_record_has_none(toy, store):
+    record = train_one(SMALL, store)
+    assert "spare" not in record.images and record.scores("spare") == {}
+    assert set(record.artefact("scores")) == {"rounds", "test"}
+    scored = train_one(SMALL.with_(evaluation=["spare"]), store)
+    assert scored.rounds == record.rounds and scored.fingerprint == record.fingerprint
+
+
+@pytest.mark.parametrize("stopped", [2, 7])
+def test_spare_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy, store, tmp_path, monkeypatch, stopped):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    undisturbed = train_one(SPARE, Store(tmp_path / "other")).scores("spare")
+
+    def stop(_, rounds):
+        if rounds == stopped:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_one(SPARE, store, progress=stop)
+    seen = []
+    resumed = train_one(SPARE, store, progress=lambda _, rounds: seen.append(rounds)).scores("spare")
+    assert seen[0] == stopped - 1 and resumed.keys() == undisturbed.keys()
+    for number in resumed:
+        assert [own.tolist() for own in resumed[number]] == [own.tolist() for own in undisturbed[number]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda spare: {number: values for number, values in spare.items() if number > 3},
+        lambda spare: spare | {2: spare[3]},
+        lambda spare: spare | {4: spare[4][1:]},
+        lambda spare: spare | {4: spare[4] + 1},
+    ],
+)
+def test_spare_scores_in_a_checkpoint_that_no_run_left_are_not_used(toy, store, monkeypatch, change):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+
+    def stop(_, rounds):
+        if rounds == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_one(SPARE, store, progress=stop)
+    state = store.load_checkpoint(SPARE, "cpu")
+    assert set(state["spare"]) == {3, 4, 5, 6}
+    store.save_checkpoint(SPARE, state | {"spare": change(state["spare"])})
+    train_one(SPARE, store)
+    assert any("the run starts from its first round" in note and "scores" in note for note in store.notes)
+
+
+def test_spare_images_that_nobody_hands_over_are_refused_by_name(store):
+    given, none = federation(), SPARE.with_(rounds=1)
+    lacking = replace(given, sites=(given.sites[0], replace(given.sites[1], spare=None), given.sites[2]))
+    empty = replace(given, sites=tuple(replace(site, spare=site.spare.select([])) for site in given.sites))
+    for data, words in ((lacking, "1 of 3 sites of toy have none .first harbour"), (empty, "3 of 3 sites of toy")):
+        with pytest.raises(RecipeError, match=f'"spare", the scores of .* {words}.*"spare": True'):
+            FederatedRun(none, data)
+        FederatedRun(SMALL, data)
+    with pytest.raises(RecipeError, match="additional_embeddings tunes heads on the spare images"):
+        none.with_(augmentations=["additional_embeddings"])
+
+
 def test_rounds_to_keep_and_packing_by_hand():
     images = {"validation": [2, 0], "test": [3, 4]}
     tests = [[1, 0], [3, 4], [3, 4], *[[0, 1]] * 12]
@@ -564,5 +657,8 @@ def test_rounds_to_keep_and_packing_by_hand():
     assert packed["rounds"].tolist() == [2, 7] and packed["test"].dtype == "uint8" and packed["test"].nbytes == 2
     found = scores.unpacked(packed, [3, 4])
     assert [own.tolist() for own in found[7]] == [[1, 0, 1], [0, 0, 0, 1]]
+    spare = scores.packed({2: bits[2].double(), 7: bits[7].double()}, {7: torch.tensor([1, 0, 0.0]).double()})
+    with pytest.raises(ValueError, match="spare is .1, 1. for 2 rounds of 3 images"):
+        scores.unpacked(spare, [1, 2], "spare")
     dice = scores.packed({1: torch.tensor([0.25, 1.0]).double()})
     assert dice["test"].dtype == "float16" and scores.unpacked(dice, [1, 1])[1][0].tolist() == [0.25]

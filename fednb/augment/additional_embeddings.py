@@ -32,7 +32,8 @@ class AdditionalEmbeddings(Method):
     Args:
         epochs: E_h, at least 0. 0 leaves the head as it came. FRAug prints none; 10 is ours.
 
-    Raises RecipeError for a site without spare images, and for another optimiser than SGD.
+    Raises RecipeError for a site without spare images, for another optimiser than SGD, and where spare images are
+    scored.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
@@ -58,6 +59,11 @@ class AdditionalEmbeddings(Method):
             raise RecipeError(
                 f'{self.name} tunes heads by SGD, and the recipe has optimiser "{recipe.optimiser}". '
                 "Take sgd, or leave it out."
+            )
+        if "spare" in recipe.evaluation:
+            raise RecipeError(
+                f'{self.name} tunes heads on the spare images, and the recipe asks for the evaluation "spare", their '
+                "scores. Leave one of them out."
             )
 
     def prepare_offer(self, client: Client) -> Message:

@@ -9,6 +9,7 @@ from fednb.errors import NotebookError
 from fednb.report import scoreboard
 from fednb.report.board import COLUMNS
 from fednb.report.claims import NOT_RUN
+from fednb.report.effects import SPARE
 from fednb.report.sentences import PRINTED, SMALL, TESTED
 from fednb.study import Results, Study, default_store
 
@@ -47,7 +48,8 @@ def claims(store: "Store | None" = None) -> "DataFrame":
                 about = {"of": paper, "federation": claim["federation"], "notebook": book.name if book else ""}
                 boards = [[row for row in each if row["setting"] == board] for board in (PRINTED, SMALL)]
                 rows += [min(board, key=_rank) | about for board in boards if board] or [min(each, key=_rank) | about]
-    return pandas.DataFrame(rows, columns=COLUMNS)
+    more = [name for name in SPARE if any(name in row for row in rows)]
+    return pandas.DataFrame(rows, columns=[*COLUMNS, *more])
 
 
 def _tables(book) -> list[str]:

@@ -17,7 +17,7 @@ from fednb.data import _pickles as pickles
 from fednb.data._partition import stratified
 from fednb.data._published import Count
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import SPLITS, Federation, Site, Split
+from fednb.federation import Federation, Site, Split
 
 COMPLETE = {"train": 50_000, "test": 10_000}
 SIDE = 32
@@ -51,8 +51,10 @@ def find(source: Source, root: Path) -> Path | None:
     return next((archive for archive in archives if archive.is_file()), None)
 
 
-def splits(source: Source, place: Path, counts: dict[str, int | None], seed: int, notes: list[str]) -> list[Split]:
-    """So many images of each part, 32 x 32, from what ``find`` found.
+def splits(
+    source: Source, place: Path, counts: dict[str, int | None], seed: int, notes: list[str], spare: bool = False
+) -> list[Split]:
+    """So many images of each part, 32 x 32, from what ``find`` found, and with ``spare`` the other test images.
 
     Raises DataError naming a file that is damaged, holds something else, or is not in the archive, and for an archive
     that unpacks to more than ``MOST`` bytes; it is not unpacked further, and nothing of it is written.
@@ -62,7 +64,8 @@ def splits(source: Source, place: Path, counts: dict[str, int | None], seed: int
         batches = [_batch(source, *content(name)) for name in source.files[part]]
         pixels, targets = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
         chosen = choose(source, part, targets, count, seed, notes)
-        made.append(Split(torch.from_numpy(pixels[chosen]), torch.from_numpy(targets[chosen])))
+        for positions in [chosen, *([left_out(source, targets, chosen, notes)] if spare and part == "test" else [])]:
+            made.append(Split(torch.from_numpy(pixels[positions]), torch.from_numpy(targets[positions])))
     return made
 
 
@@ -145,6 +148,15 @@ def choose(
     return np.sort(chosen)
 
 
+def left_out(source: Source, targets: np.ndarray, chosen: np.ndarray, notes: list[str]) -> np.ndarray:
+    """The positions of the test images that are not chosen; RecipeError where there are none."""
+    others = np.setdiff1d(np.arange(len(targets)), chosen)
+    if not len(others):
+        raise RecipeError(f"{source.name} has no spare images: all {len(chosen)} are test images. Lower test_images.")
+    notes.append(f"{len(others)} other test images are spare.")
+    return others
+
+
 def check_partition(source: Source, partition: str):
     """RecipeError unless it is one of ``PARTITIONS``."""
     if partition not in PARTITIONS:
@@ -163,14 +175,15 @@ def federation(
     concentration: float,
     size: int,
     seed: int,
+    spare: Split | None = None,
 ) -> Federation:
-    """The images dealt out, each client's resized; the options are those of ``cifar10.load``."""
+    """The images dealt out, each client's resized; spare: those to hand over. The options are ``cifar10.load``'s."""
     key = len(source.classes), clients
     if partition == "class_shares":
-        sites, dealt = dealing.by_class_shares(train, test, *key, classes_per_client, source.name, seed)
+        sites, dealt = dealing.by_class_shares(train, test, *key, classes_per_client, source.name, seed, spare=spare)
     else:
-        sites, dealt = dealing.by_dirichlet(train, test, *key, concentration, source.name, seed)
-    resized = [Site(site.name, *(_resize(getattr(site, split), size) for split in SPLITS)) for site in sites]
+        sites, dealt = dealing.by_dirichlet(train, test, *key, concentration, source.name, seed, spare=spare)
+    resized = [Site(site.name, *(_resize(part, size) for part in site.parts if part is not None)) for site in sites]
     return Federation(source.name, resized, source.classes, (*notes, *dealt))
 
 

@@ -17,13 +17,13 @@ LEAST_DRAWN = 10  # the same by Dirichlet, as released
 
 
 def by_class_shares(
-    train: Split, test: Split, classes: int, clients: int, classes_per_client: int, *key
+    train: Split, test: Split, classes: int, clients: int, classes_per_client: int, *key, spare: Split | None = None
 ) -> tuple[list[Site], list[str]]:
     """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes.
 
-    Test images are cut by the same shares. With one class per client each is tested first on its own test images,
-    the positives, then on as many of other classes with their true labels, drawn with replacement (as released;
-    the paper says "randomly selected"): DisTrans, Sec. 5.1.
+    Test images are cut by the same shares, and so are spare ones. With one class per client each is tested first on
+    its own test images, the positives, then on as many of other classes with their true labels, drawn with replacement
+    (as released; the paper says "randomly selected"): DisTrans, Sec. 5.1.
 
     Raises DataError as ``_shares`` does.
     """
@@ -37,22 +37,27 @@ def by_class_shares(
 
     step = classes // gcd(classes, classes_per_client)
     shares = _shares(draw, train, test, clients, LEAST, f"{classes_per_client} of {classes} classes each", step)
-    targets = test.targets.numpy()
-    tested = deal(targets, shares, *key, "test")
-    notes = []
+    notes, held_out = [], []
+    for name, split in {"test": test, "spare": spare}.items():
+        if split:
+            targets = split.targets.numpy()
+            hands = deal(targets, shares, *key, name)
+            if classes_per_client == 1:
+                hands = [_with_negatives(targets, own, *key, client) for client, own in enumerate(hands)]
+            held_out.append([split.select(hand) for hand in hands])
     if classes_per_client == 1:
-        tested = [_with_negatives(targets, own, *key, client) for client, own in enumerate(tested)]
         notes = ["A client is tested on its own class and on as many images of the others, drawn with replacement."]
-    return _sites(train, deal(train.targets.numpy(), shares, *key, "train"), test, tested, *key), notes
+    return _sites(train, deal(train.targets.numpy(), shares, *key, "train"), held_out, *key), notes
 
 
 def by_dirichlet(
-    train: Split, test: Split, classes: int, clients: int, concentration: float, *key
+    train: Split, test: Split, classes: int, clients: int, concentration: float, *key, spare: Split | None = None
 ) -> tuple[list[Site], list[str]]:
     """Sites whose training classes follow a Dirichlet distribution, as FedFA cuts them, and notes.
 
     FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its
-    equal part of them, with all classes in proportion; together the parts are the whole, each image once.
+    equal part of them, with all classes in proportion; together the parts are the whole, each image once. Spare
+    images are dealt out as test images are.
 
     Raises DataError as ``_shares`` does.
     """
@@ -62,9 +67,13 @@ def by_dirichlet(
         return dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN, tries=tries)
 
     shares = _shares(draw, train, test, clients, LEAST_DRAWN, f"Dir({concentration})")
-    tested = stratified(test.targets.numpy(), sizes(len(test), [1 / clients] * clients), *key, "test")
+    held_out = []
+    for name, split in {"test": test, "spare": spare}.items():
+        if split:
+            hands = stratified(split.targets.numpy(), sizes(len(split), [1 / clients] * clients), *key, name)
+            held_out.append([split.select(hand) for hand in hands])
     notes = ["A client is tested on its equal part of all test images, with all classes in proportion."]
-    return _sites(train, deal(train.targets.numpy(), shares, *key, "train"), test, tested, *key), notes
+    return _sites(train, deal(train.targets.numpy(), shares, *key, "train"), held_out, *key), notes
 
 
 def _shares(draw: Callable, train: Split, test: Split, clients: int, least: int, how: str, step: int = 1) -> np.ndarray:
@@ -91,10 +100,11 @@ def _with_negatives(targets: np.ndarray, positives: np.ndarray, *key) -> np.ndar
     return np.concatenate((positives, random_state(*key, "negatives").choice(others, len(positives))))
 
 
-def _sites(train: Split, trained: Sequence[np.ndarray], test: Split, tested: Sequence[np.ndarray], *key) -> list[Site]:
+def _sites(train: Split, trained: Sequence[np.ndarray], held_out: Sequence[list[Split]], *key) -> list[Site]:
+    """held_out: the test images of each client, and its spare ones where there are any."""
     sites = []
-    for client, (own, held_out) in enumerate(zip(trained, tested, strict=True)):
+    for client, (own, *others) in enumerate(zip(trained, *held_out, strict=True)):
         counts = sizes(len(own), (1 - VALIDATION, VALIDATION))
         cuts = stratified(train.targets[own].numpy(), counts, *key, "validation", client)
-        sites.append(Site(f"client_{client}", *(train.select(own[cut]) for cut in cuts), test.select(held_out)))
+        sites.append(Site(f"client_{client}", *(train.select(own[cut]) for cut in cuts), *others))
     return sites

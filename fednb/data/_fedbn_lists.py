@@ -19,7 +19,7 @@ from fednb.errors import DataError
 from fednb.federation import Site, Split
 
 SIDES = ("train", "test")  # of FedBN's lists
-Parts = dict[str, list[str]]  # train, validation, test: paths such as amazon/mug/frame_0001.jpg
+Parts = dict[str, list[str]]  # train, validation, test and perhaps spare: paths such as amazon/mug/frame_0001.jpg
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,15 @@ class Lists:
 
 
 def _duplicates(domain: str, parts: Parts, hashes: dict[str, str], drop: bool) -> list[str]:
-    """Counts, and with ``drop`` removes, training and validation images that equal a test image."""
+    """Counts, and with ``drop`` removes, training and validation images that equal a test image; removes spare images
+    that equal one of the others."""
+    notes = []
+    if "spare" in parts:
+        others = {hashes[path] for name, part in parts.items() if name != "spare" for path in part}
+        spare = [path for path in parts["spare"] if hashes[path] not in others]
+        same = len(parts["spare"]) - len(spare)
+        notes = [f"{domain}: {len(spare)} spare images; {same} with the same bytes as another of its images left out."]
+        parts["spare"] = spare
     test = {hashes[path] for path in parts["test"]}
     counts = []
     for part in ("train", "validation"):
@@ -188,6 +196,6 @@ def _duplicates(domain: str, parts: Parts, hashes: dict[str, str], drop: bool) -
         if drop:
             parts[part] = kept
     if not counts:
-        return []
+        return notes
     done = "left out" if drop else "kept; drop_duplicates=True leaves them out"
-    return [f"{domain}, images with the same bytes as a test image: {', '.join(counts)} ({done})."]
+    return [f"{domain}, images with the same bytes as a test image: {', '.join(counts)} ({done}).", *notes]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from fednb.data import _cifar as cifar
@@ -43,6 +44,7 @@ def load(
     size: int = 64,
     train_images: int | None = None,
     test_images: int | None = None,
+    spare: bool = False,
     seed: int = 0,
 ) -> Federation:
     """Sites client_0, client_1, ...; RGB ``size`` x ``size``, ten classes. A tenth of each client's training
@@ -62,6 +64,8 @@ def load(
         train_images: how many training images to use, stratified by class; None takes all on disk. A tenth of
             them is validation.
         test_images: the same for test images.
+        spare: whether the test images that ``test_images`` leaves out are handed over as each site's ``spare``, dealt
+            out as its test images are.
         seed: of all draws.
 
     Complete: 50,000 training and 10,000 test images; ``notes`` says how many are used if it is fewer.
@@ -79,9 +83,10 @@ def load(
     notes = []
     counts = {"train": train_images, "test": test_images}
     if place := cifar.find(SOURCE, root):
-        train, test = cifar.splits(SOURCE, place, counts, seed, notes)
+        train, test, *others = cifar.splits(SOURCE, place, counts, seed, notes, spare)
     else:
-        train, test = (_from_folders(root, part, count, seed, notes) for part, count in counts.items())
+        (train,) = _from_folders(root, "train", train_images, seed, notes)
+        test, *others = _from_folders(root, "test", test_images, seed, notes, spare)
     return cifar.federation(
         SOURCE,
         train,
@@ -93,6 +98,7 @@ def load(
         concentration=concentration,
         size=size,
         seed=seed,
+        spare=others[0] if others else None,
     )
 
 
@@ -128,13 +134,17 @@ def damaged(root: Path) -> list[tuple[Path, str]]:
     return cifar.damaged(SOURCE, root)
 
 
-def _from_folders(root: Path, part: str, count: int | None, seed: int, notes: list[str]) -> Split:
-    """So many images of a part; only these are decoded."""
+def _from_folders(
+    root: Path, part: str, count: int | None, seed: int, notes: list[str], spare: bool = False
+) -> list[Split]:
+    """So many images of a part, and with ``spare`` the others; only these are decoded."""
     paths, targets, unused = class_folders.listed(root / "cifar10" / part, CLASSES)
     chosen = cifar.choose(SOURCE, part, targets, count, seed, notes)
-    used = [paths[position] for position in chosen]
+    groups = [chosen, *([cifar.left_out(SOURCE, targets, chosen, notes)] if spare else [])]
+    used = [paths[position] for position in np.concatenate(groups)]
     if used[0].suffix.lower() in (".jpg", ".jpeg"):
         notes.append(f"The {part} images are JPEG files: their pixels are close to CIFAR-10's own, not equal.")
     pixels, unusual = images.read(root, f"cifar10_{part}", used, images.digests(used), cifar.SIDE)
     notes += [*unused, *unusual]
-    return Split(torch.from_numpy(pixels), torch.from_numpy(targets[chosen]))
+    parts = np.split(pixels, [len(chosen)]) if spare else [pixels]
+    return [Split(*map(torch.from_numpy, (p, targets[g]))) for p, g in zip(parts, groups, strict=True)]

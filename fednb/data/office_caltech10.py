@@ -59,6 +59,7 @@ def load(
     size: int = 256,
     train_images: int | None = None,
     drop_duplicates: bool = False,
+    spare: bool = False,
     site: str | None = None,
 ) -> Federation:
     """Four sites amazon, caltech, dslr, webcam; RGB ``size`` x ``size``, ten classes in FedBN's numbering.
@@ -75,14 +76,19 @@ def load(
             With ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image
             of the same site. None of the others moves up, so a comparison changes nothing else.
+        spare: whether the rest of FedBN's train lists, which the split ``"fedbn"`` leaves out (654, 786, 13 and 124
+            images beside 62 and 50), is handed over as each site's ``spare``: all but those whose files are byte for
+            byte a training, validation or test image of the site.
         site: reads this one alone.
 
-    Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image.
+    Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image, and the spare ones.
 
     Raises DataError when a domain, a list or a listed image is missing, an image or a list is damaged, or a
     list is too short for the split; RecipeError for an option out of its range.
     """
     images.check_size(size)
+    if spare and split != "fedbn":
+        raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')
     here = chosen_sites("office_caltech10", DOMAINS, site)
     problem = missing(root, split=split, domains=here)
     if problem:
@@ -90,7 +96,10 @@ def load(
     sites, notes = [], []
     for domain in here:
         parts = _parts(root, domain, split)
+        listed = parts["train"]
         parts["train"] = _first(parts, domain, split, train_images)
+        if spare:
+            parts["spare"] = listed[len(parts["train"]) :]
         made, said = LISTS.site(root, domain, parts, LISTS.files(root, domain), size, drop_duplicates)
         sites.append(made)
         notes += said if split == "stratified" else [*said, *LISTS.lacking(root, domain)]

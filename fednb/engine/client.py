@@ -135,9 +135,9 @@ class Client(doors.Client):
         return self.reply() | told
 
     def test(self, message: Message, round: int) -> Message:
-        """The score of each image of ``validation`` and ``test``, float64 ``[n]``, with the network that came."""
+        """The score of each image of what the recipe has ``scored``, float64 ``[n]``, with the network that came."""
         with self.at_test(message, round):
-            return {split: evaluate.scores(self, getattr(self.site, split)) for split in ("validation", "test")}
+            return {split: evaluate.scores(self, getattr(self.site, split)) for split in self.recipe.scored(round)}
 
     def visit(self, message: Message, round: int) -> Message:
         """The scores of the test images with another client's whole network, ``local``; inputs are prepared here."""

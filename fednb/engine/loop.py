@@ -25,7 +25,8 @@ class Rounds:
     """The rounds of a recipe as its server sees them, who needs no image: clients are names that answer messages.
 
     ``rounds`` counts the finished ones. ``scores`` is what every test image earned when it was last evaluated, float64
-    ``[n]`` on the CPU, in the order of the clients. ``state`` and ``load_state`` carry a run over an interruption; on a
+    ``[n]`` on the CPU, in the order of the clients; ``spare`` the same of spare images, in the rounds in which they are
+    scored, else None. ``state`` and ``load_state`` carry a run over an interruption; on a
     CPU with the same number of threads the continued run gives exactly the numbers of an undisturbed one. Who carries
     the messages overrides ``exchange``, and has in ``clients`` what is known of each by name, in the order of the
     sites.
@@ -43,7 +44,9 @@ class Rounds:
         self.taking_part = [min(sites)] if self.pooling else [name for name in sites if name not in recipe.unseen]
         self.server = Server(self.model, self.methods, recipe)
         self.rounds = 0
+        self.splits = (*SPLITS, "spare") if "spare" in recipe.evaluation else SPLITS
         self.scores = torch.zeros(0, dtype=torch.float64)
+        self.spare: Tensor | None = None
         self.prepared: dict | None = None
         self._tested: dict[str, Message] = {}
 
@@ -112,11 +115,11 @@ class Rounds:
 
     def evaluate(self) -> dict[str, list[int | float]]:
         """The new global model at every client, with what it keeps for itself; the last test of who did not answer."""
-        places = self._places
+        places, scored = self._places, self.recipe.scored(self.rounds)
         for name, reply in self.exchange("test", self.rounds, self._to_all()):
-            self._tested[name] = {split: place.copy_(reply[split]) for split, place in places[name].items()}
-        earned = {s: torch.cat([self._tested[name][s] for name in self.clients]).cpu() for s in TESTED}
-        self.scores = earned["test"]
+            self._tested[name] = {split: places[name][split].copy_(reply[split]) for split in scored}
+        earned = {s: torch.cat([self._tested[name][s] for name in self.clients]).cpu() for s in scored}
+        self.scores, self.spare = earned["test"], earned.get("spare")
         parts = {split: earned[split].split(self.images[split]) for split in TESTED}
         return {split: [evaluate.total(part) for part in parts[split]] for split in TESTED}
 
@@ -126,7 +129,7 @@ class Rounds:
         ones that go, which would leave the freed memory in pieces.
         """
         places: dict[str, Message] = {name: {} for name in self.clients}
-        for split in TESTED:
+        for split in self.splits[1:]:
             counts = self.images[split]
             whole = torch.zeros(sum(counts), dtype=torch.float64, device=next(self.model.parameters()).device)
             for name, place in zip(places, whole.split(counts), strict=True):
@@ -223,6 +226,8 @@ class FederatedRun(Rounds):
 
     def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
         super().__init__(recipe, federation.outline, [site.name for site in federation.sites], device)
+        spare = {site.name: None if site.spare is None else len(site.spare) for site in federation.sites}
+        refuse_without_spare(recipe, federation.name, spare)
         self.fingerprint = federation.fingerprint
         self.federation = federation.to(device)
         sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
@@ -244,7 +249,7 @@ class FederatedRun(Rounds):
     @property
     def images(self) -> dict[str, list[int]]:
         """For each split, the number of images of each client."""
-        return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in SPLITS}
+        return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in self.splits}
 
     def trained_on(self, name: str) -> int:
         return len(self.clients[name].site.train)
@@ -281,6 +286,21 @@ def _refuse_unseen(recipe: Recipe, outline: Outline, sites: list[str]) -> None:
             raise DataError(f'federation {outline.name} has no site "{name}"; {nearest(name, sites)}')
     if len(recipe.unseen) == len(sites):
         raise RecipeError(f"all sites of {outline.name} are unseen; expected one at least to train on.")
+
+
+def refuse_without_spare(recipe: Recipe, federation: str, spare: dict[str, int | None]) -> None:
+    """RecipeError where spare images are to be scored and a site hands none over, or there is not one at all.
+
+    spare: how many each site has; None where its loader hands none over.
+    """
+    if "spare" in recipe.evaluation and (None in spare.values() or not any(spare.values())):
+        lacking = [name for name, count in spare.items() if not count]
+        raise RecipeError(
+            f'the recipe asks for the evaluation "spare", the scores of images that no round trains on, and '
+            f"{len(lacking)} of {len(spare)} sites of {federation} have none (first {lacking[0]}). Ask the loader for "
+            'them, as in federation={"name": "office_caltech10", "spare": True}, where it has that option, or leave it '
+            "out."
+        )
 
 
 def _pooled(sites: tuple[Site, ...]) -> tuple[Site, ...]:

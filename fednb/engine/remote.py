@@ -14,11 +14,11 @@ import torch
 
 from fednb.doors import Message
 from fednb.engine.client import Client
-from fednb.engine.loop import Addressed, Rounds
+from fednb.engine.loop import Addressed, Rounds, refuse_without_spare
 from fednb.engine.network import build, require_shapes
 from fednb.engine.replies import OF_METHODS, form, require, require_introduction, worded
 from fednb.errors import FednbError, RecipeError, RunError
-from fednb.federation import SPLITS, Federation, Outline
+from fednb.federation import Federation, Outline
 
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
@@ -38,8 +38,9 @@ Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number o
 class Introduction:
     """What a client tells of its site before all else: plain values, and no image.
 
-    images: of training, validation and test. fingerprint: of the federation with this site alone. sites, whole: names
-    of all sites, in order, and the fingerprint of all, where the client happens to have the others' images as well.
+    images: of training, validation, test and, where the site hands them over, spare. fingerprint: of the federation
+    with this site alone. sites, whole: names of all sites, in order, and the fingerprint of all, where the client
+    happens to have the others' images as well.
     torch: its version there.
     """
 
@@ -59,7 +60,7 @@ class Introduction:
     def of(cls, own: Federation, everything: Federation | None = None) -> Introduction:
         """own: the federation with one site. everything: with all of them, where they are at hand."""
         (site,) = own.sites
-        images = tuple(len(getattr(site, split)) for split in SPLITS)
+        images = tuple(len(part) for part in site.parts if part is not None)
         others = (tuple(each.name for each in everything.sites), everything.fingerprint) if everything else ()
         return cls(site.name, own.outline, images, own.fingerprint, own.notes, *others)
 
@@ -115,9 +116,10 @@ class RemoteRun(Rounds):
     (see ``fednb.engine.replies``), is left out of the round, as one that was not drawn, and keeps the scores of its
     last test; ``advance`` names it under ``absent``, and ``notes`` says so and why. One that comes back without what it
     has kept learns once more what was shared before round 1, and goes on; ``notes`` says so, too. Who is needed is
-    waited for: everybody before round 1, at the first test, and in what is measured once after the last round. RunError
-    where nobody answers, or one who is needed does not; RecipeError for a method that is no federation. carried: of the
-    record's origin, read when the run has ended: ``engine``, and ``wire`` where bytes are counted.
+    waited for: everybody before round 1, at the first test, also of spare images, and in what is measured once after
+    the last round. RunError where nobody answers, or one who is needed does not; RecipeError for a method that is no
+    federation. carried: of the record's origin, read when the run has ended: ``engine``, and ``wire`` where bytes are
+    counted.
     """
 
     saved_every_round = True
@@ -127,6 +129,8 @@ class RemoteRun(Rounds):
         self.whole = next((each for each in told.values() if set(each.sites) == told.keys()), None)
         self.clients = {name: told[name] for name in (self.whole.sites if self.whole else sorted(told))}
         super().__init__(recipe, next(iter(told.values())).outline, list(self.clients))
+        spare = {name: each.images[3] if len(each.images) > 3 else None for name, each in self.clients.items()}
+        refuse_without_spare(recipe, next(iter(told.values())).outline.name, spare)
         if self.pooling:
             raise RecipeError(
                 f"{self.pooling.name} is no federation: one client has the images of all sites. Train it in one place."
@@ -142,8 +146,8 @@ class RemoteRun(Rounds):
     @property
     def images(self) -> dict[str, list[int]]:
         """For each split, the number of images of each client."""
-        counts = zip(*(each.images for each in self.clients.values()), strict=True)
-        return dict(zip(SPLITS, map(list, counts), strict=True))
+        counts = zip(*(each.images[: len(self.splits)] for each in self.clients.values()), strict=True)
+        return dict(zip(self.splits, map(list, counts), strict=True))
 
     @property
     def fingerprint(self) -> str:
@@ -205,7 +209,9 @@ class RemoteRun(Rounds):
             messages, replies, reasons = messages | part, replies | come, reasons | wrong
         if kind == "learn":
             self.shared = next(iter(messages.values()))
-        spared = {"work": messages.keys(), "test": self._tested.keys()}.get(kind, set())
+        scored = set(self.recipe.scored(round))
+        tested = {name for name, scores in self._tested.items() if scored <= scores.keys()}
+        spared = {"work": messages.keys(), "test": tested}.get(kind, set())
         if needed := [name for name in messages if name not in replies and name not in spared]:
             late, again = self._replies(kind, round, {name: messages[name] for name in needed}, wait=True)
             replies, reasons = replies | late, reasons | again

@@ -19,7 +19,7 @@ from fednb.doors import Message, Method, entries
 from fednb.engine.evaluate import whole
 from fednb.engine.network import require_same, require_shapes, state_of
 from fednb.errors import RunError
-from fednb.federation import AVERAGE, IGNORED, UNITS
+from fednb.federation import AVERAGE, IGNORED, SPLITS, UNITS
 
 if TYPE_CHECKING:
     from fednb.engine.remote import Introduction
@@ -57,7 +57,8 @@ def require_introduction(told: Introduction) -> None:
         and all(0 < len(name) <= LONGEST and name.isprintable() for name in (told.site, *told.sites))
         and AVERAGE not in (told.site, *told.sites)
         and outline.task in UNITS
-        and len(outline.image_shape) == len(told.images) == 3
+        and len(outline.image_shape) == 3
+        and len(told.images) in (3, 4)
         and all(_is_count(n) for n in (*told.images, *outline.image_shape, len(outline.classes)))
         and 1 <= math.prod((told.images[0], *outline.image_shape, len(outline.classes)))
         and math.prod(outline.image_shape) <= 10 * MOST
@@ -119,7 +120,8 @@ def expected(
     kind: str, round: int, told: Introduction, model: nn.Module, sent: Message, recipe: Recipe
 ) -> dict[str, Entry]:
     """The entries of a reply beside ``after`` and what methods add."""
-    train, validation, test = told.images
+    images = dict(zip((*SPLITS, "spare"), told.images, strict=False))
+    train, test = images["train"], images["test"]
     classes, segmentation = len(told.outline.classes), told.outline.task == "segmentation"
     shown, number, dense = min(1, test), whole(classes), told.outline.image_shape[1:] if segmentation else ()
     scores, pixels = Entry(torch.float64, (test,), 0, 1), math.prod(told.outline.image_shape[1:])
@@ -144,9 +146,9 @@ def expected(
             "distances": Entry(torch.float32, (test, classes - 1), 0, pixels, gaps=True),
             "volumes": Entry(torch.int32, (test,)),
         }
-    measured = {"visit": {"test": scores}, "measure": {"test": scores}}
-    measured["test"] = {"validation": Entry(torch.float64, (validation,), 0, 1), "test": scores}
-    return measured.get(kind, {})
+    if kind == "test":
+        return {split: Entry(torch.float64, (images[split],), 0, 1) for split in recipe.scored(round)}
+    return {"test": scores} if kind in ("visit", "measure") else {}
 
 
 def form(reply: Message, methods: list[Method]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.report import effects, names, words
-from fednb.report.effects import short_and_wide, told_between, told_bounds
+from fednb.report.effects import short_and_wide, told_between, told_bounds, told_with_spare
 from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 
@@ -54,6 +54,7 @@ def board(claims: "DataFrame") -> Table:
         "interval": told_bounds(claims),
         "all together": told_between(claims, "together"),
         "images fixed": told_between(claims, "fixed"),
+        **told_with_spare(claims),
         "could be told": claims["smallest"].map(words.from_size),
         "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
         "why": claims["why"],

@@ -19,9 +19,11 @@ from fednb.report.effects import (
     effects_of,
     one_setting,
     short_and_wide,
+    spare_effects,
     spreads_of,
     told_between,
     told_bounds,
+    told_with_spare,
 )
 from fednb.report.gates import gate
 from fednb.report.selection import selected
@@ -112,7 +114,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
                 raise
     rows = []
     for number, claim in enumerate(claims):
-        own, sides = by_rule[rule][number]
+        own, sides, more = by_rule[rule][number]
         deviating = dict.fromkeys(text for key in sides for text in differing[key])
         board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
         words = {
@@ -128,6 +130,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
                 "effect": effect(claim),
                 "paper": said[number],
                 **columns(None if isinstance(own, str) else own),
+                **more,
                 "verdict": "not testable" if shut else words[rule],
                 "why": shut,
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
@@ -146,6 +149,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         "interval": told_bounds(frame),
         "all together": told_between(frame, "together"),
         "images fixed": told_between(frame, "fixed"),
+        **told_with_spare(frame),
         "could be told": frame["smallest"].map(from_size),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
         "why": frame["why"],
@@ -192,7 +196,7 @@ def deviations(records, paper: str) -> dict[str, list[str]]:
             if name in ("federation", "model"):
                 varied = _varied(paper, federation) if name == "federation" else ()
                 options = dict.fromkeys((*own[name], *wanted))
-                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in ("seed", *varied)]
+                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in ("seed", "spare", *varied)]
             else:
                 pairs = [(name, own[name], wanted)]
             told += [
@@ -229,13 +233,13 @@ def _printed_rows(paper: str, claim: dict):
 
 
 def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, rule: str) -> list[tuple]:
-    """Ours for each claim, all that the paper prints on a data set tested together, and the keys of its runs; or why
-    there is none.
+    """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; the keys of
+    its runs; and the effect with spare images.
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
     if not results.records:
-        return [(NOT_RUN, ())] * len(claims)
+        return [(NOT_RUN, (), {})] * len(claims)
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
@@ -259,17 +263,20 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
     everything = frame_of(results.alike)
 
     @cache
-    def spreads(unseen: bool) -> dict:
-        return spreads_of(selected(everything, rule, unseen))
+    def alike(unseen: bool) -> tuple:
+        rows = selected(everything, rule, unseen)
+        return rows, spreads_of(rows)
 
     measured = []
     for there, claim, own in zip(printed, claims, found, strict=True):
         if isinstance(own, Pair):
             level = papers.protocol()["level"] / papers.family(paper, claim["federation"])
             keys = tuple(dict.fromkeys((*own.better["key"], *own.worse["key"])))
-            measured.append((*effects_of([own], results.records, spreads(of_unseen(there)), level), keys))
+            rows, spreads = alike(of_unseen(there))
+            (more,) = spare_effects([own], results.records, rows, results.alike.records)
+            measured.append((*effects_of([own], results.records, spreads, level), keys, more))
         else:
-            measured.append((own, ()))
+            measured.append((own, (), {}))
     return measured
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fednb.errors import RecipeError
 from fednb.report import intervals, words
 from fednb.report.intervals import Cell, Interval, Measured, Spread
-from fednb.report.selection import image_scores, selected
+from fednb.report.selection import image_scores, selected, with_spare
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ class Effect(NamedTuple):
 
 
 def effects_of(
-    pairs: Sequence[Pair], records: Sequence, spreads: dict[str, dict[str, Spread]], level: float | None = None
+    pairs: Sequence[Pair],
+    records: Sequence,
+    spreads: dict[str, dict[str, Spread]],
+    level: float | None = None,
+    spare: bool = False,
 ) -> list[Effect]:
     """The effect of each pair.
 
@@ -61,7 +65,8 @@ def effects_of(
     scores, or were made from different images, get the images' interval from their counts. RecipeError where the two
     sides of a pair were run in different settings.
 
-    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given.
+    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given. spare: over test
+        and spare images as one set.
     """
     for pair in pairs:
         _require_one_setting(pair)
@@ -69,7 +74,7 @@ def effects_of(
     read: dict = {}  # scores of sides that are in several pairs
     found = []
     for pair in pairs:
-        cell = None if _stale(pair) else _cell(pair, by_key, read, spreads)
+        cell = None if _stale(pair) else _cell(pair, by_key, read, spreads, spare)
         measured = _from_counts(pair) if cell is None else intervals.crossed(cell)
         why = OLDER if _stale(pair) else NOT_PAIRED if cell is None else ONE_SEED if measured.seeds < 2 else ""
         found.append((measured, why))
@@ -137,15 +142,22 @@ def effects(
                 told = f"{words.spaced(by)} {value}: " if by else ""
                 row = told + words.less(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
-    found = effects_of(compared, results.records, spreads_of(selected(words.frame_of(results.alike), rule, unseen)))
-    rows = [{**one, **columns(each), "direction": each.direction} for one, each in zip(about, found, strict=True)]
-    frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, "direction"])
+    alike = selected(words.frame_of(results.alike), rule, unseen)
+    found = effects_of(compared, results.records, spreads_of(alike))
+    more = spare_effects(compared, results.records, alike, results.alike.records)
+    rows = [
+        {**one, **columns(each), **own, "direction": each.direction}
+        for one, each, own in zip(about, found, more, strict=True)
+    ]
+    told = SPARE if any(more) else ()
+    frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, *told, "direction"])
     shown = {
         "verdict": frame["direction"],
         "points": frame["ours"].map(words.signed),
         "interval": told_bounds(frame),
         "all together": told_between(frame, "together"),
         "images fixed": told_between(frame, "fixed"),
+        **told_with_spare(frame),
         "could be told": frame["smallest"].map(words.from_size),
         "seeds": frame["seeds"].astype(str),
     }
@@ -176,6 +188,36 @@ def columns(effect: Effect | None) -> dict:
     smallest = nan if effect.untested else own.smallest_told(effect.level)
     values = (own.value, own.low, own.high, own.p, together.low, together.high, *fixed, smallest, own.seeds)
     return dict(zip(COLUMNS, values, strict=True))
+
+
+SPARE = ("with_spare", "with_spare_low", "with_spare_high")
+
+
+def spare_effects(pairs: Sequence[Pair], records: Sequence, alike, alike_records: Sequence) -> list[dict]:
+    """For each pair ``SPARE``: its effect and 95 % bounds over test and spare images of each site as one set.
+
+    Empty where the sides have no seed in common in which both have scores of spare images, or are of older code. alike:
+    the rows of all runs that moderate the spreads, and their records.
+    """
+    spreads = spreads_of(with_spare(alike, {record.key: record for record in alike_records}))
+    by_key, found = {record.key: record for record in records}, []
+    for pair in pairs:
+        own = Pair(*(with_spare(rows, by_key) for rows in pair[:2]), pair.client)
+        there = len(_common(own)) and not _stale(own)
+        effects = effects_of([own], records, spreads, spare=True) if there else []
+        found.append(
+            {n: v for e in effects if e.untested != NOT_PAIRED for n, v in zip(SPARE, e.measured[:3], strict=True)}
+        )
+    return found
+
+
+def told_with_spare(frame) -> dict:
+    """The column of effects with spare images, where some row has one."""
+    if SPARE[0] not in frame or frame[SPARE[0]].isna().all():
+        return {}
+    bounds = frame[list(SPARE)].set_axis(["ours", "low", "high"], axis=1)
+    texts = bounds["ours"].map(words.signed) + ", " + words.bounds(bounds, words.signed)
+    return {"with spare images": texts.where(bounds["ours"].notna(), "")}
 
 
 def short_and_wide(shown: dict, rows, value: str) -> tuple:
@@ -218,7 +260,7 @@ def _require_one_setting(pair: Pair) -> None:
         )
 
 
-def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]]) -> Cell | None:
+def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]], spare: bool) -> Cell | None:
     """The scores' differences, or None where they are not recorded or the images differ.
 
     read: the scores that earlier pairs of the same rows have read.
@@ -231,7 +273,7 @@ def _cell(pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Sp
         return None
     for whole, rows in zip(pair[:2], sides, strict=True):
         if (id(whole), *seeds) not in read:
-            read[id(whole), *seeds] = image_scores(rows, records)
+            read[id(whole), *seeds] = image_scores(rows, records, spare)
     better, worse = scores = [read[id(whole), *seeds] for whole in pair[:2]]
     clients = [client for client in better if client in worse and pair.client in ("average", client)]
     whole = all(len(own) == len(seeds) for side in scores for own in side.values())

@@ -128,22 +128,43 @@ def over_seeds(rows) -> str:
     return f"over {count} seeds" if count > 1 else "in one seed alone"
 
 
-def image_scores(rows, records: dict) -> dict:
-    """By client and seed the scores of each test image, float64 ``[n]`` in per cent.
+def image_scores(rows, records: dict, spare: bool = False) -> dict:
+    """By client and seed the scores of each test image, with ``spare`` also of each spare one, float64 ``[n]`` in %.
 
     Means over the chosen rounds and, where sites were left out in turn, over the runs of a seed.
 
     rows: of ``selected``, of one setting. records: by key. Empty where a record has no scores of its images.
     """
-    found, read = {}, {key: records[key].scores() for key in rows["key"].unique()}
+    import numpy
+
+    found, read = {}, {}
+    for key in rows["key"].unique():
+        read[key] = [records[key].scores(), *([records[key].scores("spare")] if spare else [])]
     for row in rows[rows["images"] > 0].itertuples():
-        scores = read[row.key]
-        if any(number not in scores for number in row.rounds_taken):
+        splits, taken = read[row.key], row.rounds_taken
+        if any(number not in scores for scores in splits for number in taken):
             return {}
         place = records[row.key].clients.index(row.client)
-        mean = sum(scores[number][place] for number in row.rounds_taken) / len(row.rounds_taken)
-        found.setdefault(row.client, {}).setdefault(row.seed, []).append(100 * mean)
+        means = [sum(scores[number][place] for number in taken) / len(taken) for scores in splits]
+        found.setdefault(row.client, {}).setdefault(row.seed, []).append(100 * numpy.concatenate(means))
     return {client: {seed: sum(runs) / len(runs) for seed, runs in seeds.items()} for client, seeds in found.items()}
+
+
+def with_spare(rows, records: dict):
+    """The rows of the runs whose spare images were scored in the chosen rounds; ``accuracy`` is that of test and spare
+    images of a site as one set.
+
+    rows: of ``selected``. records: by key.
+    """
+    import pandas
+
+    kept = [rows[:0]]
+    for key, own in rows[rows["images"] > 0].groupby("key", sort=False):
+        asked = "spare" in records[key].recipe.get("evaluation", ())
+        if scores := image_scores(own, records, spare=True) if asked else {}:
+            means = [scores[row.client][row.seed].mean() for row in own.itertuples()]
+            kept.append(own.assign(accuracy=means))
+    return pandas.concat(kept) if len(kept) > 1 else kept[0]
 
 
 def _rounds(frame) -> list[int]:

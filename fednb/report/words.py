@@ -146,6 +146,11 @@ def effect_lines(frame) -> list[str]:
             "together need; it decides. Images fixed: runs alone, as if no other test images were thought of. Could "
             "be told: the smallest true effect that would be in 80 of 100 cases."
         )
+    if "with_spare" in frame and frame["with_spare"].notna().any():
+        lines.append(
+            "With spare images: the effect and its 95 % interval from each site's test images and its spare ones, on "
+            "which no round trains, as one set. The verdict stays with the printed test images."
+        )
     bases = set(rests_on(frame))
     if "images" in bases:
         lines.append("Images only: one seed gives a number and no verdict.")

@@ -25,7 +25,7 @@ class Record:
     """What one run measured. Plain values only; anyone can read it without having the data.
 
     recipe: the full recipe. key: its hash. clients: site names.
-    images: for each split, the number of images of each client.
+    images: for each split, the number of images of each client; of ``spare`` where those are scored.
     prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
@@ -54,17 +54,18 @@ class Record:
     checksums: dict[str, str] = field(default_factory=dict, compare=False)
     path: Path | None = field(default=None, compare=False)
 
-    def scores(self) -> dict[int, list]:
-        """By round each client's test images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
+    def scores(self, split: str = "test") -> dict[int, list]:
+        """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
 
-        Empty where none lie beside the record. Raises DamagedError where they are not those of its images.
+        split: "test", or "spare", in the last ten rounds. Empty where none lie beside the record. Raises DamagedError
+        where they are not those of its images.
         """
         from fednb.runs.scores import unpacked
 
-        if self.path is None or not self._beside("scores").exists():
+        if self.path is None or split not in self.images or not self._beside("scores").exists():
             return {}
         try:
-            found = unpacked(self.artefact("scores"), self.images["test"])
+            found = unpacked(self.artefact("scores"), self.images[split], split)
             _need(set(found) <= set(range(1, len(self.rounds) + 1)), "rounds", list(found), "those of the run")
             return found
         except (KeyError, ValueError, IndexError, TypeError) as error:
@@ -211,8 +212,8 @@ def _validate(entries) -> None:
     _need(clients and len(set(clients)) == len(clients), "clients", clients, "names, each once")
     images = entries["images"]
     _dictionary(images, "images", SPLITS)
-    for split in SPLITS:
-        _numbers(images[split], [MOST] * len(clients), f"images.{split}", whole=True)
+    for split, counts in images.items():
+        _numbers(counts, [MOST] * len(clients), f"images.{split}", whole=True)
     _bytes(entries["prepare"], "prepare")
     _need(isinstance(entries["fingerprint"], str), "fingerprint", entries["fingerprint"], "a text")
     key = entries["key"]

@@ -1,14 +1,18 @@
-"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record."""
+"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record.
+
+Of spare images, where a recipe has them scored, in the last ten rounds.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fednb.recipe import LAST
+
 if TYPE_CHECKING:
     from numpy import ndarray
     from torch import Tensor
 
-LAST = 10
 TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 
 
@@ -31,34 +35,39 @@ def _mean(totals: list, counts: list[int]) -> float:
     return sum(shares) / max(1, len(shares))
 
 
-def packed(scores: dict[int, Tensor]) -> dict[str, ndarray]:
-    """``rounds`` int32 ``[r]`` and ``test``, as small as it can be kept.
+def packed(scores: dict[int, Tensor], spare: dict[int, Tensor] | None = None) -> dict[str, ndarray]:
+    """``rounds`` int32 ``[r]``, ``test`` and, where there is any, ``spare``, as small as it can be kept.
 
     scores: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites. Right and wrong
-    answers become bits, uint8 ``[r, ceil(n / 8)]``; other scores float16 ``[r, n]``.
+    answers become bits, uint8 ``[r, ceil(n / 8)]``; other scores float16 ``[r, n]``. spare: the same of spare images,
+    in the last of these rounds.
     """
     import numpy
 
-    rows = numpy.stack([scores[number].numpy() for number in sorted(scores)])
-    counted = numpy.isin(rows, (0, 1)).all()
-    kept = numpy.packbits(rows.astype(bool), axis=1) if counted else rows.astype(numpy.float16)
-    return {"rounds": numpy.array(sorted(scores), dtype=numpy.int32), "test": kept}
+    arrays = {"rounds": numpy.array(sorted(scores), dtype=numpy.int32)}
+    for split, values in {"test": scores, "spare": spare}.items():
+        if values:
+            rows = numpy.stack([values[number].numpy() for number in sorted(values)])
+            counted = numpy.isin(rows, (0, 1)).all()
+            arrays[split] = numpy.packbits(rows.astype(bool), axis=1) if counted else rows.astype(numpy.float16)
+    return arrays
 
 
-def unpacked(arrays: dict, counts: list[int]) -> dict[int, list[ndarray]]:
+def unpacked(arrays: dict, counts: list[int], split: str = "test") -> dict[int, list[ndarray]]:
     """By round the scores of each client's images, float64, from what ``packed`` made; counts: images of each.
 
     ValueError where there are not as many, or they are not in [0, 1].
     """
     import numpy
 
-    rows, images = arrays["test"], sum(counts)
+    rows, images = arrays[split], sum(counts)
+    rounds = arrays["rounds"][-LAST:] if split == "spare" else arrays["rounds"]
     bits = rows.dtype == numpy.uint8
-    if rows.shape != (len(arrays["rounds"]), -(-images // 8) if bits else images):
-        raise ValueError(f"test is {list(rows.shape)} for {len(arrays['rounds'])} rounds of {images} images")
+    if rows.shape != (len(rounds), -(-images // 8) if bits else images):
+        raise ValueError(f"{split} is {list(rows.shape)} for {len(rounds)} rounds of {images} images")
     if not ((rows >= 0) & (rows <= 1)).all() and not bits:
         raise ValueError("some are not in [0, 1]")
     if bits:
         rows = numpy.unpackbits(rows, axis=1, count=sum(counts))
     ends = numpy.cumsum(counts)[:-1]
-    return {int(n): numpy.split(row.astype(float), ends) for n, row in zip(arrays["rounds"], rows, strict=True)}
+    return {int(n): numpy.split(row.astype(float), ends) for n, row in zip(rounds, rows, strict=True)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,6 +21,8 @@ from fednb.runs.record import require_measured, require_readable, require_wire
 from fednb.runs.store import Record, Store
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from fednb.engine.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
@@ -96,13 +98,13 @@ def _finish(
         resumed = _resume(run, store, made_from, saved, seen)
     except (*OF_DAMAGE, RuntimeError, FednbError) as error:
         store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
-        run, resumed = begin(), ([], 0.0, {})
+        run, resumed = begin(), ([], 0.0, {}, {})
     try:
         return _trained(run, resumed, store, progress, made_from, seen, root)
     except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
         why = f"{error} (where the new start ends in that, too, it is the method's)"
         store.refuse_checkpoint(recipe, why)
-        return _trained(begin(), ([], 0.0, {}), store, progress, made_from, seen, root)
+        return _trained(begin(), ([], 0.0, {}, {}), store, progress, made_from, seen, root)
 
 
 class Damaged(Exception):
@@ -113,7 +115,7 @@ def _trained(
     run: Rounds, resumed: tuple, store: Store, progress: Progress, made_from: dict, seen: dict, root: Path | None
 ) -> Record:
     """The record, from the rounds, seconds and scores that there are; Damaged where these may be none of a run's."""
-    recipe, (rounds, before, kept) = run.recipe, resumed
+    recipe, (rounds, before, kept, spare) = run.recipe, resumed
     as_loaded = bool(rounds)
     begun = written = time.monotonic()
     progress(recipe, run.rounds)
@@ -125,12 +127,14 @@ def _trained(
                 raise
             raise Damaged(f"{type(error).__name__}: {error} in round {len(rounds) + 1}") from error
         kept[run.rounds] = run.scores
+        spare |= {} if run.spare is None else {run.rounds: run.spare}
         kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
         progress(recipe, run.rounds)
         late = run.saved_every_round or time.monotonic() - written >= CHECKPOINT_SECONDS
         if (late or interruption.requested()) and run.rounds < recipe.rounds:
             seconds = before + time.monotonic() - begun
             state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
+            state |= {"spare": spare} if spare else {}
             try:
                 store.save_checkpoint(recipe, state)
                 as_loaded = False
@@ -140,17 +144,17 @@ def _trained(
             if interruption.requested():
                 interruption.end()
     seconds = before + time.monotonic() - begun
-    record, artefacts = _measured(run, rounds, kept, seconds)
+    record, artefacts = _measured(run, rounds, scores.packed(kept, spare), seconds)
     require_readable(record)  # else its checkpoint would go for a record that nobody can read
     _write(recipe, store, record, artefacts, root)
     store.drop_checkpoint(recipe)
     return store.find(recipe)
 
 
-def _measured(run: Rounds, rounds: list[dict], kept: dict, seconds: float) -> tuple[Record, dict]:
+def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> tuple[Record, dict]:
     """A finished run's record and what lies beside it."""
     recipe = run.recipe
-    artefacts = {"scores": scores.packed(kept)}
+    artefacts = {"scores": packed}
     for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
         if name in recipe.evaluation:
             artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
@@ -203,32 +207,42 @@ def _load(choice: str, root: str) -> Federation:
 
 def _resume(
     run: Rounds, store: Store, made_from: dict, saved: dict | None, seen: dict[str, list[int]]
-) -> tuple[list[dict], float, dict]:
-    """The rounds that a checkpoint holds, their seconds, and its images' scores; the run goes on after them.
+) -> tuple[list[dict], float, dict, dict]:
+    """The rounds that a checkpoint holds, their seconds, and the scores of its test and spare images; the run goes on
+    after them.
 
     A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
     """
     if saved is None:
-        return [], 0.0, {}
+        return [], 0.0, {}, {}
     before = saved.get("made_from", {})
     if differing := [name for name, value in made_from.items() if before.get(name) != value]:
         store.notes.append(
             f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
-        return [], 0.0, {}
+        return [], 0.0, {}, {}
     require_wire(saved["run"].get("wire", {}))
     run.load_state(saved["run"])
-    rounds, kept = saved["rounds"], {number: values.detach().cpu() for number, values in saved["scores"].items()}
+    rounds = saved["rounds"]
+    kept, spare = ({n: v.detach().cpu() for n, v in saved.get(name, {}).items()} for name in ("scores", "spare"))
     if not len(rounds) == run.rounds < run.recipe.rounds:
         raise ValueError(f"it holds {len(rounds)} of {run.recipe.rounds} rounds and was made after {run.rounds}")
     require_measured(rounds, list(run.clients), run.images, run.prepared, saved["seconds"], run.notes)
-    test = sum(run.images["test"])
-    if not kept.keys() >= scores.rounds_to_keep(rounds, seen) or not all(
-        found.shape == (test,) and str(found.dtype) == "torch.float64" and ((found >= 0) & (found <= 1)).all()
-        for found in kept.values()
+    if not kept.keys() >= scores.rounds_to_keep(rounds, seen) or spare.keys() != {
+        number for number in range(1, run.rounds + 1) if "spare" in run.recipe.scored(number)
+    }:
+        raise ValueError("its scores are not those of its rounds")
+    for split, found in (("test", kept), ("spare", spare)):
+        _require_scores(found.values(), sum(run.images.get(split, ())), split)
+    return rounds, saved["seconds"], kept, spare
+
+
+def _require_scores(found: Iterable[Tensor], images: int, split: str) -> None:
+    if not all(
+        values.shape == (images,) and str(values.dtype) == "torch.float64" and ((values >= 0) & (values <= 1)).all()
+        for values in found
     ):
-        raise ValueError(f"its scores are not those of {test} test images in its rounds")
-    return rounds, saved["seconds"], kept
+        raise ValueError(f"its scores are not those of {images} {split} images")
 
 
 def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict], root: str | Path | None) -> None:

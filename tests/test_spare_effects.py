@@ -1,0 +1,129 @@
+"""Effects over test and spare images as one set: by a computation of their own, and shown only where there are any."""
+
+from math import sqrt
+
+import numpy
+import pytest
+from made_results import IMAGES, results, run
+from scipy.stats import t
+
+from fednb.report import claims, effects, scoreboard
+from fednb.report.board import board
+from fednb.report.effects import SPARE
+from fednb.report.intervals import moderated
+
+SPARES = {"amazon": 60, "caltech": 70, "dslr": 13, "webcam": 0}
+SEEDS = (0, 1, 2)
+
+
+def drawn(label: str, seed: int, counts: dict, kind: int) -> list:
+    random = numpy.random.RandomState([len(label), seed, kind])
+    return [1.0 * (random.rand(count) < 0.5 + 0.1 * ("fedrdn" in label)) for count in counts.values()]
+
+
+def both(label: str, seed: int) -> list:
+    """At each client the scores of test and spare images."""
+    pairs = zip(drawn(label, seed, IMAGES, 0), drawn(label, seed, SPARES, 1), strict=True)
+    return [numpy.concatenate(pair) for pair in pairs]
+
+
+def scores(rows, split: str = "test") -> dict:
+    kind, counts = (0, IMAGES) if split == "test" else (1, SPARES)
+    return {2: drawn(rows["run"].iloc[0], int(rows["seed"].iloc[0]), counts, kind)}
+
+
+def made(with_spare=lambda record: True, labels=("fedavg", "fedavg+fedrdn")):
+    right = {
+        (label, seed): [int(own.sum()) for own in drawn(label, seed, IMAGES, 0)] for label in labels for seed in SEEDS
+    }
+    found = results(*(run(label, [own, own], seed=seed) for (label, seed), own in right.items()), scores=scores)
+    for record in found.records:
+        record.recipe["evaluation"] = ["spare"] if with_spare(record) else []
+    return found
+
+
+def expected(seeds=SEEDS, client=None) -> tuple[float, float, float]:
+    """Effect and bounds in points: images and runs crossed, Satterthwaite's degrees of freedom."""
+    places = range(len(IMAGES)) if client is None else [list(IMAGES).index(client)]
+    sides = {
+        x: [numpy.stack([100 * both(x, s)[k] for s in seeds]) for k in places] for x in ("fedavg+fedrdn", "fedavg")
+    }
+    differences = [better - worse for better, worse in zip(*sides.values(), strict=True)]
+    value = numpy.mean([site.mean() for site in differences])
+    images, residual = [], []
+    for site in differences:
+        s, n = site.shape
+        images.append((site.mean(0).var(ddof=1) / n / len(places) ** 2, n - 1))
+        left = site - site.mean(0) - site.mean(1)[:, None] + site.mean()
+        freedom = (n - 1) * (s - 1)
+        residual.append(((left**2).sum() / freedom / (n * s) / len(places) ** 2, freedom))
+    by_seed = [numpy.mean([site.mean(1) for site in side], axis=0) for side in sides.values()]
+    runs = [(own.variance / len(seeds), own.freedom) for own in moderated(by_seed)]
+    sums = [sum(v for v, _ in part) for part in (images, runs, residual)]
+    variance = max(sums[0] + sums[1] - sums[2], sums[0], sums[1])
+    freedom = variance**2 / sum(v**2 / f for v, f in (*images, *runs, *residual))
+    reach = t.ppf(0.975, freedom) * sqrt(variance)
+    return value, value - reach, value + reach
+
+
+@pytest.mark.parametrize("client", [None, "dslr", "webcam"])
+def test_the_effect_over_test_and_spare_images_as_one_set(client):
+    table = effects(made(), "fedavg", client=client or "average")
+    assert table.frame[list(SPARE)].iloc[0].tolist() == pytest.approx(expected(client=client), rel=1e-12)
+    shown = "{:+.1f}, {:+.1f} to {:+.1f}".format(*table.frame[list(SPARE)].iloc[0])
+    assert table.cells["with spare images"].tolist() == [shown] and shown in table.html()
+    assert any("The verdict stays with the printed test images" in line for line in table.setting)
+
+
+def test_the_other_columns_do_not_know_of_spare_images():
+    plain, asked = effects(made(lambda record: False), "fedavg"), effects(made(), "fedavg")
+    assert not {*SPARE} & {*plain.frame} and "with spare images" not in plain.cells
+    assert not any("spare" in line for line in plain.setting)
+    assert asked.frame.drop(columns=list(SPARE)).equals(plain.frame)
+    assert asked.cells.drop(columns="with spare images").equals(plain.cells)
+
+
+def test_seeds_that_one_side_has_no_spare_scores_of_are_left_out():
+    lacking = effects(made(lambda record: not record.key.startswith("fedavg 2")), "fedavg")
+    value, low, high = expected(seeds=(0, 1))
+    assert lacking.frame["with_spare"].item() == pytest.approx(value, rel=1e-12)
+    assert lacking.frame["seeds"].item() == 3
+    nothing = effects(made(lambda record: "fedrdn" in record.key), "fedavg")
+    assert "with_spare" not in nothing.frame
+
+
+def test_a_row_without_spare_scores_is_blank_beside_one_that_has_them():
+    table = effects(
+        made(lambda record: "mixup" not in record.key, ("fedavg", "fedavg+fedrdn", "fedavg+mixup")), "fedavg"
+    )
+    assert [bool(text) for text in table.cells["with spare images"]] == [True, False]
+
+
+def test_a_rule_that_takes_a_round_without_spare_scores_has_none():
+    found = made()
+    for record in found.records:
+        plain = record.scores
+        record.scores = lambda split="test", plain=plain: {} if split == "spare" else plain(split)
+    assert "with_spare" not in effects(found, "fedavg").frame
+
+
+def test_claims_have_the_column_and_keep_their_verdict():
+    plain, asked = (
+        scoreboard(made(which), "fedrdn", table="table1") for which in (lambda record: False, lambda record: True)
+    )
+    assert asked.frame["verdict"].equals(plain.frame["verdict"]) and "with spare images" not in plain.cells
+    row = asked.frame[asked.frame["ours"].notna() & asked.frame["effect"].eq("FedRDN - FedAvg")].iloc[0]
+    assert row[list(SPARE)].tolist() == pytest.approx(expected(), rel=1e-12)
+    every = asked.frame.assign(of="fedrdn", federation="office_caltech10", notebook="")
+    for shown in (asked, board(every)):
+        texts = shown.cells["with spare images"]
+        assert sum(texts != "") == asked.frame["with_spare"].notna().sum() > 0
+    assert "with spare images" not in board(every.drop(columns=list(SPARE))).cells
+
+
+def test_handing_over_spare_images_is_no_deviation_from_the_papers_setting():
+    found = made()
+    before = claims.deviations(found.records, "fedrdn")
+    for record in found.records:
+        record.recipe = record.recipe | {"federation": record.recipe["federation"] | {"spare": True}}
+    assert claims.deviations(found.records, "fedrdn") == before
