@@ -95,6 +95,20 @@ class TestFiles:
         assert ask(name, "describe", tree)[0] == problem == fednb.data.check(tree, name).differs
         assert not ask(name, "damaged", tree)
 
+    @pytest.mark.parametrize(
+        "name, paths",
+        [
+            ("pacs", ("pacs/photo", "pacs/sketch")),
+            ("domainnet", ("DomainNet/real", "DomainNet/sketch")),
+            ("prostate_mri", ("prostate_mri/I2CVB", "prostate_mri/UCL")),
+            ("retinal_vessels", ("retinal_vessels/HRF/fov", "retinal_vessels/STARE/images")),
+        ],
+    )
+    def test_all_folders_that_are_missing_are_named(self, tree, name, paths):
+        for path in paths:
+            shutil.rmtree(tree / path)
+        assert fednb.data.available(name, tree) == f"There is no folder {tree / paths[0]}, {tree / paths[1]}."
+
     @having("image")
     def test_a_damaged_image_is_named(self, tree, name):
         files = damage(tree, ROWS[name].image)

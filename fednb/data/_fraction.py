@@ -9,7 +9,7 @@ import torch
 
 from fednb.data import _images as images
 from fednb.data._class_folders import Domains, listed
-from fednb.data._partition import check_share, sizes, stratified
+from fednb.data._partition import check_shares, sizes, stratified
 from fednb.data._published import Needs
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split, chosen_sites
@@ -46,8 +46,7 @@ class Cut(Domains):
         out of its range, or when a share leaves no image.
         """
         images.check_size(size)
-        for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
-            check_share(name, share)
+        check_shares(fraction=fraction, test_fraction=test_fraction)
         here = chosen_sites(self.name, self.domains, site)
         self.needs.require(self.missing(root, sites=here))
         sites, notes = [], [self.note]

@@ -67,6 +67,8 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
 
 
 class Birds(Listed):
+    """Its four lists, which have to agree."""
+
     def named(self, root: Path) -> Path:
         return root / FOLDER
 

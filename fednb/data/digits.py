@@ -9,7 +9,7 @@ from fednb.data import _digit_files as digit_files
 from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
-from fednb.data._partition import check_share, sizes, stratified
+from fednb.data._partition import check_shares, sizes, stratified
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
@@ -75,8 +75,7 @@ def load(
     Raises DataError when a named domain or all of them are missing, fewer training images are on disk than
     ``fraction`` asks for, a file is damaged or holds something else; RecipeError for an option out of its range.
     """
-    for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
-        check_share(name, share)
+    check_shares(fraction=fraction, test_fraction=test_fraction)
     needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
     if site == "mnist" and separate_mnist_m and "mnist_m" in (domains or DOMAINS):
         needed.append("mnist_m")

@@ -7,7 +7,7 @@ import torch
 
 from fednb.data import _images as images
 from fednb.data._masks import refuse_other_size
-from fednb.data._partition import check_share, sizes
+from fednb.data._partition import check_shares, sizes
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
@@ -62,7 +62,7 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     option out of its range.
     """
     images.check_size(size)
-    check_share("fraction", fraction)
+    check_shares(fraction=fraction)
     here = chosen_sites("retinal_vessels", SITES, site)
     NEEDS.require(missing(root, sites=here))
     notes = []

@@ -87,6 +87,8 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
 
 
 class Cells(Listed):
+    """Its table."""
+
     def listed(self, root: Path) -> dict[str, dict[str, Images]]:
         """The images of ``CLASSES`` of each experiment, by cell type and experiment."""
         held = {cell_type: {} for cell_type in BATCHES}
