@@ -24,10 +24,8 @@ def on_disk(root, number) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("birds")
-    loaders.birds(root)
-    return root
+def root(files_of):
+    return files_of("bird200")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pickle
 import shutil
 from itertools import combinations
 
-import loaders
 import numpy as np
 import pytest
 from loaders import copied, counts, different
@@ -36,11 +35,9 @@ def write_list(root, domain: str, part: str, paths: list[str]):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(files_of):
     """Lists of 215 and 10 images, see ``loaders.pictured``."""
-    root = tmp_path_factory.mktemp("domainnet")
-    loaders.pictured(root)
-    return root
+    return files_of("domainnet")
 
 
 @pytest.fixture

@@ -41,23 +41,9 @@ def with_option(*options):
     return pytest.mark.parametrize("name, option", pairs)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """``made(name)``: the data folder with the files of a data set, not to be changed."""
-    roots = {}
-
-    def make(name):
-        if name not in roots:
-            roots[name] = tmp_path_factory.mktemp(name)
-            ROWS[name].make(roots[name])
-        return roots[name]
-
-    return make
-
-
 @pytest.fixture
-def tree(made, name, tmp_path):
-    return copied(made(name), tmp_path / "data")
+def tree(files_of, name, tmp_path):
+    return copied(files_of(name), tmp_path / "data")
 
 
 def load(name, root, **options):
@@ -151,9 +137,9 @@ class TestFiles:
 
 class TestCounts:
     @but("folders")
-    def test_what_is_told_is_what_is_counted(self, made, name):
+    def test_what_is_told_is_what_is_counted(self, files_of, name):
         """Each number that ``describe`` holds against a published one is a count, or the sum of some."""
-        counts, lines = ask(name, "counts", made(name)), ask(name, "describe", made(name))
+        counts, lines = ask(name, "counts", files_of(name)), ask(name, "describe", files_of(name))
         parts = {count.what.partition(",")[0] for count in counts} | {""}
         groups = [[count] for count in counts]
         groups += [[count for count in counts if count.what.startswith(part)] for part in parts]
@@ -174,29 +160,29 @@ class TestCounts:
 class TestOptions:
     @with_option("size")
     @pytest.mark.parametrize("size", [0, 12.5, "64", True])
-    def test_sizes_out_of_range(self, made, name, option, size):
+    def test_sizes_out_of_range(self, files_of, name, option, size):
         with pytest.raises(RecipeError, match=f"size is {size!r}; expected the height and width in pixels"):
-            load(name, made(name), size=size)
+            load(name, files_of(name), size=size)
 
     @with_option("fraction", "test_fraction")
     @pytest.mark.parametrize("share", [0, -0.1, 1.5, "0.1"])
-    def test_shares_out_of_range(self, made, name, option, share):
+    def test_shares_out_of_range(self, files_of, name, option, share):
         with pytest.raises(RecipeError, match=f"{option} is {share!r}; expected a share above 0 and up to 1"):
-            load(name, made(name), **{option: share})
+            load(name, files_of(name), **{option: share})
 
     @with_option("clients", "clients_per_cell_type")
     @pytest.mark.parametrize("count", [0, -1, 2.5, True])
-    def test_clients_out_of_range(self, made, name, option, count):
+    def test_clients_out_of_range(self, files_of, name, option, count):
         with pytest.raises(RecipeError, match=f"{option} is {count}; expected"):
-            load(name, made(name), **{option: count})
+            load(name, files_of(name), **{option: count})
 
     @with_option("split", "partition")
-    def test_an_unknown_choice_says_the_nearest(self, made, name, option):
+    def test_an_unknown_choice_says_the_nearest(self, files_of, name, option):
         known = OPTIONS[name][option]
         with pytest.raises(RecipeError, match=f'{name} has no {option} "{known}x"; did you mean "{known}"'):
-            load(name, made(name), **{option: f"{known}x"})
+            load(name, files_of(name), **{option: f"{known}x"})
         with pytest.raises(RecipeError, match=f'did you mean "{known}"'):
-            fednb.data.available(name, made(name), **{option: f"{known}x"})
+            fednb.data.available(name, files_of(name), **{option: f"{known}x"})
 
 
 class TestFederations:
@@ -211,33 +197,33 @@ class TestFederations:
         assert load(name, tree).fingerprint == cold.fingerprint and load(name, tree).notes == cold.notes
 
     @with_option("seed")
-    def test_the_seed_decides(self, made, name, option):
-        one, again, other = (load(name, made(name), seed=seed) for seed in (0, 0, 1))
+    def test_the_seed_decides(self, files_of, name, option):
+        one, again, other = (load(name, files_of(name), seed=seed) for seed in (0, 0, 1))
         assert one.fingerprint == again.fingerprint != other.fingerprint
         if ROWS[name].tested:
             assert under_test(one) == under_test(other)
 
     @but("digits")  # whose files here have the same images for training and for testing
-    def test_no_image_is_in_two_splits_of_a_site(self, made, name):
+    def test_no_image_is_in_two_splits_of_a_site(self, files_of, name):
         apart = {"drop_duplicates": True} if "drop_duplicates" in OPTIONS[name] else {}
-        for site in load(name, made(name), **apart).sites:
+        for site in load(name, files_of(name), **apart).sites:
             parts = [set(pixels(part)) for part in site.parts]
             assert all(not first & second for first, second in combinations(parts, 2))
 
     @but("celeba", "bioid")  # there a client is tested on others' images
-    def test_no_image_is_at_two_sites(self, made, name):
-        sites = [set().union(*map(pixels, site.parts)) for site in load(name, made(name)).sites]
+    def test_no_image_is_at_two_sites(self, files_of, name):
+        sites = [set().union(*map(pixels, site.parts)) for site in load(name, files_of(name)).sites]
         assert all(not first & second for first, second in combinations(sites, 2))
 
     @having("labelled")
-    def test_labels_are_those_of_the_folders(self, made, name):
-        federation = load(name, made(name))
+    def test_labels_are_those_of_the_folders(self, files_of, name):
+        federation = load(name, files_of(name))
         size = federation.image_shape[1]
-        files = [file for file in made(name).rglob("*") if file.suffix in (".png", ".tif")]
+        files = [file for file in files_of(name).rglob("*") if file.suffix in (".png", ".tif")]
         folders = {}
         for file in files:
             content = _images.decode(file, size)[0].tobytes()
-            folders.setdefault(content, set()).update(file.relative_to(made(name)).parts)
+            folders.setdefault(content, set()).update(file.relative_to(files_of(name)).parts)
         for split in (part for site in federation.sites for part in site.parts if part):
             for image, target in zip(pixels(split), split.targets.tolist(), strict=True):
                 assert federation.classes[target] in folders[image]
@@ -249,6 +235,6 @@ class TestFederations:
             *(("ch_mnist", (3, 64, 64)), ("cifar10", (3, 64, 64)), ("cifar100", (3, 64, 64)), ("rxrx1", (3, 256, 256))),
         ],
     )
-    def test_sizes_by_default(self, made, name, shape):
+    def test_sizes_by_default(self, files_of, name, shape):
         options = {option: value for option, value in ROWS[name].variants[0].items() if option != "size"}
-        assert fednb.data.load(name, made(name), **options).image_shape == shape
+        assert fednb.data.load(name, files_of(name), **options).image_shape == shape

@@ -29,10 +29,8 @@ def place(root, site="HK"):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    root = tmp_path_factory.mktemp("prostate")
-    loaders.prostates(root)
-    return root
+def whole(files_of):
+    return files_of("prostate_mri")
 
 
 @pytest.fixture

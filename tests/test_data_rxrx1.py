@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import loaders
 import pytest
 from loaders import copied, pixels
 
@@ -29,10 +28,8 @@ def on_disk(root, *experiments) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("cells")
-    loaders.cells(root)
-    return root
+def root(files_of):
+    return files_of("rxrx1")
 
 
 @pytest.fixture
