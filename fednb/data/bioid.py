@@ -15,15 +15,7 @@ NEEDS = Needs(
     licence="for research on face detection",
     folders=("bioid",),
 )
-DATA = Persons(
-    name="bioid",
-    needed=("identity_BioID.txt", "images"),
-    needs=NEEDS,
-    title="BioID",
-    complete=(1521, 23),
-    crop=256,
-    channels=1,
-)
+DATA = Persons("bioid", ("identity_BioID.txt", "images"), NEEDS, "BioID", (1521, 23), crop=256, channels=1)
 missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
 
 

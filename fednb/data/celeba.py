@@ -16,13 +16,7 @@ NEEDS = Needs(
     folders=("celeba",),
 )
 DATA = Persons(
-    name="celeba",
-    needed=("identity_CelebA.txt", "img_align_celeba"),
-    needs=NEEDS,
-    title="CelebA",
-    complete=(202_599, 10_177),
-    crop=178,
-    channels=3,
+    "celeba", ("identity_CelebA.txt", "img_align_celeba"), NEEDS, "CelebA", (202_599, 10_177), crop=178, channels=3
 )
 missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
 
