@@ -68,6 +68,20 @@ def picture():
     return loaders.picture
 
 
+@pytest.fixture(scope="session")
+def files_of(tmp_path_factory):
+    """``files_of("pacs")``: a data folder with the files of that row of ``loaders.ROWS``, not to be changed."""
+    roots = {}
+
+    def make(name: str) -> Path:
+        if name not in roots:
+            roots[name] = tmp_path_factory.mktemp(name)
+            next(row for row in loaders.ROWS if row.name == name).make(roots[name])
+        return roots[name]
+
+    return make
+
+
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """A checkout of its own in a temporary folder, the current one; call it to write a notebook there.
