@@ -111,7 +111,7 @@ def test_an_option_is_held_to_its_range_in_a_subclass_too(made, given, words):
 
 def test_the_ends_of_a_range_are_allowed_and_its_default_is_seen():
     Theirs(rate=0, tau=1e-9, beta=0, gamma=1, reading="released", layers=("head",))
-    assert options(AlsoTheirs) == options(Theirs) | {"rate": 0.2}
+    assert options(AlsoTheirs) == options(Theirs) | {"rate": 0.2} and AlsoTheirs.tau == 0.5
     assert list(options(Theirs).values()) == [0.1, 0.5, 0.9, 0.5, "printed", ()]
 
 
