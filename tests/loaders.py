@@ -426,7 +426,7 @@ ROWS = [
         office,
         (
             {"size": 5},
-            {"size": 6, "drop_duplicates": True, "spare": True},
+            {"size": 6, "drop_duplicates": True},
             {"size": 6, "split": "fedfa"},
             {"size": 6, "split": "stratified"},
         ),

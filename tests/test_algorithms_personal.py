@@ -26,7 +26,7 @@ from test_algorithms import (
 from torch import nn
 
 from fednb import randomness
-from fednb.algorithms.partialfed import choice_slopes, through_softmax
+from fednb.algorithms.partialfed import choice_gradients, through_softmax
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
@@ -274,7 +274,7 @@ def test_partialfeds_choice_by_hand():
     received = {"one.weight": double([1.0, -2.0]), "two.running_mean": double([3.0])}
     own = {"one.weight": double([-1.0, 2.0]), "two.running_mean": double([-3.0])}
     for sign in (1, -1):
-        slopes = choice_slopes({"one.weight": sign * double([0.5, -0.25])}, received, own)
+        slopes = choice_gradients({"one.weight": sign * double([0.5, -0.25])}, received, own)
         assert slopes.tolist() == [[sign, -sign], [0, 0]]
         found = through_softmax(slopes, double([[0.8, 0.2], [0.4, 0.6]]), 2.0)
         torch.testing.assert_close(found, double([[0.16 * sign, -0.16 * sign], [0, 0]]))

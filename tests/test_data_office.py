@@ -179,6 +179,8 @@ class TestSpare:
                 assert torch.equal(getattr(site, part).images, getattr(plain.site(site.name), part).images)
                 assert not different(site.spare) & different(getattr(site, part))
         assert "amazon: 654 spare images; 0 with the same bytes as another of its images left out." in asked.notes
+        (alone,) = load(whole, spare=True, site="dslr").sites
+        assert torch.equal(alone.spare.images, asked.site("dslr").spare.images)
         more = load(whole, spare=True, train_images=75)
         assert [len(site.spare) for site in more.sites] == [641, 773, 0, 111]
 

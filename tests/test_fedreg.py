@@ -6,7 +6,7 @@ import torch
 from methods import TINY, federation, same, train
 from torch import nn
 
-from fednb.augment.fedreg import FedReg, _slopes
+from fednb.augment.fedreg import FedReg, _gradients
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.randomness import generator
@@ -131,10 +131,10 @@ def test_what_raises_the_perturbed_images_loss_is_projected_away():
     _, (perturbed, labels) = client.scratch(method)["made"][0]
 
     def rise(change):
-        return float((change * _slopes(client, perturbed, labels, [parameter])[0]).sum())
+        return float((change * _gradients(client, perturbed, labels, [parameter])[0]).sum())
 
     with torch.no_grad():
-        change = 0.3 * _slopes(client, perturbed, labels, [parameter])[0]
+        change = 0.3 * _gradients(client, perturbed, labels, [parameter])[0]
         parameter.copy_(start + change)
         method.after_step(client, None)
         left = parameter - start
@@ -148,7 +148,7 @@ def test_at_the_global_weights_nothing_is_to_be_taken_back():
     method.begin(client)
     client.model.eval()
     for (pseudo, soft), _ in client.scratch(method)["made"]:
-        slopes = _slopes(client, pseudo, soft, list(client.model.parameters()))
+        slopes = _gradients(client, pseudo, soft, list(client.model.parameters()))
         assert max(float(g.abs().max()) for g in slopes) < 1e-12
 
 
@@ -166,10 +166,10 @@ def test_after_steps_have_moved_the_running_statistics_the_global_weights_are_st
     found = []
 
     def spy(client, images, labels, parameters):
-        found.append((labels, _slopes(client, images, labels, parameters)))
+        found.append((labels, _gradients(client, images, labels, parameters)))
         return found[-1][1]
 
-    monkeypatch.setattr("fednb.augment.fedreg._slopes", spy)
+    monkeypatch.setattr("fednb.augment.fedreg._gradients", spy)
     for client.steps in range(3):
         method.after_step(client, None)
     pseudo = [slopes for labels, slopes in found if labels.is_floating_point()]

@@ -25,7 +25,7 @@ from test_algorithms import (
 )
 from torch import nn
 
-from fednb.algorithms.fedaws import FedAwS, slope
+from fednb.algorithms.fedaws import FedAwS, spreading_gradient
 from fednb.algorithms.fedprox import FedProx
 from fednb.algorithms.pfedhn import PFedHN, weights
 from fednb.algorithms.pfedme import PFedMe
@@ -499,7 +499,7 @@ def test_fedaws_spreads_by_hand():
     ]
     for second, margin, goal in cases:
         rows, goal = (torch.tensor(values, dtype=torch.float64) for values in ([(1, 0), second], goal))
-        torch.testing.assert_close(rows - 0.1 * slope(rows, margin), goal)
+        torch.testing.assert_close(rows - 0.1 * spreading_gradient(rows, margin), goal)
         s = server(model={"head.weight": rows}, recipe=SimpleNamespace(learning_rate=0.02))
         moved = FedAwS(margin=margin, spread=5.0).aggregate_model(s, {"head.weight": 3 * rows, "b": number(2.0)})
         torch.testing.assert_close(moved["head.weight"], goal / goal.norm(dim=1, keepdim=True))
@@ -509,12 +509,12 @@ def test_fedaws_spreads_by_hand():
 def test_fedaws_spread_out_term_vanishes_where_the_margin_holds():
     rows = F.normalize(torch.randn(5, 8, generator=generator("rows"), dtype=torch.float64), dim=1)
     least = float((1 - rows @ rows.T + 2 * torch.eye(5)).min())
-    assert not slope(rows, least - 1e-9).any()
-    assert slope(rows, least + 1e-9).any()
+    assert not spreading_gradient(rows, least - 1e-9).any()
+    assert spreading_gradient(rows, least + 1e-9).any()
     leaves = rows.clone().requires_grad_()
     distances = 1 - leaves @ leaves.T
     ((1.2 - distances).clamp(min=0) ** 2).masked_fill(torch.eye(5).bool(), 0).sum().backward()
-    torch.testing.assert_close(slope(rows, 1.2), leaves.grad, **CLOSE)
+    torch.testing.assert_close(spreading_gradient(rows, 1.2), leaves.grad, **CLOSE)
 
 
 def test_fedaws_takes_each_class_from_the_clients_that_have_it_by_hand():

@@ -109,7 +109,9 @@ class FedAwS(Method):
     def aggregate_model(self, server: Server, mean: Message) -> Message:
         known = mean[ROWS].any(1, keepdim=True)
         rows = _unit(torch.where(known, mean[ROWS], server.model[ROWS]))  # Eq. 3
-        return mean | {ROWS: _unit(rows - self.spread * server.recipe.learning_rate * slope(rows, self.margin))}
+        return mean | {
+            ROWS: _unit(rows - self.spread * server.recipe.learning_rate * spreading_gradient(rows, self.margin))
+        }
 
     def predict(self, client: Client, batch: Batch) -> Tensor:
         client.forward(batch)
@@ -125,7 +127,7 @@ def cosines(client: Client, batch: Batch) -> Tensor:
     return _unit(batch.features.to(rows.dtype)) @ _unit(rows).T
 
 
-def slope(rows: Tensor, margin: float) -> Tensor:
+def spreading_gradient(rows: Tensor, margin: float) -> Tensor:
     """The gradient of the spread-out term (Eq. 4) for unit rows ``[classes, d]``; 0 where all keep the margin."""
     near = (margin - 1 + rows @ rows.T).clamp(min=0).fill_diagonal_(0)
     return 4 * near @ rows

@@ -109,11 +109,11 @@ class FedRobust(Method):
         if client.memory(self):
             shift = batch.aside.pop(self.name)
             images = shift.pop("images")
-            slopes = torch.autograd.grad(images, list(shift.values()), batch.images.grad)
-            self._climb(client.memory(self), dict(zip(shift, slopes, strict=True)))
+            gradients = torch.autograd.grad(images, list(shift.values()), batch.images.grad)
+            self._climb(client.memory(self), dict(zip(shift, gradients, strict=True)))
 
-    def _climb(self, shift: dict[str, Tensor], slopes: dict[str, Tensor]) -> None:
+    def _climb(self, shift: dict[str, Tensor], gradients: dict[str, Tensor]) -> None:
         for name, value in shift.items():
             start = torch.eye(len(value), dtype=value.dtype, device=value.device) if name == "matrix" else 0
             rate, penalty = self._steps[name]
-            shift[name] = value + rate * (slopes[name] - 2 * penalty * (value - start))  # Eq. 2
+            shift[name] = value + rate * (gradients[name] - 2 * penalty * (value - start))  # Eq. 2

@@ -162,24 +162,24 @@ class PartialFed(Method):
             client.forward(batch)
             loss = client.task.loss(client.logits(batch), batch.targets)
             found = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
-            slopes = choice_slopes(dict(zip(parameters, found, strict=True)), received, own)
-            logits = logits - self.strategy_rate * through_softmax(slopes, soft, temperature)  # Eq. 3
+            gradients = choice_gradients(dict(zip(parameters, found, strict=True)), received, own)
+            logits = logits - self.strategy_rate * through_softmax(gradients, soft, temperature)  # Eq. 3
         client.model.train()
         return logits
 
 
-def choice_slopes(gradients: Message, received: Message, own: Message) -> Tensor:
+def choice_gradients(gradients: Message, received: Message, own: Message) -> Tensor:
     """The loss's gradient for v, ``[layers, 2]``, from that for the weights that v has chosen."""
     places = _places(own)
-    slopes = next(iter(gradients.values())).new_zeros(len(places), 2)
+    chosen = next(iter(gradients.values())).new_zeros(len(places), 2)
     for name, gradient in gradients.items():
-        slopes[places.index(_place(name))] += torch.stack([(gradient * w[name]).sum() for w in (received, own)])
-    return slopes
+        chosen[places.index(_place(name))] += torch.stack([(gradient * w[name]).sum() for w in (received, own)])
+    return chosen
 
 
-def through_softmax(slopes: Tensor, soft: Tensor, temperature: float) -> Tensor:
+def through_softmax(gradients: Tensor, soft: Tensor, temperature: float) -> Tensor:
     """The gradient for the logits of ``softmax((a + g) / temperature)``, ``[layers, 2]``."""
-    return soft * (slopes - (slopes * soft).sum(1, keepdim=True)) / temperature
+    return soft * (gradients - (gradients * soft).sum(1, keepdim=True)) / temperature
 
 
 def _place(name: str) -> str:

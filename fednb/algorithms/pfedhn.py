@@ -31,7 +31,7 @@ class PFedHN(Method):
 
     by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i;
     the client sends its change; the server keeps phi, all embeddings and their momentum. Each is as large as the
-    parameters, and phi ``hidden`` + 1 times that (with momentum and slope three times, while it learns). The clients of
+    parameters, and phi ``hidden`` + 1 times that (three times with momentum and gradient, in learning). The clients of
     a round train one after the other, by name: Eq. 2 is one step as soon as a client has replied, whatever its number
     of images, and the next one's weights are made from the new phi. Over a network, too, one is asked after the other,
     and there is no step for a client that does not answer. All are tested with weights made from the round's last phi.
@@ -169,16 +169,16 @@ class PFedHN(Method):
 
     def _learn(self, memory: Message, client: str, change: Message) -> None:
         used = [name for name in memory if name.startswith("phi/") or name == f"embedding/{client}"]
-        slopes = self._slopes({name: memory[name] for name in used}, f"embedding/{client}", change)
-        for name, slope in zip(used, slopes, strict=True):
-            velocity = slope + self.decay * memory[name]
+        gradients = self._gradients({name: memory[name] for name in used}, f"embedding/{client}", change)
+        for name, gradient in zip(used, gradients, strict=True):
+            velocity = gradient + self.decay * memory[name]
             if self.momentum:
                 velocity = velocity + self.momentum * memory.get(f"momentum/{name}", 0)
                 memory[f"momentum/{name}"] = velocity
             memory[name] = memory[name] - self.rate * velocity  # Eq. 2
 
     @torch.enable_grad()
-    def _slopes(self, values: Message, embedding: str, change: Message) -> tuple[Tensor, ...]:
+    def _gradients(self, values: Message, embedding: str, change: Message) -> tuple[Tensor, ...]:
         """The Jacobian's transpose times the change, for each of the values."""
         leaves = {name: value.detach().requires_grad_() for name, value in values.items()}
         made = weights(part(leaves, "phi"), leaves[embedding])

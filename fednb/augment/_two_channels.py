@@ -17,12 +17,12 @@ def blend(images: Tensor | float, offset: Tensor | float, alpha: float, channels
     return torch.cat(mixed[:channels], -3)
 
 
-def along_offset(slope: Tensor, alpha: float, channels: int) -> Tensor:
+def along_offset(gradient: Tensor, alpha: float, channels: int) -> Tensor:
     """A loss's gradient for the offset, from that for the images that Eq. 1 made of it.
 
     ``[n, channels * c, h, w]`` -> ``[c, h, w]``.
     """
-    added, *subtracted = slope.sum(0).chunk(channels)
+    added, *subtracted = gradient.sum(0).chunk(channels)
     return alpha * (added - sum(subtracted))
 
 

@@ -92,8 +92,8 @@ class AdvProp(Method):
         for _ in range(self.steps):
             tried = replace(batch, images=found.requires_grad_())
             client.forward(tried)
-            (slope,) = torch.autograd.grad(client.task.loss(client.logits(tried), batch.targets), found)
-            found = (found.detach() + self.step_size * slope.sign()).clamp(lower, upper)
+            (gradient,) = torch.autograd.grad(client.task.loss(client.logits(tried), batch.targets), found)
+            found = (found.detach() + self.step_size * gradient.sign()).clamp(lower, upper)
         client.model.train()
         return found
 

@@ -168,8 +168,8 @@ class DisTrans(Method):
             return
         with frozen(client.model):
             loss = client.objective(batch)
-        (slope,) = torch.autograd.grad(loss, batch.images)
-        moved = self._move_offset(client, slope)  # line 8
+        (gradient,) = torch.autograd.grad(loss, batch.images)
+        moved = self._move_offset(client, gradient)  # line 8
         batch.images = batch.images.detach() + blend(0, moved, self.alpha, self.channels)  # line 9, Eq. 1 being linear
 
     def gradients(self, client: Client, batch: Batch) -> None:
@@ -195,9 +195,9 @@ class DisTrans(Method):
             offsets = self._through_network(server, clients, offsets)
         server.memory(self).update(_by_client("offset", clients, offsets))
 
-    def _move_offset(self, client: Client, slope: Tensor) -> Tensor:
+    def _move_offset(self, client: Client, gradient: Tensor) -> Tensor:
         """A step of the offset, given the loss's gradient for the blended images; returns the change."""
-        change = -self.offset_rate * along_offset(slope, self.alpha, self.channels)
+        change = -self.offset_rate * along_offset(gradient, self.alpha, self.channels)
         client.scratch(self)["offset"] = client.scratch(self)["offset"] + change
         return change
 

@@ -92,5 +92,5 @@ class FedMix(Method):
         logits = client.logits(batch)
         own = (1 - self.ratio) * client.task.loss(logits, batch.targets)
         other = self.ratio * client.task.loss(logits, y_g.to(logits.dtype).expand_as(logits))
-        (slope,) = torch.autograd.grad(own, shrunk.images, create_graph=True)
-        return own + other + self.ratio * (slope * x_g).sum()
+        (gradient,) = torch.autograd.grad(own, shrunk.images, create_graph=True)
+        return own + other + self.ratio * (gradient * x_g).sum()

@@ -107,8 +107,8 @@ class FedReg(Method):
         images = seen.images
         for _ in range(self.iterations):
             images = images.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(client.task.loss(_logits(client, images), seen.targets), images)
-            images = (images + eta * slope.sign()).clamp(low, high)
+            (gradient,) = torch.autograd.grad(client.task.loss(_logits(client, images), seen.targets), images)
+            images = (images + eta * gradient.sign()).clamp(low, high)
         return images.detach()
 
     def _take_back(self, client: Client, parameters: list[Tensor], start: list[Tensor]) -> None:
@@ -118,11 +118,13 @@ class FedReg(Method):
         local = [p.clone() for p in parameters]
         torch._foreach_lerp_(parameters, start, 0.5)
         with _evaluated(client, scratch["buffers"]):
-            found = [_slopes(client, images, labels, parameters) for images, labels in made[client.steps % len(made)]]
+            found = [
+                _gradients(client, images, labels, parameters) for images, labels in made[client.steps % len(made)]
+            ]
         torch._foreach_copy_(parameters, local)
-        for slopes in found:  # a, then b
-            factor = (_dot(moved, slopes) / _dot(slopes, slopes).clamp(min=1e-30)).clamp(min=0)
-            back = torch._foreach_mul(slopes, factor)
+        for gradients in found:  # a, then b
+            factor = (_dot(moved, gradients) / _dot(gradients, gradients).clamp(min=1e-30)).clamp(min=0)
+            back = torch._foreach_mul(gradients, factor)
             torch._foreach_sub_(moved, back)
             torch._foreach_sub_(parameters, back, alpha=self.weight)
 
@@ -149,7 +151,7 @@ def _logits(client: Client, images: Tensor) -> Tensor:
 
 
 @torch.enable_grad()
-def _slopes(client: Client, images: Tensor, labels: Tensor, parameters: list[Tensor]) -> list[Tensor]:
+def _gradients(client: Client, images: Tensor, labels: Tensor, parameters: list[Tensor]) -> list[Tensor]:
     """The gradient of the loss for the parameters; 0 for one that has no part in evaluation."""
     loss = client.task.loss(_logits(client, images), labels)
     return list(torch.autograd.grad(loss, parameters, materialize_grads=True))

@@ -16,7 +16,7 @@ FEW_PIXELS = 64  # of a feature map: above, oneDNN's weight gradient is faster t
 class Convolution(nn.Conv2d):
     """``nn.Conv2d`` with stride 1, a bias and zero padding.
 
-    oneDNN computes the weight's gradient slowly where feature maps are small; there it is one product of the slopes
+    oneDNN computes the weight's gradient slowly where feature maps are small; there it is one product of the gradients
     with the patches that the kernel saw, born in the weight's own layout and type.
     """
 
@@ -100,16 +100,16 @@ class _Convolution(torch.autograd.Function):
         return _product(F.conv2d, images, ctx.lowered, bias.to(images.dtype), padding=padding)
 
     @staticmethod
-    def backward(ctx, slope):
+    def backward(ctx, gradient):
         images, weight = ctx.saved_tensors
-        to_images = _product(F.conv_transpose2d, slope, _lowered(ctx, weight), padding=ctx.padding)
+        to_images = _product(F.conv_transpose2d, gradient, _lowered(ctx, weight), padding=ctx.padding)
         (above, beside), kernel = ctx.padding, weight.shape[-2:]
         images = F.pad(images.permute(0, 2, 3, 1), (0, 0, beside, beside, above, above))
         patches = images.unfold(1, kernel[0], 1).unfold(2, kernel[1], 1).permute(0, 1, 2, 4, 5, 3)
-        slope = slope.movedim(1, 0).flatten(1).contiguous()  # [out, n * height * width]
-        to_weight = _product(torch.matmul, slope, patches.reshape(slope.shape[1], -1)).to(weight.dtype)
-        to_weight = to_weight.view(len(slope), *kernel, -1).permute(0, 3, 1, 2)
-        return to_images, to_weight, slope.sum(1).to(weight.dtype), None
+        gradient = gradient.movedim(1, 0).flatten(1).contiguous()  # [out, n * height * width]
+        to_weight = _product(torch.matmul, gradient, patches.reshape(gradient.shape[1], -1)).to(weight.dtype)
+        to_weight = to_weight.view(len(gradient), *kernel, -1).permute(0, 3, 1, 2)
+        return to_images, to_weight, gradient.sum(1).to(weight.dtype), None
 
 
 class _Linear(torch.autograd.Function):
@@ -120,11 +120,11 @@ class _Linear(torch.autograd.Function):
         return _product(F.linear, rows, ctx.lowered, bias.to(rows.dtype))
 
     @staticmethod
-    def backward(ctx, slope):
+    def backward(ctx, gradient):
         rows, weight = ctx.saved_tensors
-        to_rows = _product(torch.matmul, slope, _lowered(ctx, weight))
-        slope = slope.to(weight.dtype)
-        return to_rows, slope.t() @ rows.to(weight.dtype), slope.sum(0)
+        to_rows = _product(torch.matmul, gradient, _lowered(ctx, weight))
+        gradient = gradient.to(weight.dtype)
+        return to_rows, gradient.t() @ rows.to(weight.dtype), gradient.sum(0)
 
 
 def _lowered(ctx, weight: Tensor) -> Tensor:

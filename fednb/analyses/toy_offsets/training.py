@@ -136,12 +136,12 @@ def _local_epoch(client, offset, order, weight, learn, rate, steps) -> Tensor:
         part = Client(client.x[picked], client.y[picked])
         if learn:
             free = {name: offset[name].clone().requires_grad_() for name in learn}
-            slopes = torch.autograd.grad(linear_loss(part, weight, **offset | free), list(free.values()))
-            for name, slope in zip(learn, slopes, strict=True):
-                offset[name] = offset[name] - rate * slope
+            gradients = torch.autograd.grad(linear_loss(part, weight, **offset | free), list(free.values()))
+            for name, gradient in zip(learn, gradients, strict=True):
+                offset[name] = offset[name] - rate * gradient
         free = weight.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(linear_loss(part, free, **offset), free)
-        weight = weight - rate * slope
+        (gradient,) = torch.autograd.grad(linear_loss(part, free, **offset), free)
+        weight = weight - rate * gradient
     return weight
 
 
