@@ -5,7 +5,9 @@ A new file in ``fednb/data`` needs one row here.
 
 import csv
 import json
+import os
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,28 +16,62 @@ import numpy as np
 from PIL import Image
 
 from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
-from fednb.data._persons import Source
+from fednb.data._persons import Persons
 from fednb.data.prostate_mri import SITES as HOSPITALS
 from fednb.data.retinal_vessels import SITES as EYES
+from fednb.federation import SPLITS
 
 
 @dataclass(frozen=True)
 class Row:
     """make: writes the files of the data set into a data folder, in lossless formats; None where it is embedded.
-    own: patterns of all that a site needs there, of a loader that reads one site without the others."""
+    own: patterns of all that a site needs there, of a loader that reads one site without the others.
+    lacks: files and folders there that it cannot do without. image: a pattern of some of which the first variant uses
+    one. file: what else it reads. listed: whether a list or a table says which images there are. tested: whether every
+    seed tests on the same images. labelled: whether images lie in folders of their class."""
 
     name: str
     make: Callable[[Path], None] | None = None
     variants: tuple[dict, ...] = ({},)
     own: Callable[[str], list[str]] | None = None
+    lacks: tuple[str, ...] = ()
+    image: str = ""
+    file: str = ""
+    listed: bool = False
+    tested: bool = False
+    labelled: bool = False
 
 
 def picture(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
     """Writes an image of noise, a different one per number."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # it may be a link
     shape = (size, size) if mode == "L" else (size, size, 3)
     Image.fromarray(np.random.RandomState(number).randint(0, 256, shape, np.uint8)).save(path)
     return path
+
+
+def copied(root: Path, place: Path) -> Path:
+    """A copy of a data folder, without cache, that a test may change; its images are links, which it may remove."""
+
+    def copy(file: str, to: str) -> None:
+        (os.link if Path(file).suffix in (".png", ".pgm", ".tif") else shutil.copy)(file, to)
+
+    return shutil.copytree(root, place, copy_function=copy, ignore=shutil.ignore_patterns(".fednb_cache"))
+
+
+def counts(federation) -> dict[str, tuple[int, ...]]:
+    """The training, validation and test images of each site."""
+    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
+
+
+def pixels(*splits) -> list[bytes]:
+    """The bytes of each image."""
+    return [image.numpy().tobytes() for split in splits if split for image in split.images]
+
+
+def different(*splits) -> set[bytes]:
+    return set(pixels(*splits))
 
 
 def tissue(root: Path) -> None:
@@ -234,7 +270,7 @@ def cells(root: Path) -> None:
     (place / rxrx1.TABLE).write_text("\n".join(lines) + "\n")
 
 
-def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path], None]:
+def faces(source: Persons, suffix: str, counts: dict[str, int]) -> Callable[[Path], None]:
     """Writes so many images of each person, in turns, of two pixels more each way than are kept."""
 
     def make(root: Path) -> None:
@@ -242,8 +278,8 @@ def faces(source: Source, suffix: str, counts: dict[str, int]) -> Callable[[Path
         order = sorted((turn, person) for person, count in counts.items() for turn in range(count))
         names = [f"{number:06}{suffix}" for number in range(1, len(order) + 1)]
         for number, name in enumerate(names):
-            picture(place / source.images / name, number, mode, source.crop + 2)
-        (place / source.list).write_text(
+            picture(place / source.needed[1] / name, number, mode, source.crop + 2)
+        (place / source.needed[0]).write_text(
             "".join(f"{n} {person}\n" for n, (_, person) in zip(names, order, strict=True))
         )
 
@@ -273,7 +309,15 @@ def prostates(root: Path) -> None:
 
 
 ROWS = [
-    Row("bioid", faces(bioid.SOURCE, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}), ({"clients": 3, "size": 16},)),
+    Row(
+        "bioid",
+        faces(bioid.DATA, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}),
+        ({"clients": 3, "size": 16},),
+        lacks=("bioid/identity_BioID.txt", "bioid/images"),
+        image="bioid/images/000001.pgm",
+        file="bioid/identity_BioID.txt",
+        listed=True,
+    ),
     Row(
         "bird200",
         birds,
@@ -281,9 +325,37 @@ ROWS = [
             {"size": 5, "clients": 4, "classes_per_client": 100},
             {"size": 6, "classes_per_client": 20, "seed": 1},
         ),
+        lacks=(
+            "CUB_200_2011/classes.txt",
+            "CUB_200_2011/images.txt",
+            "CUB_200_2011/image_class_labels.txt",
+            "CUB_200_2011/train_test_split.txt",
+            "CUB_200_2011/images",
+        ),
+        image="CUB_200_2011/images/007.Species_7/Species_0006.png",
+        file="CUB_200_2011/images.txt",
+        listed=True,
+        tested=True,
+        labelled=True,
     ),
-    Row("celeba", faces(celeba.SOURCE, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}), ({"clients": 3, "size": 16},)),
-    Row("ch_mnist", tissue, ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1})),
+    Row(
+        "celeba",
+        faces(celeba.DATA, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}),
+        ({"clients": 3, "size": 16},),
+        lacks=("celeba/identity_CelebA.txt", "celeba/img_align_celeba"),
+        image="celeba/img_align_celeba/000001.png",
+        file="celeba/identity_CelebA.txt",
+        listed=True,
+    ),
+    Row(
+        "ch_mnist",
+        tissue,
+        ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1}),
+        lacks=("ch_mnist", "ch_mnist/05_DEBRIS"),
+        image="ch_mnist/03_COMPLEX/002.tif",
+        tested=True,
+        labelled=True,
+    ),
     Row(
         "cifar10",
         cifar,
@@ -292,6 +364,9 @@ ROWS = [
             {"size": 32, "classes_per_client": 6, "train_images": 200, "test_images": 50},
             {"size": 32, "partition": "dirichlet", "clients": 4},
         ),
+        lacks=("cifar10/train", "cifar10/test/frog"),
+        image="cifar10/train/airplane/0.png",
+        labelled=True,
     ),
     Row(
         "cifar100",
@@ -300,6 +375,8 @@ ROWS = [
             {"size": 32, "clients": 4, "classes_per_client": 50},
             {"size": 40, "clients": 5, "partition": "dirichlet", "train_images": 200, "seed": 1},
         ),
+        lacks=("cifar-100-python", "cifar-100-python/test"),
+        file="cifar-100-python/train",
     ),
     Row(
         "domainnet",
@@ -311,13 +388,26 @@ ROWS = [
             {"size": 6, "split": "fedfa_released"},
         ),
         lambda site: [f"DomainNet/{site}", f"DomainNet/{site}_*.pkl"],
+        lacks=("DomainNet/sketch", "DomainNet/real/bird", "DomainNet/real_test.pkl"),
+        image="DomainNet/real/bird/real_000.png",
+        file="DomainNet/real_test.pkl",
+        listed=True,
+        labelled=True,
     ),
-    Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1})),
+    Row(
+        "emnist",
+        writers,
+        ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1}),
+        lacks=("emnist",),
+        file="emnist/all_data_1.json",
+    ),
     Row(
         "digits",
         digits,
         ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True}),
         lambda site: [f"digits/{site}.npz", *["digits/mnist_m.npz"] * (site == "mnist")],
+        lacks=("digits",),
+        file="digits/usps.npz",
     ),
     Row(
         "folders",
@@ -328,6 +418,8 @@ ROWS = [
             {"folder": "masked", "size": 8, "masks": ("background", "spot")},
         ),
         lambda site: [f"*/{site}"],
+        image="own/north/cat/0.png",
+        labelled=True,
     ),
     Row(
         "office_caltech10",
@@ -339,18 +431,31 @@ ROWS = [
             {"size": 6, "split": "stratified"},
         ),
         lambda site: [f"office_caltech_10/{site}", f"splits/*_{site}_*.csv"],
+        lacks=("office_caltech_10/webcam", "office_caltech_10/dslr/mug", "splits/office_caltech_10_dslr_test.csv"),
+        image="office_caltech_10/dslr/back_pack/0000.png",
+        file="splits/office_caltech_10_dslr_test.csv",
+        listed=True,
+        labelled=True,
     ),
     Row(
         "office_home",
         things,
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
         lambda site: [f"office_home/{office_home.DOMAINS[site][0]}"],
+        lacks=("office_home/Real World", "office_home/Art/ToothBrush"),
+        image="office_home/Clipart/Soda/*.png",
+        tested=True,
+        labelled=True,
     ),
     Row(
         "pacs",
         drawings,
         ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5}),
         lambda site: [f"pacs/{site}"],
+        lacks=("pacs/sketch", "pacs/photo/guitar"),
+        image="pacs/cartoon/dog/*.png",
+        tested=True,
+        labelled=True,
     ),
     Row(
         "prostate_mri",
@@ -361,9 +466,34 @@ ROWS = [
             {"size": 14, "split": "patients", "ratio": 0.3},
         ),
         lambda site: [f"prostate_mri/{site}"],
+        lacks=("prostate_mri/UCL", "prostate_mri/HK/Case02.nii.gz", "prostate_mri/I2CVB/Case01_segmentation.nii.gz"),
+        file="prostate_mri/HK/Case04.nii.gz",
     ),
-    Row("retinal_vessels", eyes, ({"size": 16}, {"size": 24, "seed": 1}), lambda site: [f"retinal_vessels/{site}"]),
-    Row("rxrx1", cells, ({"size": 5}, {"size": 6, "clients_per_cell_type": 2, "seed": 1})),
+    Row(
+        "retinal_vessels",
+        eyes,
+        ({"size": 16}, {"size": 24, "seed": 1}),
+        lambda site: [f"retinal_vessels/{site}"],
+        lacks=(
+            "retinal_vessels",
+            "retinal_vessels/STARE",
+            "retinal_vessels/HRF/fov",
+            "retinal_vessels/DRIVE/masks/test_03.png",
+            "retinal_vessels/DRIVE/fov/test_03.png",
+        ),
+        image="retinal_vessels/STARE/images/im0004.png",
+        tested=True,
+    ),
+    Row(
+        "rxrx1",
+        cells,
+        ({"size": 5}, {"size": 6, "clients_per_cell_type": 2, "seed": 1}),
+        lacks=("rxrx1_v1.0/metadata.csv", "rxrx1_v1.0/images"),
+        image="rxrx1_v1.0/images/RPE-02/Plate1/B03_s2.png",
+        file="rxrx1_v1.0/metadata.csv",
+        listed=True,
+        tested=True,
+    ),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),
 ]

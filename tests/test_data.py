@@ -553,7 +553,8 @@ class TestCheckOfOne:
     @pytest.fixture
     def whole(self, tmp_path, monkeypatch, picture):
         """PACS, if it had two images of each class and domain."""
-        monkeypatch.setattr(pacs, "DOMAINS", dict.fromkeys(pacs.DOMAINS, 14))
+        for domain in pacs.DOMAINS:
+            monkeypatch.setitem(pacs.DATA.domains, domain, (domain, 14))
         for number in range(4 * 14):
             domain, name = list(pacs.DOMAINS)[number // 14], pacs.CLASSES[number % 7]
             picture(tmp_path / "pacs" / domain / name / f"{number}.png", number)

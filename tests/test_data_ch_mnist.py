@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from loaders import copied, pixels
 
 import fednb.data
 from fednb.data import _images as images
@@ -18,10 +19,6 @@ IMAGES = 50  # of each class; 400 in all, of which 80 are for testing
 
 def load(root, size=8, **options):
     return fednb.data.load("ch_mnist", root, size=size, **options)
-
-
-def pixels(split) -> list[bytes]:
-    return [image.numpy().tobytes() for image in split.images]
 
 
 def under_test(federation) -> list[bytes]:
@@ -38,8 +35,7 @@ def root(tmp_path_factory, picture):
 
 @pytest.fixture
 def tree(root, tmp_path):
-    shutil.copytree(root, tmp_path / "data")
-    return tmp_path / "data"
+    return copied(root, tmp_path / "data")
 
 
 class TestSites:
@@ -51,12 +47,6 @@ class TestSites:
         everything = [image for site in federation.sites for split in SPLITS for image in pixels(getattr(site, split))]
         files = [file for name in CLASSES for file in images.files(root / "ch_mnist" / name)]
         assert sorted(everything) == sorted(images.decode(file, 8)[0].tobytes() for file in files)
-
-    def test_labels_are_those_of_the_folders(self, root):
-        site = load(root).sites[2]
-        for image, target in zip(pixels(site.train), site.train.targets, strict=True):
-            folder = root / "ch_mnist" / CLASSES[target]
-            assert image in {images.decode(file, 8)[0].tobytes() for file in images.files(folder)}
 
     def test_the_split_disregards_classes_and_is_always_the_same(self, root):
         """A stratified split would have ten test images of each class."""
@@ -78,16 +68,6 @@ class TestSites:
             (label,) = site.train.targets.unique().tolist()
             assert 2 * int((site.test.targets == label).sum()) == len(site.test)
 
-    def test_64_pixels_by_default_and_decoded_once(self, tree, monkeypatch):
-        cold = fednb.data.load("ch_mnist", tree)
-        assert cold.image_shape == (3, 64, 64)
-        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
-        assert fednb.data.load("ch_mnist", tree).fingerprint == cold.fingerprint
-
-    def test_the_seed_decides(self, root):
-        first, again, other = (load(root, classes_per_client=4, seed=seed).fingerprint for seed in (0, 0, 1))
-        assert first == again != other
-
     def test_fewer_images_than_there_are_is_a_note(self, root, monkeypatch):
         assert load(root).notes == ("400 of CH-MNIST's 5000 images are on disk.",)
         monkeypatch.setattr(ch_mnist, "COMPLETE", 400)
@@ -100,31 +80,15 @@ class TestLayout:
         assert load(tree).fingerprint == load(root).fingerprint
         assert ch_mnist.describe(tree) == ["ready", "400 images (complete: 5000)"]
 
-    def test_nothing_there(self, tmp_path):
-        with pytest.raises(DataError, match=r"no folder \S+ch_mnist\. Expected: CH-MNIST"):
-            load(tmp_path)
-        assert "ch_mnist" in fednb.data.available("ch_mnist", tmp_path)
-        assert ch_mnist.describe(tmp_path)[1] == "0 images (complete: 5000)"
-
-    def test_a_missing_and_an_empty_class(self, tree):
+    def test_an_empty_class(self, tree):
         shutil.rmtree(tree / "ch_mnist" / "05_DEBRIS")
-        with pytest.raises(DataError, match=r"no folder \S+05_DEBRIS\."):
-            load(tree)
         (tree / "ch_mnist" / "05_DEBRIS").mkdir()
         with pytest.raises(DataError, match="05_DEBRIS has no images"):
-            load(tree)
-
-    def test_a_damaged_image_is_named(self, tree):
-        file = images.files(tree / "ch_mnist" / "03_COMPLEX")[4]
-        file.write_bytes(file.read_bytes()[:100])
-        with pytest.raises(DataError, match=f"{file.name} cannot be decoded"):
             load(tree)
 
     def test_options_out_of_range(self, root):
         with pytest.raises(RecipeError, match="may be 8"):
             load(root, clients=3, classes_per_client=4)
-        with pytest.raises(RecipeError, match="size is 0"):
-            load(root, size=0)
 
 
 class TestReal:

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from loaders import pixels
 from PIL import Image
 
 import fednb.data
@@ -30,10 +31,6 @@ def load(root, size=32, **options):
 
 def counts(federation) -> list:
     return [tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites]
-
-
-def pixels(split) -> list[bytes]:
-    return [image.numpy().tobytes() for image in split.images]
 
 
 def trained(federation) -> list[bytes]:
@@ -211,10 +208,6 @@ class TestClassShares:
             (label,) = site.train.targets.unique().tolist()
             assert 8 <= held(site.test)[label] <= 12 and len(site.test) == 2 * held(site.test)[label]
 
-    def test_the_seed_decides(self, batches):
-        first, again, other = (load(batches, classes_per_client=2, seed=seed).fingerprint for seed in (0, 0, 1))
-        assert first == again != other
-
     @pytest.mark.parametrize("u, clients", [(1, 200), (2, 100), (5, 10**9)])
     def test_too_many_clients(self, batches, u, clients):
         """The number that is named is possible, and a multiple of what the classes need."""
@@ -299,27 +292,16 @@ class TestFewer:
 
 
 class TestBadInput:
-    def test_nothing_there(self, tmp_path):
-        with pytest.raises(DataError, match=r"no folder \S+train, \S+test\. Expected: CIFAR-10"):
-            load(tmp_path)
-        assert "train" in fednb.data.available("cifar10", tmp_path)
-
     def test_a_missing_batch(self, batches):
         (batches / "cifar-10-batches-py" / "data_batch_4").unlink()
         with pytest.raises(DataError, match="no folder"):
             load(batches)
 
-    def test_a_missing_and_an_empty_class(self, copy):
+    def test_an_empty_class(self, copy):
         shutil.rmtree(copy / "cifar10" / "test" / "frog")
-        with pytest.raises(DataError, match=r"no folder \S+test/frog\."):
-            load(copy)
         (copy / "cifar10" / "test" / "frog").mkdir()
         with pytest.raises(DataError, match="test/frog has no images"):
             load(copy)
-
-    def test_unknown_partition_says_the_nearest(self, batches):
-        with pytest.raises(RecipeError, match='did you mean "dirichlet"'):
-            load(batches, partition="dirichle")
 
     @pytest.mark.parametrize("protocol", range(6))
     def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, batches, protocol):

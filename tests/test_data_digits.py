@@ -2,13 +2,12 @@
 
 import bz2
 import gzip
-import hashlib
-import shutil
 from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
+from loaders import counts, different
 from PIL import Image
 
 import fednb.data
@@ -20,14 +19,6 @@ from fednb.federation import SPLITS
 
 def load(root, **options):
     return fednb.data.load("digits", root, **options)
-
-
-def counts(federation) -> dict:
-    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
-
-
-def hashes(split) -> set[str]:
-    return {hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in split.images}
 
 
 def noise(seed: int, n: int, size: int, channels: int | None = None):
@@ -109,7 +100,7 @@ class TestFederation:
 
     def test_no_image_is_in_two_splits_or_sites(self, root):
         federation = load(root, fraction=1.0)
-        parts = [hashes(getattr(site, split)) for site in federation.sites for split in SPLITS]
+        parts = [different(getattr(site, split)) for site in federation.sites for split in SPLITS]
         assert all(not first & second for first, second in combinations(parts, 2))
         assert sum(map(len, parts)) == 400 + 100 + 300 + 100 + 50 + 60
 
@@ -117,8 +108,8 @@ class TestFederation:
         first, again, other = (load(root, domains=["usps"], seed=seed) for seed in (0, 0, 1))
         assert first.fingerprint == again.fingerprint != other.fingerprint
         small, large = (load(root, domains=["usps"], fraction=f).sites[0] for f in (0.1, 0.4))
-        everything = hashes(large.train) | hashes(large.validation)
-        assert hashes(small.train) | hashes(small.validation) < everything
+        everything = different(large.train) | different(large.validation)
+        assert different(small.train) | different(small.validation) < everything
 
     def test_fraction_of_the_test_images(self, root):
         assert counts(load(root, test_fraction=0.5))["mnist"] == (36, 4, 50)
@@ -137,17 +128,6 @@ class TestFederation:
         site = load(root, domains=["mnist_m"], fraction=1.0).sites[0]
         source = {image.tobytes() for image in MNIST_M[0][0]}
         assert {image.permute(1, 2, 0).numpy().tobytes() for image in site.train.images} <= source
-
-    def test_the_cache_gives_the_same(self, root, monkeypatch):
-        cold = load(root).fingerprint
-        monkeypatch.setattr(digit_files, "read", lambda *arguments: pytest.fail("read again"))
-        assert load(root).fingerprint == cold
-
-    @pytest.mark.parametrize("option", ["fraction", "test_fraction"])
-    @pytest.mark.parametrize("share", [0, -0.1, 1.5, "0.1"])
-    def test_fractions_out_of_range(self, root, option, share):
-        with pytest.raises(RecipeError, match=f"{option} is {share!r}"):
-            load(root, **{option: share})
 
     def test_a_fraction_that_leaves_nothing(self, root):
         with pytest.raises(RecipeError, match="mnist_m is left with 0 training"):
@@ -180,12 +160,12 @@ class TestIncompleteSource:
 
 class TestOrigin:
     def site_pixels(self, federation, split):
-        return hashes(getattr(federation.site("mnist"), split))
+        return different(getattr(federation.site("mnist"), split))
 
     def originals(self, part, indices):
         x = MNIST[("train", "test").index(part)][0][indices]
         resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
-        return {hashlib.sha256(np.stack([image] * 3).tobytes()).hexdigest() for image in resized}
+        return {np.stack([image] * 3).tobytes() for image in resized}
 
     def test_digits_of_mnist_m_are_left_out_of_mnist(self, root, monkeypatch):
         """MNIST-M uses all its 150 digits; without them MNIST has 300 and 50."""
@@ -311,12 +291,11 @@ class TestDamage:
             load(root, domains=["mnist"])
         assert "train-images-idx3-ubyte.gz cannot be read" in str(fednb.data.check(root))
 
-    @pytest.mark.parametrize("damage", ["half", "text", "bit"])
-    def test_a_damaged_npz_is_named(self, root, damage):
+    def test_an_npz_of_another_bit_is_named(self, root):
         file = root / "digits" / "usps.npz"
         content = bytearray(file.read_bytes())
         content[700] ^= 1
-        file.write_bytes({"half": content[: len(content) // 2], "text": b"no", "bit": content}[damage])
+        file.write_bytes(content)
         with pytest.raises(DataError, match=r"usps\.npz cannot be read"):
             load(root, domains=["usps"])
 
@@ -358,11 +337,6 @@ class TestDamage:
         cached.write_bytes(cached.read_bytes()[:-100])
         assert load(root, domains=["usps"]).fingerprint == expected
 
-    def test_nothing_at_all(self, root):
-        shutil.rmtree(root / "digits")
-        with pytest.raises(DataError, match="no mnist or mnist_m or usps or svhn in .*Expected: MNIST"):
-            load(root)
-
 
 class TestReal:
     def test_counts(self, real_data):
@@ -377,5 +351,5 @@ class TestReal:
         assert federation.site("usps").test.targets.bincount().tolist() == [
             359, 264, 198, 166, 200, 160, 170, 147, 166, 177,
         ]  # fmt: skip
-        parts = [hashes(getattr(federation.site("mnist"), split)) for split in SPLITS]
+        parts = [different(getattr(federation.site("mnist"), split)) for split in SPLITS]
         assert all(not first & second for first, second in combinations(parts, 2))

@@ -1,8 +1,6 @@
 """DomainNet: the cuts of FedBN's lists in their published lengths, both forms, and what can be wrong with them."""
 
 import csv
-import hashlib
-import os
 import pickle
 import shutil
 from itertools import combinations
@@ -10,14 +8,14 @@ from itertools import combinations
 import loaders
 import numpy as np
 import pytest
+from loaders import copied, counts, different
 
 import fednb.data
 from fednb import papers
 from fednb.data import _images as images
 from fednb.data import domainnet
 from fednb.data.domainnet import CLASSES, DOMAINS
-from fednb.errors import DataError, RecipeError
-from fednb.federation import SPLITS
+from fednb.errors import DataError
 
 TESTS = {"clipart": 526, "infograph": 657, "painting": 619, "quickdraw": 1000, "real": 1217, "sketch": 554}
 
@@ -37,14 +35,6 @@ def write_list(root, domain: str, part: str, paths: list[str]):
     file.write_bytes(pickle.dumps((np.array(paths), np.array([path.split("/")[2] for path in paths]))))
 
 
-def counts(federation) -> dict:
-    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
-
-
-def hashes(split) -> set[str]:
-    return {hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in split.images}
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Lists of 215 and 10 images, see ``loaders.pictured``."""
@@ -55,9 +45,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def tree(whole, tmp_path):
-    """A copy without cache that a test may change by removing files: they are links."""
-    shutil.copytree(whole, tmp_path / "data", copy_function=os.link, ignore=shutil.ignore_patterns(".fednb_cache"))
-    return tmp_path / "data"
+    return copied(whole, tmp_path / "data")
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +142,7 @@ class TestLoading:
         assert counts(dropped) == dict.fromkeys(TESTS, (104, 105, 10))
         assert "real, images with the same bytes as a test image: 1 in train (left out)." in dropped.notes
         assert any("1 in train (kept" in note for note in kept.notes)
-        parts = [hashes(part) for site in dropped.sites for part in site.parts if part]
+        parts = [different(part) for site in dropped.sites for part in site.parts if part]
         assert all(not first & second for first, second in combinations(parts, 2))
 
     def test_lists_of_other_lengths_are_noted(self, whole):
@@ -177,33 +165,8 @@ class TestLoading:
 
 
 class TestBadInput:
-    def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, tree, tmp_path):
-        class Evil:
-            def __reduce__(self):
-                return os.mkdir, (str(tmp_path / "executed"),)
-
-        file = tree / "DomainNet" / "real_train.pkl"
-        file.unlink()
-        file.write_bytes(pickle.dumps((np.array([Evil()], dtype=object), np.array(["bird"]))))
-        with pytest.raises(DataError, match=r"real_train\.pkl is a pickle that asks for .*mkdir.*executed"):
-            load(tree)
-        assert not (tmp_path / "executed").exists()
-
-    def test_a_damaged_list_is_named_here_and_by_the_check(self, tree):
-        file = tree / "DomainNet" / "real_test.pkl"
-        content = file.read_bytes()
-        file.unlink()
-        file.write_bytes(content[:-40])
-        with pytest.raises(DataError, match=r"real_test\.pkl cannot be read"):
-            load(tree)
-        ((bad, reason),) = fednb.data.check(tree).damaged
-        assert bad == file and "cannot be read" in reason
-
-    def test_missing_domains_are_named(self, tree):
-        for domain in ("real", "sketch"):
-            shutil.rmtree(tree / "DomainNet" / domain)
-        with pytest.raises(DataError, match=r"no folder \S+real, \S+sketch\. Expected: DomainNet"):
-            load(tree)
+    def test_a_missing_domain_is_described(self, tree):
+        shutil.rmtree(tree / "DomainNet" / "sketch")
         assert domainnet.describe(tree)[-3] == "sketch: 0 images (complete: 2767), 2 of 2 lists"
 
     def test_a_missing_list_says_where_it_looked(self, tree):
@@ -215,20 +178,6 @@ class TestBadInput:
     def test_stratified_refuses_an_incomplete_domain(self, whole):
         with pytest.raises(DataError, match=r'clipart has 225 images; split="stratified" divides 2629'):
             load(whole, split="stratified")
-
-    def test_a_listed_image_that_is_not_there_is_named(self, tree):
-        path = listed(tree, "infograph", "test")[4]
-        (tree / path).unlink()
-        with pytest.raises(DataError, match=f"1 images in the lists of infograph are not in .*{path[10:]}"):
-            load(tree)
-
-    def test_a_corrupt_image_is_named(self, tree):
-        path = tree / listed(tree, "painting", "train")[7]
-        content = path.read_bytes()
-        path.unlink()
-        path.write_bytes(content[:-30])
-        with pytest.raises(DataError, match=f"{path.parent.name}/{path.name} cannot be decoded"):
-            load(tree)
 
     def test_an_image_in_both_lists_is_named(self, tree):
         both = listed(tree, "real", "train")[0]
@@ -247,7 +196,3 @@ class TestBadInput:
         write_list(tree, "sketch", "train", listed(tree, "sketch", "train")[:length])
         with pytest.raises(DataError, match=f"sketch has {length} images; .* Get the whole list"):
             load(tree, split=split)
-
-    def test_unknown_split_says_the_nearest(self, whole):
-        with pytest.raises(RecipeError, match='did you mean "fedbn"'):
-            load(whole, split="fedbm")

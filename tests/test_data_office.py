@@ -1,7 +1,6 @@
 """Office-Caltech-10: counts, order, disjointness, lists in both forms, and what can be wrong with them."""
 
 import csv
-import hashlib
 import os
 import pickle
 import shutil
@@ -10,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from loaders import copied, counts, different
 
 import fednb.data
 from fednb.data import _images as images
@@ -39,14 +39,6 @@ REAL_CLASSES = {
 
 def load(root, size=8, **options):
     return fednb.data.load("office_caltech10", root, size=size, **options)
-
-
-def counts(federation) -> dict:
-    return {site.name: tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites}
-
-
-def hashes(split) -> set[str]:
-    return {hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in split.images}
 
 
 def listed(root, domain: str, part: str) -> list[str]:
@@ -96,10 +88,7 @@ def whole(tmp_path_factory, picture):
 
 @pytest.fixture
 def tree(whole, tmp_path):
-    """A copy that a test may change (by ``replace``: its files are links)."""
-    copy = tmp_path / "data"
-    shutil.copytree(whole, copy, copy_function=os.link)
-    return copy
+    return copied(whole, tmp_path / "data")
 
 
 class TestSplits:
@@ -140,7 +129,7 @@ class TestSplits:
     @pytest.mark.parametrize("split", ["fedbn", "fedfa", "stratified"])
     def test_no_image_is_in_two_splits_or_sites(self, whole, split):
         federation = load(whole, split=split, drop_duplicates=True)
-        parts = [hashes(getattr(site, part)) for site in federation.sites for part in SPLITS]
+        parts = [different(getattr(site, part)) for site in federation.sites for part in SPLITS]
         assert all(not first & second for first, second in combinations(parts, 2))
 
     def test_stratified_needs_no_lists_and_keeps_the_class_shares(self, tree):
@@ -160,10 +149,6 @@ class TestSplits:
         next((tree / "office_caltech_10" / "dslr" / "mug").iterdir()).unlink()
         with pytest.raises(DataError, match="dslr has 156 images; .* divides 157"):
             load(tree, split="stratified")
-
-    def test_same_pixels_every_time(self, whole):
-        assert load(whole).fingerprint == load(whole).fingerprint
-        assert load(whole).fingerprint != load(whole, split="fedfa").fingerprint
 
     def test_grey_images_become_rgb(self, tree, picture, tmp_path):
         path = tree / "office_caltech_10" / listed(tree, "caltech", "train")[3]
@@ -192,7 +177,7 @@ class TestSpare:
             assert (site.spare.images[-1].numpy() == expected).all()
             for part in SPLITS:
                 assert torch.equal(getattr(site, part).images, getattr(plain.site(site.name), part).images)
-                assert not hashes(site.spare) & hashes(getattr(site, part))
+                assert not different(site.spare) & different(getattr(site, part))
         assert "amazon: 654 spare images; 0 with the same bytes as another of its images left out." in asked.notes
         more = load(whole, spare=True, train_images=75)
         assert [len(site.spare) for site in more.sites] == [641, 773, 0, 111]
@@ -218,7 +203,7 @@ class TestSpare:
 class TestDuplicates:
     def test_kept_but_counted(self, whole):
         federation = load(whole)
-        assert hashes(federation.site("webcam").train) & hashes(federation.site("webcam").test)
+        assert different(federation.site("webcam").train) & different(federation.site("webcam").test)
         assert [note.split(" (")[0] for note in federation.notes] == [
             "dslr, images with the same bytes as a test image: 1 in validation",
             "webcam, images with the same bytes as a test image: 1 in train",
@@ -326,31 +311,12 @@ class TestBadInput:
             shutil.rmtree(tree / "office_caltech_10" / domain)
         with pytest.raises(DataError, match=r"no folder \S+dslr, \S+webcam\. Expected: Office-Caltech-10"):
             load(tree)
-        assert "dslr" in fednb.data.available("office_caltech10", tree)
-
-    def test_a_missing_class_is_named(self, tree):
-        shutil.rmtree(tree / "office_caltech_10" / "dslr" / "mug")
-        with pytest.raises(DataError, match=r"no folder \S+mug\."):
-            load(tree)
 
     def test_a_missing_list_says_where_it_looked_and_what_works_without(self, tree):
         (tree / "splits" / "office_caltech_10_dslr_test.csv").unlink()
         with pytest.raises(DataError, match=r"test list of dslr .*_dslr_test\.csv.*dslr_test\.pkl.*stratified"):
             load(tree)
         assert fednb.data.available("office_caltech10", tree, split="stratified") is None
-
-    def test_a_corrupt_image_is_named(self, tree):
-        path = tree / "office_caltech_10" / listed(tree, "webcam", "test")[7]
-        replace(path, path.read_bytes()[:-30])
-        with pytest.raises(DataError, match=f"{path.parent.name}/{path.name} cannot be decoded"):
-            load(tree)
-        assert [bad for bad, _ in fednb.data.check(tree).damaged] == [path]
-
-    def test_a_listed_image_that_is_not_there_is_named(self, tree):
-        path = listed(tree, "dslr", "test")[4]
-        (tree / "office_caltech_10" / path).unlink()
-        with pytest.raises(DataError, match=f"1 images in the lists of dslr are not in .*{path}"):
-            load(tree)
 
     def test_an_image_in_both_lists_is_named(self, tree):
         train, test = listed(tree, "dslr", "train"), listed(tree, "dslr", "test")
@@ -398,10 +364,6 @@ class TestBadInput:
         with pytest.raises(RecipeError, match="train_images is .* 1 to "):
             load(whole, train_images=count)
 
-    def test_unknown_split_says_the_nearest(self, whole):
-        with pytest.raises(RecipeError, match='did you mean "fedbn"'):
-            load(whole, split="fedbm")
-
 
 class TestReal:
     @pytest.fixture
@@ -427,7 +389,7 @@ class TestReal:
         found = {site.name: len(site.spare) for site in federation.sites}
         assert found == SPARE | {"amazon": 642, "caltech": 785}
         for site in federation.sites:
-            assert not hashes(site.spare) & set().union(*(hashes(getattr(site, part)) for part in SPLITS))
+            assert not different(site.spare) & set().union(*(different(getattr(site, part)) for part in SPLITS))
 
     def test_nine_groups_straddle_the_lists(self, root):
         groups = office_caltech10.straddling(root)
@@ -439,5 +401,5 @@ class TestReal:
         federation = load(root, size=16, split="fedfa", drop_duplicates=True)
         assert counts(federation) == TABLE11 | {"amazon": (453, 299, 192), "caltech": (538, 359, 225)}
         for site in federation.sites:
-            test = hashes(site.test)
-            assert not test & (hashes(site.train) | hashes(site.validation))
+            test = different(site.test)
+            assert not test & (different(site.train) | different(site.validation))

@@ -1,10 +1,9 @@
 """CelebA and BioID, on files made in their layouts: who takes part, the crop, the cut, and what can be wrong."""
 
-import shutil
-
 import loaders
 import numpy as np
 import pytest
+from loaders import copied, pixels
 from PIL import Image
 
 import fednb.data
@@ -13,7 +12,7 @@ from fednb.data import bioid, celeba
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
-SOURCES = {"celeba": celeba.SOURCE, "bioid": bioid.SOURCE}
+SOURCES = {"celeba": celeba.DATA, "bioid": bioid.DATA}
 COUNTS = {"12": 8, "9": 8, "2": 11, "4": 10, "7": 7}  # images of each person
 MODULES = {"celeba": celeba, "bioid": bioid}
 both = pytest.mark.parametrize("name", SOURCES)
@@ -23,26 +22,21 @@ def load(root, name, size=16, **options):
     return fednb.data.load(name, root, **{"clients": 4, "size": size, **options})
 
 
-def pixels(*splits) -> list[bytes]:
-    return [image.numpy().tobytes() for split in splits for image in split.images]
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("faces")
-    loaders.faces(celeba.SOURCE, ".png", COUNTS)(root)
-    loaders.faces(bioid.SOURCE, ".pgm", COUNTS)(root)
+    loaders.faces(celeba.DATA, ".png", COUNTS)(root)
+    loaders.faces(bioid.DATA, ".pgm", COUNTS)(root)
     return root
 
 
 @pytest.fixture
 def tree(root, tmp_path):
-    shutil.copytree(root, tmp_path / "data")
-    return tmp_path / "data"
+    return copied(root, tmp_path / "data")
 
 
 def listed(root, name) -> list[list[str]]:
-    return [line.split() for line in (root / name / SOURCES[name].list).read_text().splitlines()]
+    return [line.split() for line in (root / name / SOURCES[name].needed[0]).read_text().splitlines()]
 
 
 @both
@@ -65,7 +59,7 @@ class TestSites:
         source, federation = SOURCES[name], load(root, name)
         persons = {}
         for file, person in listed(root, name):
-            decoded = images.decode(root / name / source.images / file, 16, False, source.crop)[0]
+            decoded = images.decode(root / name / source.needed[1] / file, 16, False, source.crop)[0]
             persons[decoded[: source.channels].tobytes()] = person
         for site in federation.sites:
             for split in (getattr(site, part) for part in SPLITS):
@@ -94,20 +88,10 @@ class TestSites:
     def test_what_is_listed_and_not_on_disk_is_counted(self, tree, name):
         source = SOURCES[name]
         assert [count.found for count in MODULES[name].counts(tree)] == [44, 5, 44]
-        (tree / name / source.images / listed(tree, name)[7][0]).unlink()
+        (tree / name / source.needed[1] / listed(tree, name)[7][0]).unlink()
         counts = MODULES[name].counts(tree)
         assert [count.found for count in counts] == [44, 5, 43]
-        assert str(counts[-1]).startswith(f"{source.images}, those in the list: 43 images (complete: ")
-
-    def test_decoded_once(self, tree, name, monkeypatch):
-        cold = load(tree, name)
-        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
-        assert load(tree, name).fingerprint == cold.fingerprint
-
-
-def test_sizes_and_channels_as_in_distrans(root):
-    assert fednb.data.load("celeba", root, clients=3).image_shape == (3, 128, 128)
-    assert fednb.data.load("bioid", root, clients=3).image_shape == (1, 256, 256)
+        assert str(counts[-1]).startswith(f"{source.needed[1]}, those in the list: 43 images (complete: ")
 
 
 class TestCrop:
@@ -126,20 +110,15 @@ class TestCrop:
     def test_an_image_smaller_than_the_crop_is_named(self, tree, name, picture):
         source = SOURCES[name]
         file = next(file for file, person in listed(tree, name) if person == "2")
-        picture(tree / name / source.images / file, 1, size=source.crop - 1)
+        picture(tree / name / source.needed[1] / file, 1, size=source.crop - 1)
         with pytest.raises(DataError, match=rf"{file} has \d+ x \d+ pixels; expected {source.crop} or more"):
             load(tree, name)
 
 
 @both
 class TestBadInput:
-    def test_nothing_there(self, tmp_path, name):
-        with pytest.raises(DataError, match=rf"no \S+{SOURCES[name].list} and no .* Expected: "):
-            load(tmp_path, name)
-        assert MODULES[name].damaged(tmp_path) == [] and "no" in MODULES[name].describe(tmp_path)[0]
-
     def test_a_damaged_list(self, tree, name):
-        file = tree / name / SOURCES[name].list
+        file = tree / name / SOURCES[name].needed[0]
         file.write_text(file.read_text() + "000099.jpg\n")
         with pytest.raises(DataError, match='line 45: "000099.jpg"; expected two words'):
             load(tree, name)
@@ -148,7 +127,7 @@ class TestBadInput:
 
     def test_only_images_of_persons_in_use_are_needed(self, tree, name):
         before = load(tree, name, clients=3).fingerprint
-        folder = tree / name / SOURCES[name].images
+        folder = tree / name / SOURCES[name].needed[1]
         for file, person in listed(tree, name):
             if person in ("12", "7"):
                 (folder / file).unlink()
@@ -156,17 +135,8 @@ class TestBadInput:
         with pytest.raises(DataError, match=r"\d+\.p[ng][gm] cannot be read"):
             load(tree, name)
 
-    def test_a_damaged_image_is_named(self, tree, name):
-        file = tree / name / SOURCES[name].images / next(file for file, person in listed(tree, name) if person == "4")
-        file.write_bytes(file.read_bytes()[:200])
-        with pytest.raises(DataError, match=f"{file.name} cannot be decoded"):
-            load(tree, name)
-
     def test_options_out_of_range(self, root, name):
-        for clients in (0, 1, 2.5):
-            with pytest.raises(RecipeError, match=f"clients is {clients}; expected"):
-                load(root, name, clients=clients)
+        with pytest.raises(RecipeError, match="clients is 1; expected 2 or more"):
+            load(root, name, clients=1)
         with pytest.raises(DataError, match="has 5 persons for 6 clients"):
             load(root, name, clients=6)
-        with pytest.raises(RecipeError, match="size is 0"):
-            load(root, name, size=0)

@@ -1,10 +1,10 @@
 """RxRx1, on files made as WILDS has them: groups of batches, classes, the cut, and what can be wrong."""
 
-import shutil
 from itertools import combinations
 
 import loaders
 import pytest
+from loaders import copied, pixels
 
 import fednb.data
 from fednb.data import _images as images
@@ -17,10 +17,6 @@ TABLE = f"{rxrx1.FOLDER}/{rxrx1.TABLE}"
 
 def load(root, size=6, **options):
     return fednb.data.load("rxrx1", root, size=size, **options)
-
-
-def pixels(*splits) -> list[bytes]:
-    return [image.numpy().tobytes() for split in splits for image in split.images]
 
 
 def everything(site) -> list[bytes]:
@@ -41,8 +37,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def tree(root, tmp_path):
-    shutil.copytree(root, tmp_path / "data")
-    return tmp_path / "data"
+    return copied(root, tmp_path / "data")
 
 
 def edit(root, change):
@@ -94,12 +89,6 @@ class TestClients:
         assert pixels(one.test) == pixels(other.test) and set(pixels(one.validation)) != set(pixels(other.validation))
         assert all(not set(a) & set(b) for a, b in combinations([pixels(getattr(one, s)) for s in SPLITS], 2))
 
-    def test_256_pixels_by_default_and_decoded_once(self, tree, monkeypatch):
-        cold = fednb.data.load("rxrx1", tree, clients_per_cell_type=1)
-        assert cold.image_shape == (3, 256, 256)
-        monkeypatch.setattr(images, "decode", lambda *arguments: pytest.fail("decoded again"))
-        assert fednb.data.load("rxrx1", tree, clients_per_cell_type=1).fingerprint == cold.fingerprint
-
 
 class TestCounts:
     def test_51_batches_are_complete(self, root, monkeypatch):
@@ -115,11 +104,6 @@ class TestCounts:
 
 
 class TestBadInput:
-    def test_nothing_there(self, tmp_path):
-        with pytest.raises(DataError, match=r"no \S+metadata\.csv and no \S+images\. Expected: RxRx1"):
-            load(tmp_path)
-        assert rxrx1.damaged(tmp_path) == [] and "metadata.csv" in rxrx1.describe(tmp_path)[0]
-
     @pytest.mark.parametrize(
         "change, message",
         [
@@ -143,16 +127,6 @@ class TestBadInput:
         with pytest.raises(DataError, match="has 2 images of the 48 classes for U2OS_4; expected 10 or more"):
             load(tree)
 
-    def test_a_missing_and_a_damaged_image_are_named(self, tree):
-        file = tree / rxrx1.FOLDER / "images" / "RPE-02" / "Plate1" / "B03_s2.png"
-        file.write_bytes(file.read_bytes()[:-30])
-        with pytest.raises(DataError, match=r"B03_s2\.png cannot be decoded"):
-            load(tree)
-        file.unlink()
-        with pytest.raises(DataError, match=r"B03_s2\.png cannot be read"):
-            load(tree)
-
-    @pytest.mark.parametrize("each", [0, 5, 4.0, True])
-    def test_clients_out_of_range(self, root, each):
-        with pytest.raises(RecipeError, match=f"clients_per_cell_type is {each}; expected a (whole )?number from 1"):
-            load(root, clients_per_cell_type=each)
+    def test_more_than_four_groups(self, root):
+        with pytest.raises(RecipeError, match="clients_per_cell_type is 5; expected a number from 1 to 4"):
+            load(root, clients_per_cell_type=5)

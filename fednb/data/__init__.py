@@ -16,6 +16,8 @@ It has
 - if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
   or, where the options decide that, ``task(**options) -> str``;
 - if it reads other files than images, ``damaged(root) -> list[(path, reason)]``.
+
+``root`` is the data folder. A published data set takes what it can from ``_published.Published``.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """Images in class folders that FedBN's lists cut: a train and a test list for each domain."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,82 +14,92 @@ from fednb.data import _images as images
 from fednb.data import _pickles as pickles
 from fednb.data import _text_lists as text_lists
 from fednb.data._partition import stratified
-from fednb.data._published import Count
-from fednb.errors import DataError
-from fednb.federation import Site, Split
+from fednb.data._published import Count, Needs, Published, damage
+from fednb.errors import DataError, RecipeError, nearest
+from fednb.federation import Federation, Site, Split, chosen_sites
 
 SIDES = ("train", "test")  # of FedBN's lists
 Parts = dict[str, list[str]]  # train, validation, test and perhaps spare: paths such as amazon/mug/frame_0001.jpg
 
 
 @dataclass(frozen=True)
-class Lists:
+class Lists(Published):
     """One data set: images at ``folder``/<domain>/<class>/<file>, and their lists.
 
-    ``domains``: the rows of FedBN's train and test list of each; ``classes``: in FedBN's numbering.
+    domains: the rows of FedBN's train and test list of each. classes: in FedBN's numbering. splits: their names; the
+    last needs no lists. whole: whether all images of a domain are read, and what lies beside them is told; else those
+    that a split uses.
     """
 
     name: str
     folder: str
     domains: Mapping[str, tuple[int, int]]
     classes: tuple[str, ...]
+    splits: tuple[str, ...]
+    needs: Needs
+    whole: bool = False
 
-    def missing(self, root: Path, with_lists: bool, domains: Sequence[str]) -> str | None:
-        """One sentence when a domain's or a class's folder, or a list, of these domains is not there."""
-        absent = class_folders.missing([root / self.folder / domain for domain in domains], self.classes)
-        if absent:
+    def federation(
+        self,
+        root: Path,
+        split: str,
+        size: int,
+        drop_duplicates: bool,
+        site: str | None,
+        parts: Callable[[Path, str, str], Parts],
+    ) -> Federation:
+        """The images of ``parts(root, domain, split)``; options and errors are those of ``domainnet.load``."""
+        images.check_size(size)
+        here = chosen_sites(self.name, self.domains, site)
+        self.needs.require(self.missing(root, split=split, domains=here))
+        sites, notes = [], []
+        for domain in here:
+            made, said = self._site(root, domain, parts(root, domain, split), size, drop_duplicates)
+            sites.append(made)
+            notes += [*said, *([] if split == self.splits[-1] else self._lacking(root, domain))]
+            notes += self._unused(root, domain)
+        return Federation(self.name, sites, self.classes, tuple(notes))
+
+    def missing(
+        self, root: Path, *, split: str = "fedbn", domains: Iterable[str] | None = None, **options
+    ) -> str | None:
+        """One sentence when a domain's or a class's folder, or a list that ``split`` needs, is not there; RecipeError
+        for an unknown split."""
+        if split not in self.splits:
+            raise RecipeError(f'{self.name} has no split "{split}"; {nearest(str(split), self.splits)}')
+        domains = domains or self.domains
+        if absent := class_folders.missing([root / self.folder / domain for domain in domains], self.classes):
             return absent
-        for domain, part in itertools.product(domains, SIDES) if with_lists else ():
+        for domain, part in itertools.product(domains, SIDES) if split != self.splits[-1] else ():
             if not self._list_file(root, domain, part):
                 places = ", ".join(str(place) for place in self._list_places(root, domain, part))
                 return f'The {part} list of {domain} is at none of {places}; split="stratified" needs no lists.'
         return None
 
-    def files(self, root: Path, domain: str) -> dict[str, Path]:
-        """All images of a domain by their path in the lists, sorted."""
-        folder = root / self.folder / domain
-        return {
-            f"{domain}/{name}/{file.name}": file
-            for name in self.classes
-            if (folder / name).is_dir()
-            for file in images.files(folder / name)
-        }
-
-    def described(self, root: Path, domain: str) -> list[str]:
-        """How much of a domain is on disk, in lines for people; ``damaged`` names its damaged lists."""
-        lists = sum(self._list_file(root, domain, part) is not None for part in SIDES)
-        lines = [f"{self._count(root, domain)}, {lists} of 2 lists"]
-        with suppress(DataError):
-            lines += self.lacking(root, domain)
+    def told(self, root: Path) -> list[str]:
+        """How much of each domain is on disk; ``damaged`` names its damaged lists."""
+        lines = []
+        for domain in self.domains:
+            lists = sum(self._list_file(root, domain, part) is not None for part in SIDES)
+            lines.append(f"{self._count(root, domain)}, {lists} of 2 lists")
+            with suppress(DataError):
+                lines += self._lacking(root, domain)
+            lines += self._unused(root, domain)
         return lines
 
-    def counts(self, root: Path, domain: str) -> list[Count]:
-        """The images of a domain, and the rows of each of its lists."""
-        made = [self._count(root, domain)]
-        for part, rows in zip(SIDES, self.domains[domain], strict=True):
-            found = len(self.listed(root, domain, part)) if self._list_file(root, domain, part) else 0
-            made.append(Count(f"{domain}, {part} list", found, rows, "rows"))
-        return made
+    def counts(self, root: Path) -> list[Count]:
+        """The images of each domain, and the rows of each of its lists."""
+        both = ((self._count(root, domain), *self._rows(root, domain)) for domain in self.domains)
+        return list(itertools.chain.from_iterable(both))
 
     def damaged(self, root: Path) -> list[tuple[Path, str]]:
-        """The lists that cannot be read, each with the reason."""
-        found = []
-        for domain, part in itertools.product(self.domains, SIDES):
-            if file := self._list_file(root, domain, part):
-                try:
-                    self.listed(root, domain, part)
-                except (DataError, OSError) as error:
-                    found.append((file, str(error)))
-        return found
+        listed = {self._list_file(root, *each): each for each in itertools.product(self.domains, SIDES)}
+        return damage(filter(None, listed), lambda file: self.listed(root, *listed[file]))
 
-    def lacking(self, root: Path, domain: str) -> list[str]:
-        """A note on each list that is there and is shorter or longer than FedBN's."""
-        notes = []
-        for part, complete in zip(SIDES, self.domains[domain], strict=True):
-            rows = len(self.listed(root, domain, part)) if self._list_file(root, domain, part) else complete
-            if rows != complete:
-                notes.append(f"The {part} list of {domain} has {rows} rows; FedBN's has {complete}.")
-        return notes
+    def files(self, root: Path, domain: str) -> dict[str, Path]:
+        """All images of a domain by their path in the lists, sorted."""
+        held = class_folders.there(root / self.folder / domain, self.classes)
+        return {"/".join(file.parts[-3:]): file for file in held}
 
     def both(self, root: Path, domain: str) -> tuple[list[str], list[str]]:
         """The train and the test list; DataError if an image is in both."""
@@ -110,17 +120,17 @@ class Lists:
                 f'{root / self.folder / domain} has {len(names)} images; split="stratified" divides {complete}. '
                 'Complete the folder, or use the federation "folders" for other images.'
             )
-        cuts = stratified(np.array([self._target(name) for name in names]), sizes, self.name, domain)
+        cuts = stratified(np.array(self._targets(names)), sizes, self.name, domain)
         return dict(zip(("train", "validation", "test"), ([names[i] for i in cut] for cut in cuts), strict=True))
 
-    def site(
-        self, root: Path, domain: str, parts: Parts, files: dict[str, Path], size: int, drop_duplicates: bool
-    ) -> tuple[Site, list[str]]:
+    def _site(self, root: Path, domain: str, parts: Parts, size: int, drop_duplicates: bool) -> tuple[Site, list[str]]:
         """The site of these parts, and notes on duplicates and unusual files.
 
-        ``files`` are the images that are decoded and cached together: those of the parts, or more of the domain.
-        Raises DataError when one of the parts is not among them.
+        Raises DataError when an image of the parts is not there.
         """
+        files, used = self.files(root, domain), {path for part in parts.values() for path in part}
+        if not self.whole:
+            files = {path: file for path, file in files.items() if path in used}
         absent = [path for part in parts.values() for path in part if path not in files]
         if absent:
             raise DataError(
@@ -129,10 +139,14 @@ class Lists:
             )
         hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
         notes = _duplicates(domain, parts, hashes, drop_duplicates)
-        decoded = list(files.values())
-        pixels, unusual = images.read(root, f"{self.name}_{domain}", decoded, list(hashes.values()), size)
+        name, decoded = f"{self.name}_{domain}", list(files.values())
+        pixels, unusual = images.read(root, name, decoded, list(hashes.values()), size)
         row = {path: number for number, path in enumerate(files)}
-        return Site(domain, *(self._split(pixels, row, part) for part in parts.values())), [*notes, *unusual]
+        splits = []
+        for part in parts.values():
+            targets = torch.tensor(self._targets(part), dtype=torch.int64)
+            splits.append(Split(torch.from_numpy(pixels[[row[path] for path in part]]), targets))
+        return Site(domain, *splits), [*notes, *unusual]
 
     def listed(self, root: Path, domain: str, part: str) -> list[str]:
         """The paths of a list, in its order, as <domain>/<class>/<file>."""
@@ -154,8 +168,30 @@ class Lists:
             raise DataError(f"{file} has {len(paths)} entries, {len(set(paths))} different; expected each image once.")
         return paths
 
+    def _lacking(self, root: Path, domain: str) -> list[str]:
+        """A note on each list that is there and is shorter or longer than FedBN's."""
+        return [
+            f"The {part} list of {domain} has {count.found} rows; FedBN's has {count.published}."
+            for part, count in zip(SIDES, self._rows(root, domain), strict=True)
+            if 0 < count.found != count.published
+        ]
+
+    def _unused(self, root: Path, domain: str) -> list[str]:
+        return class_folders.unused(root / self.folder / domain, self.classes) if self.whole else []
+
     def _count(self, root: Path, domain: str) -> Count:
         return Count(domain, len(self.files(root, domain)), sum(self.domains[domain]))
+
+    def _rows(self, root: Path, domain: str) -> list[Count]:
+        """Of the train list and the test list; none of one that is not there."""
+        made = []
+        for part, rows in zip(SIDES, self.domains[domain], strict=True):
+            found = len(self.listed(root, domain, part)) if self._list_file(root, domain, part) else 0
+            made.append(Count(f"{domain}, {part} list", found, rows, "rows"))
+        return made
+
+    def _targets(self, paths: list[str]) -> list[int]:
+        return [self.classes.index(path.split("/")[1]) for path in paths]
 
     def _list_file(self, root: Path, domain: str, part: str) -> Path | None:
         """Where a list is."""
@@ -168,13 +204,6 @@ class Lists:
             root / self.folder / pickle,
             root / "splits" / pickle,
         )
-
-    def _split(self, pixels: np.ndarray, row: dict[str, int], paths: list[str]) -> Split:
-        targets = torch.tensor([self._target(path) for path in paths], dtype=torch.int64)
-        return Split(torch.from_numpy(pixels[[row[path] for path in paths]]), targets)
-
-    def _target(self, path: str) -> int:
-        return self.classes.index(path.split("/")[1])
 
 
 def _duplicates(domain: str, parts: Parts, hashes: dict[str, str], drop: bool) -> list[str]:

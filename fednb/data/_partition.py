@@ -46,10 +46,11 @@ def largest(possible: Callable[[int], bool], below: int, step: int = 1) -> int:
     return step * bisect_left(numbers, True, key=lambda number: not possible(number))
 
 
-def check_share(name: str, share: float) -> None:
-    """RecipeError unless it is a number above 0 and up to 1."""
-    if not isinstance(share, int | float) or not 0 < share <= 1:
-        raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+def check_shares(**shares: float) -> None:
+    """RecipeError unless all are numbers above 0 and up to 1."""
+    for name, share in shares.items():
+        if not isinstance(share, int | float) or not 0 < share <= 1:
+            raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
 
 
 def dirichlet_shares(

@@ -1,6 +1,10 @@
-"""What is published of a data set: where it is from, and how much of what it has."""
+"""What is published of a data set: where it is from, and how much of what it has; and what every one is asked."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+from fednb.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,11 @@ class Needs:
 
     def __str__(self) -> str:
         return f"{self.what}. Layout: {self.layout}. From {self.page}; {self.download}. Licence: {self.licence}."
+
+    def require(self, problem: str | None) -> None:
+        """DataError where there is a problem, with this text behind it."""
+        if problem:
+            raise DataError(f"{problem} Expected: {self}")
 
     @property
     def lines(self) -> list[str]:
@@ -43,3 +52,37 @@ class Count:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.found} {self.unit} (complete: {self.published})"
+
+
+class Published:
+    """What is asked of every file in ``fednb.data``. A data set says what is missing and counts; the rest follows."""
+
+    def missing(self, root: Path, **options) -> str | None:
+        raise NotImplementedError
+
+    def counts(self, root: Path) -> list[Count]:
+        """What is on disk beside what is published."""
+        raise NotImplementedError
+
+    def damaged(self, root: Path) -> list[tuple[Path, str]]:
+        """The files other than images that cannot be read, each with the reason."""
+        return []
+
+    def told(self, root: Path) -> list[str]:
+        """What is on disk, in lines for people."""
+        return [str(count) for count in self.counts(root)]
+
+    def describe(self, root: Path) -> list[str]:
+        """Whether it can be loaded, and what is on disk."""
+        return [self.missing(root) or "ready", *self.told(root)]
+
+
+def damage(paths: Iterable[Path], read: Callable[[Path], object]) -> list[tuple[Path, str]]:
+    """Those of the paths for which ``read`` raises DataError or OSError, each with the reason."""
+    found = []
+    for path in paths:
+        try:
+            read(path)
+        except (DataError, OSError) as error:
+            found.append((path, str(error)))
+    return found

@@ -1,26 +1,43 @@
 """Lists that come with images, as text: tables with named columns, or two words a line; and whether they are there."""
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fednb.data._digit_files import reading
+from fednb.data._published import Published, damage
 from fednb.errors import DataError
 
 
-def missing(paths: Iterable[Path]) -> str | None:
-    """One sentence that names the files and folders that are not there."""
-    absent = [str(path) for path in paths if not path.exists()]
-    return f"There is no {' and no '.join(absent)}." if absent else None
+@dataclass(frozen=True)
+class Listed(Published):
+    """A data set whose lists say what it has: ``listed`` reads them, raising DataError; nothing is told without them.
 
+    name: its folder. needed: what has to be there, the list first.
+    """
 
-def damage(path: Path, read: Callable[[], object]) -> list[tuple[Path, str]]:
-    """The path and the reason when ``read()`` raises DataError."""
-    try:
-        read()
-    except DataError as error:
-        return [(path, str(error))]
-    return []
+    name: str
+    needed: tuple[str, ...]
+
+    def listed(self, root: Path):
+        raise NotImplementedError
+
+    def named(self, root: Path) -> Path:
+        """What is named when the lists are damaged."""
+        return root / self.name / self.needed[0]
+
+    def missing(self, root: Path, **options) -> str | None:
+        """One sentence that names the files and folders that are not there."""
+        absent = [str(root / self.name / name) for name in self.needed if not (root / self.name / name).exists()]
+        return f"There is no {' and no '.join(absent)}." if absent else None
+
+    def damaged(self, root: Path) -> list[tuple[Path, str]]:
+        return [] if self.missing(root) else damage([self.named(root)], lambda _: self.listed(root))
+
+    def describe(self, root: Path) -> list[str]:
+        problem = self.missing(root) or "; ".join(reason for _, reason in self.damaged(root))
+        return [problem] if problem else ["ready", *self.told(root)]
 
 
 def table(file: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -30,7 +47,10 @@ def table(file: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """
     try:
         with open(file, newline="", encoding="utf-8") as handle:
-            held = [tuple(row[name] for name in columns) for row in csv.DictReader(handle, strict=True)]
+            rows = csv.DictReader(handle, strict=True)
+            if absent := [name for name in columns if name not in (rows.fieldnames or ())]:
+                raise KeyError(absent[0])
+            held = [tuple(row[name] for name in columns) for row in rows]
         if any(None in row for row in held):
             raise csv.Error(f"row {next(number for number, row in enumerate(held, 1) if None in row)} is too short")
         return held

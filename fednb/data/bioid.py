@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fednb.data import _persons as persons
-from fednb.data._published import Count, Needs
+from fednb.data._persons import Persons
+from fednb.data._published import Needs
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -15,15 +15,16 @@ NEEDS = Needs(
     licence="for research on face detection",
     folders=("bioid",),
 )
-SOURCE = persons.Source(
+DATA = Persons(
     name="bioid",
+    needed=("identity_BioID.txt", "images"),
+    needs=NEEDS,
     title="BioID",
-    images="images",
-    list="identity_BioID.txt",
     complete=(1521, 23),
     crop=256,
     channels=1,
 )
+missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:
@@ -33,7 +34,6 @@ def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Fe
     Which persons they are and how their images are divided: as in ``fednb.data.celeba.load``.
 
     Args:
-        root: the data folder.
         clients: how many sites, and classes. DisTrans: 20.
         size: height and width in pixels; the centre, 256 x 256, is resized bilinearly. DisTrans: 256, for LeNet.
         seed: of who holds whom, of the validation images and of the test images of others.
@@ -46,24 +46,4 @@ def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Fe
     Raises DataError when the list or an image of a person in use is missing or damaged, or there are too few persons
     or images; RecipeError for an option out of its range.
     """
-    return persons.federation(SOURCE, root, NEEDS, clients=clients, size=size, seed=seed)
-
-
-def missing(root: Path, **options) -> str | None:
-    """One sentence when the list or the folder of the images is not there."""
-    return persons.missing(SOURCE, root)
-
-
-def describe(root: Path) -> list[str]:
-    """How many images and persons are listed, for ``fednb data``."""
-    return persons.describe(SOURCE, root)
-
-
-def counts(root: Path) -> list[Count]:
-    """What the list has, for ``fednb data --check``."""
-    return persons.counts(SOURCE, root)
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """The list, with the reason, when it cannot be read."""
-    return persons.damaged(SOURCE, root)
+    return DATA.federation(root, clients, size, seed)

@@ -8,8 +8,8 @@ import torch
 
 from fednb.data import _dealing as dealing
 from fednb.data import _images as images
-from fednb.data import _text_lists as text_lists
 from fednb.data._published import Count, Needs
+from fednb.data._text_lists import Listed, pairs
 from fednb.errors import DataError
 from fednb.federation import Federation, Split
 
@@ -28,7 +28,7 @@ CLASSES = 200
 COMPLETE = {"train": 5994, "test": 5794}
 PARTS = {"train": "1", "test": "0"}  # in train_test_split.txt
 
-Listed = dict[str, tuple[list[Path], np.ndarray]]
+Files = dict[str, tuple[list[Path], np.ndarray]]
 
 
 def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: int = 128, seed: int = 0) -> Federation:
@@ -39,7 +39,6 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     (``fednb.standalone.class_shares``).
 
     Args:
-        root: the data folder.
         clients: how many sites. DisTrans: 10.
         classes_per_client: times ``clients`` a multiple of 200. DisTrans: 200, 120, 80, 40, 20, which are DH = 0, 40,
             60, 80, 100 %.
@@ -54,9 +53,8 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     clients; RecipeError for an option out of its range.
     """
     images.check_size(size)
-    if problem := missing(root):
-        raise DataError(f"{problem} Expected: {NEEDS}")
-    classes, listed = _listed(root / FOLDER)
+    NEEDS.require(missing(root))
+    classes, listed = DATA.listed(root)
     notes, splits = [], []
     for part, (paths, targets) in listed.items():
         pixels, unusual = images.read(root, f"bird200_{part}", paths, images.digests(paths), size)
@@ -68,57 +66,48 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     return Federation("bird200", sites, classes, (*notes, *dealt))
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when a list or the folder of the images is not there."""
-    return text_lists.missing(root / FOLDER / name for name in (*LISTS, "images"))
+class Birds(Listed):
+    """Its four lists, which have to agree."""
+
+    def named(self, root: Path) -> Path:
+        return root / FOLDER
+
+    def listed(self, root: Path) -> tuple[Sequence[str], Files]:
+        """The names of the classes; the image files and class numbers of each part, in the order of images.txt."""
+        place = root / FOLDER
+        names, paths, labels, parts = (pairs(place / name) for name in LISTS)
+        if list(names) != [str(number) for number in range(1, CLASSES + 1)]:
+            raise DataError(f"{place / LISTS[0]} has {len(names)} lines; expected those of the classes 1 to {CLASSES}.")
+        for number in paths | labels | parts:
+            path, label, part = (held.get(number, "") for held in (paths, labels, parts))
+            if label not in names or path.split("/")[0] != names[label] or part not in PARTS.values():
+                raise DataError(
+                    f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{part}"; '
+                    "expected a path in the folder of its class, a class of classes.txt, and 1 (training) or 0 (test). "
+                    f"Fetch {', '.join(LISTS)} again."
+                )
+        listed = {}
+        for part, mark in PARTS.items():
+            chosen = [number for number in paths if parts[number] == mark]
+            targets = np.array([int(labels[number]) - 1 for number in chosen], np.int64)
+            listed[part] = [place / "images" / paths[number] for number in chosen], targets
+        return tuple(names.values()), listed
+
+    def counts(self, root: Path) -> list[Count]:
+        made = []
+        for part, (paths, _) in self.listed(root)[1].items():
+            made.append(Count(f"{part}, in the lists", len(paths), COMPLETE[part]))
+            made.append(Count(f"{part}, on disk", sum(path.is_file() for path in paths), COMPLETE[part]))
+        return made
+
+    def told(self, root: Path) -> list[str]:
+        listed = {part: paths for part, (paths, _) in self.listed(root)[1].items()}
+        lines = [
+            f"{part}: {sum(path.is_file() for path in own)} of {len(own)} listed images (complete: {COMPLETE[part]})"
+            for part, own in listed.items()
+        ]
+        return lines + images.unused(root / FOLDER / "images", sum(listed.values(), []), "images.txt")
 
 
-def describe(root: Path) -> list[str]:
-    """The listed images of each part, and those of them that are on disk, for ``fednb data``."""
-    problem = missing(root) or "; ".join(reason for _, reason in damaged(root))
-    if problem:
-        return [problem]
-    _, listed = _listed(root / FOLDER)
-    return [
-        "ready",
-        *(
-            f"{part}: {sum(path.is_file() for path in paths)} of {len(paths)} listed images (complete: {complete})"
-            for (part, (paths, _)), complete in zip(listed.items(), COMPLETE.values(), strict=True)
-        ),
-        *images.unused(root / FOLDER / "images", [p for paths, _ in listed.values() for p in paths], "images.txt"),
-    ]
-
-
-def counts(root: Path) -> list[Count]:
-    """The listed images of each part, and those on disk, for ``fednb data --check``."""
-    made = []
-    for part, (paths, _) in _listed(root / FOLDER)[1].items():
-        made.append(Count(f"{part}, in the lists", len(paths), COMPLETE[part]))
-        made.append(Count(f"{part}, on disk", sum(path.is_file() for path in paths), COMPLETE[part]))
-    return made
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """The folder, with the reason, when its lists cannot be read or contradict each other."""
-    return [] if missing(root) else text_lists.damage(root / FOLDER, lambda: _listed(root / FOLDER))
-
-
-def _listed(place: Path) -> tuple[Sequence[str], Listed]:
-    """The names of the classes; the image files and class numbers of each part, in the order of images.txt."""
-    names, paths, labels, parts = (text_lists.pairs(place / name) for name in LISTS)
-    if list(names) != [str(number) for number in range(1, CLASSES + 1)]:
-        raise DataError(f"{place / LISTS[0]} has {len(names)} lines; expected those of the classes 1 to {CLASSES}.")
-    for number in paths | labels | parts:
-        path, label, part = (held.get(number, "") for held in (paths, labels, parts))
-        if label not in names or path.split("/")[0] != names[label] or part not in PARTS.values():
-            raise DataError(
-                f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{part}"; expected a '
-                "path in the folder of its class, a class of classes.txt, and 1 (training) or 0 (test). Fetch "
-                f"{', '.join(LISTS)} again."
-            )
-    listed = {}
-    for part, mark in PARTS.items():
-        chosen = [number for number in paths if parts[number] == mark]
-        targets = np.array([int(labels[number]) - 1 for number in chosen], np.int64)
-        listed[part] = [place / "images" / paths[number] for number in chosen], targets
-    return tuple(names.values()), listed
+DATA = Birds(FOLDER, (*LISTS, "images"))
+missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged

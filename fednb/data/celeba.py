@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fednb.data import _persons as persons
-from fednb.data._published import Count, Needs
+from fednb.data._persons import Persons
+from fednb.data._published import Needs
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -15,15 +15,16 @@ NEEDS = Needs(
     licence="for non-commercial research; the photographs belong to their owners",
     folders=("celeba",),
 )
-SOURCE = persons.Source(
+DATA = Persons(
     name="celeba",
+    needed=("identity_CelebA.txt", "img_align_celeba"),
+    needs=NEEDS,
     title="CelebA",
-    images="img_align_celeba",
-    list="identity_CelebA.txt",
     complete=(202_599, 10_177),
     crop=178,
     channels=3,
 )
+missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
 
 
 def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:
@@ -35,7 +36,6 @@ def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Fe
     on as many images of the others: the heterogeneity is DH = 100 %, the only one that DisTrans evaluates here.
 
     Args:
-        root: the data folder.
         clients: how many sites, and classes. DisTrans: 50.
         size: height and width in pixels; the centre, 178 x 178, is resized bilinearly. DisTrans: 128, for AlexNet; its
             code crops 148 and resizes to 64 instead.
@@ -49,24 +49,4 @@ def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Fe
     Raises DataError when the list or an image of a person in use is missing or damaged, or there are too few persons
     or images; RecipeError for an option out of its range.
     """
-    return persons.federation(SOURCE, root, NEEDS, clients=clients, size=size, seed=seed)
-
-
-def missing(root: Path, **options) -> str | None:
-    """One sentence when the list or the folder of the images is not there."""
-    return persons.missing(SOURCE, root)
-
-
-def describe(root: Path) -> list[str]:
-    """How many images and persons are listed, for ``fednb data``."""
-    return persons.describe(SOURCE, root)
-
-
-def counts(root: Path) -> list[Count]:
-    """What the list has, for ``fednb data --check``."""
-    return persons.counts(SOURCE, root)
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """The list, with the reason, when it cannot be read."""
-    return persons.damaged(SOURCE, root)
+    return DATA.federation(root, clients, size, seed)

@@ -10,7 +10,6 @@ from fednb.data import _dealing as dealing
 from fednb.data import _images as images
 from fednb.data._partition import sizes
 from fednb.data._published import Count, Needs
-from fednb.errors import DataError
 from fednb.federation import Federation, Split
 from fednb.randomness import random_state
 
@@ -23,16 +22,7 @@ NEEDS = Needs(
     licence="CC BY 4.0",
     folders=("ch_mnist", "Kather_texture_2016_image_tiles_5000"),
 )
-CLASSES = (
-    "01_TUMOR",
-    "02_STROMA",
-    "03_COMPLEX",
-    "04_LYMPHO",
-    "05_DEBRIS",
-    "06_MUCOSA",
-    "07_ADIPOSE",
-    "08_EMPTY",
-)
+CLASSES = tuple("01_TUMOR 02_STROMA 03_COMPLEX 04_LYMPHO 05_DEBRIS 06_MUCOSA 07_ADIPOSE 08_EMPTY".split())
 COMPLETE = 5000  # as many of each class
 SHARES = (0.8, 0.2)  # training and test images
 
@@ -46,7 +36,6 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     tested on as many images of other classes as well.
 
     Args:
-        root: the data folder.
         clients: how many sites. DisTrans: 8; 16, 24 and 40 in its Table 5.
         classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1, which are DH = 0, 25,
             50, 75, 100 %.
@@ -61,9 +50,7 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     Raises DataError when folders are missing or images are damaged; RecipeError for an option out of its range.
     """
     images.check_size(size)
-    problem = missing(root)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root))
     paths, targets, unused = class_folders.listed(_place(root), CLASSES)
     pixels, unusual = images.read(root, "ch_mnist", paths, images.digests(paths), size)
     whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
@@ -83,7 +70,7 @@ def missing(root: Path, **options) -> str | None:
 
 def describe(root: Path) -> list[str]:
     """Images on disk, for ``fednb data``."""
-    found = class_folders.count(_place(root), CLASSES)
+    found = len(class_folders.there(_place(root), CLASSES))
     counted = f"{found} images (complete: {COMPLETE})"
     return [missing(root) or "ready", counted, *class_folders.unused(_place(root), CLASSES)]
 

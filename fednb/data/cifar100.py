@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from fednb.data import _cifar as cifar
-from fednb.data import _images as images
-from fednb.data._published import Count, Needs
-from fednb.errors import DataError
+from fednb.data._cifar import Cifar
+from fednb.data._published import Needs
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -28,15 +26,18 @@ CLASSES = tuple(
     wardrobe whale willow_tree wolf woman worm
     """.split()
 )
-SOURCE = cifar.Source(
+CIFAR = Cifar(
     name="cifar100",
     title="CIFAR-100",
     folder="cifar-100-python",
     archive="cifar-100-python.tar.gz",
     files={"train": ("train",), "test": ("test",)},
+    called="files",
     labels="fine_labels",
     classes=CLASSES,
+    needs=NEEDS,
 )
+missing, describe, counts, damaged = CIFAR.missing, CIFAR.describe, CIFAR.counts, CIFAR.damaged
 
 
 def load(
@@ -55,7 +56,6 @@ def load(
     images is validation.
 
     Args:
-        root: the data folder.
         clients: how many sites. DisTrans: 10; 50, 100 and 500 in its Table 6.
         partition: as for ``cifar10``: ``"class_shares"``, DisTrans', or ``"dirichlet"``.
         classes_per_client: for class shares; times ``clients`` a multiple of a hundred. DisTrans, with 10 clients:
@@ -77,48 +77,5 @@ def load(
     Raises DataError when files are missing, damaged, fewer than asked for or too few for so many clients; RecipeError
     for an option out of its range.
     """
-    images.check_size(size)
-    problem = missing(root, partition=partition)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
-    notes = []
-    counts = {"train": train_images, "test": test_images}
-    train, test = cifar.splits(SOURCE, cifar.find(SOURCE, root), counts, seed, notes)
-    return cifar.federation(
-        SOURCE,
-        train,
-        test,
-        notes,
-        clients=clients,
-        partition=partition,
-        classes_per_client=classes_per_client,
-        concentration=concentration,
-        size=size,
-        seed=seed,
-    )
-
-
-def missing(root: Path, *, partition: str = "class_shares", **options) -> str | None:
-    """One sentence when neither the folder with both files nor the archive is there."""
-    cifar.check_partition(SOURCE, partition)
-    if cifar.find(SOURCE, root):
-        return None
-    return (
-        f"There is no {SOURCE.folder} with train and test, and no {SOURCE.archive}, in {root / 'cifar100'} or {root}."
-    )
-
-
-def describe(root: Path) -> list[str]:
-    """Where the files are, for ``fednb data``."""
-    place = cifar.find(SOURCE, root)
-    return [missing(root) or "ready", *([f"files in {place.relative_to(root)}"] if place else [])]
-
-
-def counts(root: Path) -> list[Count]:
-    """Images by part and class, for ``fednb data --check``."""
-    return cifar.counts(SOURCE, cifar.find(SOURCE, root))
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """Files that cannot be read, each with the reason."""
-    return cifar.damaged(SOURCE, root)
+    partitioned = clients, partition, classes_per_client, concentration
+    return CIFAR.federation(root, *partitioned, size, train_images, test_images, seed)

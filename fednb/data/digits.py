@@ -9,7 +9,7 @@ from fednb.data import _digit_files as digit_files
 from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
-from fednb.data._partition import check_share, sizes, stratified
+from fednb.data._partition import check_shares, sizes, stratified
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
@@ -51,7 +51,6 @@ def load(
     """Sites mnist, mnist_m, usps, svhn; RGB 32 x 32, ten classes.
 
     Args:
-        root: the data folder.
         domains: which sites, in this order; None takes every one on disk, and ``notes`` names those missing.
         fraction: share of each complete source's training images that is used, stratified by class; a tenth of
             them is validation. FRAug uses 0.01: 600 of MNIST, 590 of MNIST-M, 73 of USPS, 733 of SVHN, however
@@ -76,14 +75,11 @@ def load(
     Raises DataError when a named domain or all of them are missing, fewer training images are on disk than
     ``fraction`` asks for, a file is damaged or holds something else; RecipeError for an option out of its range.
     """
-    for name, share in (("fraction", fraction), ("test_fraction", test_fraction)):
-        check_share(name, share)
+    check_shares(fraction=fraction, test_fraction=test_fraction)
     needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
     if site == "mnist" and separate_mnist_m and "mnist_m" in (domains or DOMAINS):
         needed.append("mnist_m")
-    problem = missing(root, domains=domains, needed=needed)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root, domains=domains, needed=needed))
     here = [domain for domain in needed or DOMAINS if digit_files.find(root, domain)]
     notes = [f"{domain} is not on disk and left out." for domain in DOMAINS if not needed and domain not in here]
     held = {domain: _arrays(root, domain) for domain in here}

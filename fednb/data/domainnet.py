@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from fednb.data import _images as images
 from fednb.data._fedbn_lists import Lists, Parts
-from fednb.data._published import Count, Needs
-from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation, chosen_sites
+from fednb.data._published import Needs
+from fednb.errors import DataError
+from fednb.federation import Federation
 
 NEEDS = Needs(
     what="DomainNet (Peng et al. 2019), ten of its 345 classes",
@@ -23,22 +22,15 @@ NEEDS = Needs(
 )
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 # FedBN's numbering, which is alphabetical.
-CLASSES = (
-    "bird",
-    "feather",
-    "headphones",
-    "ice_cream",
-    "teapot",
-    "tiger",
-    "whale",
-    "windmill",
-    "wine_glass",
-    "zebra",
-)
+CLASSES = tuple("bird feather headphones ice_cream teapot tiger whale windmill wine_glass zebra".split())
+FEDBN = 105  # int(0.05 * 2103) of FedBN's fed_domainnet.py; 2103 is the length of the shortest list, clipart's.
+# Percent of a train list for training, from its start, and for validation, from its end.
+PERCENT = {"fedbn_95": (95, 5), "fedfa": (32, 20), "fedfa_released": (48, 20)}
+SPLITS = ("fedbn", *PERCENT, "stratified")
 LISTS = Lists(
-    "domainnet",
-    "DomainNet",
-    {
+    name="domainnet",
+    folder="DomainNet",
+    domains={
         "clipart": (2103, 526),
         "infograph": (2626, 657),
         "painting": (2472, 619),
@@ -46,12 +38,11 @@ LISTS = Lists(
         "real": (4864, 1217),
         "sketch": (2213, 554),
     },
-    CLASSES,
+    classes=CLASSES,
+    splits=SPLITS,
+    needs=NEEDS,
 )
-FEDBN = 105  # int(0.05 * 2103) of FedBN's fed_domainnet.py; 2103 is the length of the shortest list, clipart's.
-# Percent of a train list for training, from its start, and for validation, from its end.
-PERCENT = {"fedbn_95": (95, 5), "fedfa": (32, 20), "fedfa_released": (48, 20)}
-SPLITS = ("fedbn", *PERCENT, "stratified")
+missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts, LISTS.damaged
 
 
 def load(
@@ -61,7 +52,6 @@ def load(
     numbering.
 
     Args:
-        root: the data folder.
         split: which images of FedBN's train lists, in their order, are for training (the first) and validation (the
             last). All but the last test on FedBN's 526 / 657 / 619 / 1000 / 1217 / 554 test images.
             ``"fedbn"``: 105 and 105 at every site, 5 % of the shortest list, as FedBN's code has it. FedRDN's Sec. 4.3
@@ -75,49 +65,13 @@ def load(
         size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image
             of the same site.
-        site: reads this one alone.
 
     Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image.
 
     Raises DataError when a domain, a list or a listed image is missing, an image or a list is damaged, or a
     list is too short for the split; RecipeError for an option out of its range.
     """
-    images.check_size(size)
-    here = chosen_sites("domainnet", DOMAINS, site)
-    problem = missing(root, split=split, domains=here)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
-    sites, notes = [], []
-    for domain in here:
-        parts = _parts(root, domain, split)
-        used = {path for part in parts.values() for path in part}
-        files = {path: file for path, file in LISTS.files(root, domain).items() if path in used}
-        made, said = LISTS.site(root, domain, parts, files, size, drop_duplicates)
-        sites.append(made)
-        notes += said if split == "stratified" else [*said, *LISTS.lacking(root, domain)]
-    return Federation("domainnet", sites, CLASSES, tuple(notes))
-
-
-def missing(root: Path, *, split: str = "fedbn", domains=DOMAINS, **options) -> str | None:
-    """One sentence when a domain's or a class's folder, or the lists that ``split`` needs, are not there."""
-    if split not in SPLITS:
-        raise RecipeError(f'domainnet has no split "{split}"; {nearest(str(split), SPLITS)}')
-    return LISTS.missing(root, with_lists=split != "stratified", domains=domains)
-
-
-def describe(root: Path) -> list[str]:
-    """Images and lists on disk by domain, for ``fednb data``."""
-    return [missing(root) or "ready", *(line for domain in DOMAINS for line in LISTS.described(root, domain))]
-
-
-def counts(root: Path) -> list[Count]:
-    """Images and rows of lists by domain, for ``fednb data --check``."""
-    return [count for domain in DOMAINS for count in LISTS.counts(root, domain)]
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """The lists that cannot be read, each with the reason, for ``fednb data``."""
-    return LISTS.damaged(root)
+    return LISTS.federation(root, split, size, drop_duplicates, site, _parts)
 
 
 def _parts(root: Path, domain: str, split: str) -> Parts:

@@ -11,7 +11,7 @@ from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
 from fednb.data._digit_files import reading
 from fednb.data._partition import sizes, stratified
-from fednb.data._published import Count, Needs
+from fednb.data._published import Count, Needs, damage
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
@@ -46,7 +46,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     classes in proportion.
 
     Args:
-        root: the data folder.
         clients: how many writers, drawn among those with 10 images or more; a smaller number takes the first of them.
         size: height and width in pixels; resized bilinearly. The files have 28.
         seed: of all draws.
@@ -64,9 +63,7 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     """
     images.check_size(size)
     check_whole("clients", clients)
-    problem = missing(root)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root))
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
     if clients > len(fitting):
@@ -80,9 +77,12 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     for number, name in enumerate(fitting[position] for position in drawn):
         pixels, targets = writers[name]
         cuts = stratified(targets, sizes(len(targets), SHARES), "emnist", name, seed)
-        sites.append(Site(f"client_{number}", *(_split(pixels[cut], targets[cut], size) for cut in cuts)))
+        whole = Split(torch.from_numpy(images.resized(pixels, size)), torch.from_numpy(targets))
+        sites.append(Site(f"client_{number}", *(whole.select(cut) for cut in cuts)))
     notes = [f"{clients} of the {len(fitting)} writers on disk with at least {LEAST} images take part."]
-    return Federation("emnist", sites, CLASSES, notes + _fewer(root))
+    if (count := len(_files(root))) < COMPLETE:
+        notes.append(f"{count} of LEAF's {COMPLETE} files are on disk.")
+    return Federation("emnist", sites, CLASSES, notes)
 
 
 def missing(root: Path, **options) -> str | None:
@@ -105,13 +105,7 @@ def counts(root: Path) -> list[Count]:
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
     """Files that cannot be read, each with the reason."""
-    found = []
-    for file in _files(root):
-        try:
-            _held(root, file, *images.digests([file]))
-        except DataError as error:
-            found.append((file, str(error)))
-    return found
+    return damage(_files(root), lambda file: _held(root, file, *images.digests([file])))
 
 
 def _places(root: Path) -> tuple[Path, Path]:
@@ -122,11 +116,6 @@ def _files(root: Path) -> list[Path]:
     """LEAF's files in the first place that has some."""
     found = (sorted(place.glob("all_data_*.json")) for place in _places(root))
     return next(filter(None, found), [])
-
-
-def _fewer(root: Path) -> list[str]:
-    count = len(_files(root))
-    return [f"{count} of LEAF's {COMPLETE} files are on disk."] if count < COMPLETE else []
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -190,7 +179,3 @@ def _checked(name: str, count: int, entry: tuple[np.ndarray, np.ndarray]) -> tup
     if y.dtype.kind != "i" or y.min(initial=0) < 0 or y.max(initial=0) >= len(CLASSES):
         raise ValueError(f"{name} has classes other than whole numbers from 0 to {len(CLASSES) - 1}")
     return np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE), y.astype(np.int64)
-
-
-def _split(pixels: np.ndarray, targets: np.ndarray, size: int) -> Split:
-    return Split(torch.from_numpy(images.resized(pixels, size)), torch.from_numpy(targets))

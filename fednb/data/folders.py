@@ -43,7 +43,6 @@ def load(
     the masks' pixels.
 
     Args:
-        root: the data folder.
         folder: where the sites are inside ``root``; empty if they are in ``root`` itself.
         size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk:

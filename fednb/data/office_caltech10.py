@@ -3,12 +3,11 @@
 from collections import defaultdict
 from pathlib import Path
 
-from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._fedbn_lists import Lists, Parts
-from fednb.data._published import Count, Needs
-from fednb.errors import DataError, RecipeError, nearest
-from fednb.federation import Federation, chosen_sites
+from fednb.data._published import Needs
+from fednb.errors import DataError, RecipeError
+from fednb.federation import Federation
 
 NEEDS = Needs(
     what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
@@ -22,18 +21,7 @@ NEEDS = Needs(
 )
 DOMAINS = ("amazon", "caltech", "dslr", "webcam")
 # FedBN's numbering, which is alphabetical.
-CLASSES = (
-    "back_pack",
-    "bike",
-    "calculator",
-    "headphones",
-    "keyboard",
-    "laptop_computer",
-    "monitor",
-    "mouse",
-    "mug",
-    "projector",
-)
+CLASSES = tuple("back_pack bike calculator headphones keyboard laptop_computer monitor mouse mug projector".split())
 SPLITS = ("fedbn", "fedfa", "stratified")
 # int(0.5 * 125) and int(0.4 * 125) of FedBN's fed_office.py; 125 is the length of the shortest list, dslr's.
 FEDBN_TRAIN, FEDBN_VALIDATION = 62, 50
@@ -45,11 +33,15 @@ TABLE11 = {
     "webcam": (141, 95, 59),
 }
 LISTS = Lists(
-    "office_caltech10",
-    "office_caltech_10",
-    {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
-    CLASSES,
+    name="office_caltech10",
+    folder="office_caltech_10",
+    domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
+    classes=CLASSES,
+    splits=SPLITS,
+    needs=NEEDS,
+    whole=True,
 )
+missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts, LISTS.damaged
 
 
 def load(
@@ -65,7 +57,6 @@ def load(
     """Four sites amazon, caltech, dslr, webcam; RGB ``size`` x ``size``, ten classes in FedBN's numbering.
 
     Args:
-        root: the data folder.
         split: ``"fedbn"``: FedBN's lists in their order, the first 62 of a train list for training and its
             last 50 for validation (FedRDN uses this). ``"fedfa"``: FedBN's lists, the first 459 / 538 / 75 /
             141 for training, the rest for validation (FedFA, Table 11). Both test on 192 / 225 / 32 / 59
@@ -79,57 +70,22 @@ def load(
         spare: whether the rest of FedBN's train lists, which the split ``"fedbn"`` leaves out (654, 786, 13 and 124
             images beside 62 and 50), is handed over as each site's ``spare``: all but those whose files are byte for
             byte a training, validation or test image of the site.
-        site: reads this one alone.
 
     Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image, and the spare ones.
 
     Raises DataError when a domain, a list or a listed image is missing, an image or a list is damaged, or a
     list is too short for the split; RecipeError for an option out of its range.
     """
-    images.check_size(size)
     if spare and split != "fedbn":
         raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')
-    here = chosen_sites("office_caltech10", DOMAINS, site)
-    problem = missing(root, split=split, domains=here)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
-    sites, notes = [], []
-    for domain in here:
+
+    def parts(root: Path, domain: str, split: str) -> Parts:
         parts = _parts(root, domain, split)
-        listed = parts["train"]
+        rest = parts["train"]
         parts["train"] = _first(parts, domain, split, train_images)
-        if spare:
-            parts["spare"] = listed[len(parts["train"]) :]
-        made, said = LISTS.site(root, domain, parts, LISTS.files(root, domain), size, drop_duplicates)
-        sites.append(made)
-        notes += said if split == "stratified" else [*said, *LISTS.lacking(root, domain)]
-        notes += _unused(root, domain)
-    return Federation("office_caltech10", sites, CLASSES, tuple(notes))
+        return parts | ({"spare": rest[len(parts["train"]) :]} if spare else {})
 
-
-def missing(root: Path, *, split: str = "fedbn", domains=DOMAINS, **options) -> str | None:
-    """One sentence when a domain's or a class's folder, or the lists that ``split`` needs, are not there."""
-    if split not in SPLITS:
-        raise RecipeError(f'office_caltech10 has no split "{split}"; {nearest(str(split), SPLITS)}')
-    return LISTS.missing(root, with_lists=split != "stratified", domains=domains)
-
-
-def describe(root: Path) -> list[str]:
-    """Images and lists on disk by domain, for ``fednb data``."""
-    lines = [missing(root) or "ready"]
-    for domain in DOMAINS:
-        lines += [*LISTS.described(root, domain), *_unused(root, domain)]
-    return lines
-
-
-def counts(root: Path) -> list[Count]:
-    """Images and rows of lists by domain, for ``fednb data --check``."""
-    return [count for domain in DOMAINS for count in LISTS.counts(root, domain)]
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """The lists that cannot be read, each with the reason, for ``fednb data``."""
-    return LISTS.damaged(root)
+    return LISTS.federation(root, split, size, drop_duplicates, site, parts)
 
 
 def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
@@ -138,9 +94,7 @@ def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
     The original images have nine groups, eight in amazon and one in caltech.
     Raises DataError as ``load`` does.
     """
-    problem = missing(root)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root))
     groups = []
     for domain in DOMAINS:
         files = LISTS.files(root, domain)
@@ -152,10 +106,6 @@ def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
                     members[hashes[path]][side].append(path)
         groups.extend(group for group in members.values() if all(group))
     return groups
-
-
-def _unused(root: Path, domain: str) -> list[str]:
-    return class_folders.unused(root / "office_caltech_10" / domain, CLASSES)
 
 
 def _parts(root: Path, domain: str, split: str) -> Parts:

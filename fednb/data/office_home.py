@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-from fednb.data import _class_folders as class_folders
-from fednb.data import _images as images
 from fednb.data._fraction import Cut
-from fednb.data._published import Count, Needs
-from fednb.errors import DataError
-from fednb.federation import Federation, chosen_sites
+from fednb.data._published import Needs
+from fednb.federation import Federation
 
 NEEDS = Needs(
     what="Office-Home (Venkateswara et al. 2017)",
@@ -35,6 +32,9 @@ CLASSES = (
     *("Scissors", "Screwdriver", "Shelf", "Sink", "Sneakers", "Soda", "Speaker", "Spoon", "TV", "Table"),
     *("Telephone", "ToothBrush", "Toys", "Trash_Can", "Webcam"),
 )
+NOTE = "Office-Home has no lists: test, validation and training images are drawn by fednb."
+DATA = Cut("office_home", DOMAINS, CLASSES, NEEDS, NOTE)
+missing, describe, counts = DATA.missing, DATA.describe, DATA.counts
 
 
 def load(
@@ -55,7 +55,6 @@ def load(
     Here files are sorted by name.
 
     Args:
-        root: the data folder.
         fraction: share of a domain's training images that is used, stratified by class. FRAug: 0.1, by which its code
             trains on 8.1 % of a domain; its text says "10% of the original data", which is 0.1235.
         test_fraction: share of the test images that is used, stratified; below 1 testing takes less time.
@@ -64,7 +63,6 @@ def load(
         spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``, as
             FRAug's Table 1 needs; at 224 pixels they take 1.7 GB.
         seed: of the validation and training images.
-        site: reads this one alone.
 
     ``notes`` says so when a domain has more or fewer images than the original. Licence and layout: see ``NEEDS``.
 
@@ -73,39 +71,9 @@ def load(
     Raises DataError when a domain or a class is missing or an image is damaged; RecipeError for an option out
     of its range.
     """
-    images.check_size(size)
-    cut = Cut("office_home", CLASSES, fraction, test_fraction, spare, seed)
-    here = chosen_sites("office_home", DOMAINS, site)
-    problem = missing(root, domains=here)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
-    sites, notes = [], ["Office-Home has no lists: test, validation and training images are drawn by fednb."]
-    for domain in here:
-        folder, complete = DOMAINS[domain]
-        place = root / "office_home" / folder
-        made, said, _ = cut.site(root, domain, place, size)
-        sites.append(made)
-        notes += said
-        found = class_folders.count(place, CLASSES)
-        if found != complete:
-            notes.append(f"{folder} has {found} images; Office-Home's has {complete}.")
-    return Federation("office_home", sites, CLASSES, tuple(notes))
+    return DATA.federation(root, fraction, test_fraction, size, spare, seed, site, _other_number)
 
 
-def missing(root: Path, *, domains=DOMAINS, **options) -> str | None:
-    """One sentence when a domain's or a class's folder is not there."""
-    return class_folders.missing([root / "office_home" / DOMAINS[domain][0] for domain in domains], CLASSES)
-
-
-def describe(root: Path) -> list[str]:
-    """Images on disk by domain, for ``fednb data``."""
-    lines = [missing(root) or "ready"]
-    for count in counts(root):
-        lines += [str(count), *class_folders.unused(root / "office_home" / count.what, CLASSES)]
-    return lines
-
-
-def counts(root: Path) -> list[Count]:
-    """The same as numbers, for ``fednb data --check``."""
-    place = root / "office_home"
-    return [Count(folder, class_folders.count(place / folder, CLASSES), all) for folder, all in DOMAINS.values()]
+def _other_number(domain: str, files: list[Path], used: list[Path]) -> list[str]:
+    folder, complete = DOMAINS[domain]
+    return [f"{folder} has {len(files)} images; Office-Home's has {complete}."] if len(files) != complete else []

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._fraction import Cut
-from fednb.data._published import Count, Needs
-from fednb.errors import DataError
-from fednb.federation import Federation, chosen_sites
+from fednb.data._published import Needs
+from fednb.federation import Federation
 
 NEEDS = Needs(
     what="PACS (Li et al. 2017)",
@@ -21,6 +19,9 @@ NEEDS = Needs(
 )
 DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
+NOTE = "PACS' own lists are not used: test, validation and training images are drawn by fednb."
+DATA = Cut("pacs", {name: (name, complete) for name, complete in DOMAINS.items()}, CLASSES, NEEDS, NOTE)
+missing, describe, counts = DATA.missing, DATA.describe, DATA.counts
 SIDE = 227  # of the original files
 
 
@@ -41,14 +42,12 @@ def load(
     FRAug goes the same way from PACS' own training lists, which are nine tenths of each domain.
 
     Args:
-        root: the data folder.
         fraction: share of a domain's training images that is used, stratified by class. FRAug: 0.1.
         test_fraction: share of the test images that is used, stratified; below 1 testing takes less time.
         size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
             FRAug prints none, its code uses 224.
         spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``.
         seed: of the validation and training images.
-        site: reads this one alone.
 
     ``notes`` says so when the files are not of the original size, 227 x 227. Licence and layout: see ``NEEDS``.
 
@@ -57,37 +56,11 @@ def load(
     Raises DataError when a domain or a class is missing or an image is damaged; RecipeError for an option out
     of its range.
     """
-    images.check_size(size)
-    cut = Cut("pacs", CLASSES, fraction, test_fraction, spare, seed)
-    here = chosen_sites("pacs", DOMAINS, site)
-    problem = missing(root, domains=here)
-    if problem:
-        raise DataError(f"{problem} Expected: {NEEDS}")
-    sites, notes = [], ["PACS' own lists are not used: test, validation and training images are drawn by fednb."]
-    for domain in here:
-        made, said, decoded = cut.site(root, domain, root / "pacs" / domain, size)
-        sites.append(made)
-        notes += said
-        width, height = images.dimensions(decoded[0])
-        if (width, height) != (SIDE, SIDE):
-            notes.append(f"Files of {width} x {height} pixels; PACS' own are {SIDE} x {SIDE}.")
-    return Federation("pacs", sites, CLASSES, tuple(notes))
+    return DATA.federation(root, fraction, test_fraction, size, spare, seed, site, _other_size)
 
 
-def missing(root: Path, *, domains=DOMAINS, **options) -> str | None:
-    """One sentence when a domain's or a class's folder is not there."""
-    return class_folders.missing([root / "pacs" / domain for domain in domains], CLASSES)
-
-
-def describe(root: Path) -> list[str]:
-    """Images on disk by domain, for ``fednb data``."""
-    lines = [missing(root) or "ready"]
-    for count in counts(root):
-        lines += [str(count), *class_folders.unused(root / "pacs" / count.what, CLASSES)]
-    return lines
-
-
-def counts(root: Path) -> list[Count]:
-    """The same as numbers, for ``fednb data --check``."""
-    place = root / "pacs"
-    return [Count(domain, class_folders.count(place / domain, CLASSES), all) for domain, all in DOMAINS.items()]
+def _other_size(domain: str, files: list[Path], used: list[Path]) -> list[str]:
+    width, height = images.dimensions(used[0])
+    if (width, height) == (SIDE, SIDE):
+        return []
+    return [f"Files of {width} x {height} pixels; PACS' own are {SIDE} x {SIDE}."]

@@ -60,7 +60,6 @@ def load(
     volume a slice is of.
 
     Args:
-        root: the data folder.
         size: height and width in pixels; 384 is that of the files, which are then taken as they are. Otherwise images
             are resized bilinearly without cropping, and so are masks, as coverage: from a half on a pixel is prostate.
         split: ``"fedfa"``: of the n slices of a site in a drawn order the first int(ratio n) but at least 32 are for
@@ -73,7 +72,6 @@ def load(
         index_files: order the slices as FedFA's repository does, by ``prostate_mri/<site>-index.npy`` from its folder
             data/prostate, which HarmoFL's has too; those of BMC and RUNMC are called ISBI_1.5 and ISBI there. False
             draws the order, always the same. HarmoFL's order of the volumes themselves is not read.
-        site: reads this one alone.
 
     Layout, sources, licence: see ``NEEDS``. ``notes`` says where a site has other slices than FedFA's.
 
@@ -87,8 +85,7 @@ def load(
     if split == "harmofl" and ratio != RATIO:
         raise RecipeError(f'ratio is {ratio} with split="harmofl", which trains on 0.64. Leave ratio or split out.')
     here = chosen_sites("prostate_mri", SITES, site)
-    if problem := missing(root, split=split, index_files=index_files, sites=here):
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root, split=split, index_files=index_files, sites=here))
     notes = []
     sites = [_site(root, name, size, split, ratio, index_files, notes) for name in here]
     if split != "patients":
@@ -138,8 +135,7 @@ def damaged(root: Path) -> list[tuple[Path, str]]:
     """Volumes and masks that cannot be read, with the reason; none where nibabel is not installed."""
     found = []
     for name in SITES if find_spec("nibabel") else ():
-        pairs = _pairs(root, name) if _place(root, name).is_dir() else []
-        for path in (path for pair in pairs for path in pair if path.is_file()):
+        for path in (path for pair in _pairs(root, name) for path in pair if path.is_file()):
             try:
                 _voxels(path)
             except DataError as error:
@@ -165,8 +161,7 @@ def _site(root: Path, name: str, size: int, split: str, ratio: float, index_file
 
 
 def _volume_counts(root: Path) -> list[Count]:
-    held = {name: _pairs(root, name) if _place(root, name).is_dir() else [] for name in SITES}
-    return [Count(name, len(held[name]), complete, "volumes") for name, complete in SITES.items()]
+    return [Count(name, len(_pairs(root, name)), complete, "volumes") for name, complete in SITES.items()]
 
 
 def _small(pair: tuple[Path, Path]) -> bool:
@@ -181,7 +176,7 @@ def _pairs(root: Path, name: str) -> list[tuple[Path, Path]]:
     """Every volume of a site and its mask, sorted by name; one of the two need not be there."""
     masks, volumes = {}, {}
     place = _place(root, name)
-    for path in place.iterdir():
+    for path in place.iterdir() if place.is_dir() else ():
         if path.name.lower().endswith(MASK) and path.name[0] != ".":
             masks[path.name[: -len(MASK)]] = path
         elif path.name.endswith(".nii.gz") and path.name[0] != ".":

@@ -7,7 +7,7 @@ import torch
 
 from fednb.data import _images as images
 from fednb.data._masks import refuse_other_size
-from fednb.data._partition import check_share, sizes
+from fednb.data._partition import check_shares, sizes
 from fednb.data._published import Count, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
@@ -46,7 +46,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     in one split.
 
     Args:
-        root: the data folder.
         size: height and width in pixels. Images are resized bilinearly without cropping, and so are masks, as
             coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the files themselves. At 128
             this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files) and breaks it
@@ -55,7 +54,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
         fraction: share of a site's training images that is used, the first in an order drawn by ``seed``: a smaller
             share is part of a larger one. 1.0 uses all, 9 to 19 a site.
         seed: of the validation images, and of that order.
-        site: reads this one alone.
 
     Layout and sources: see ``NEEDS``.
 
@@ -64,10 +62,9 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     option out of its range.
     """
     images.check_size(size)
-    check_share("fraction", fraction)
+    check_shares(fraction=fraction)
     here = chosen_sites("retinal_vessels", SITES, site)
-    if problem := missing(root, sites=here):
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root, sites=here))
     notes = []
     sites = [_site(root, name, size, fraction, seed, notes) for name in here]
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
@@ -103,8 +100,7 @@ def describe(root: Path) -> list[str]:
 
 def counts(root: Path) -> list[Count]:
     """The same as numbers, for ``fednb data --check``."""
-    places = {name: root / "retinal_vessels" / name / "images" for name in SITES}
-    return [Count(name, len(images.files(places[name])) if places[name].is_dir() else 0, SITES[name]) for name in SITES]
+    return [Count(name, len(_files(root, name)["images"]), complete) for name, complete in SITES.items()]
 
 
 def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: list[str]) -> Site:
@@ -130,7 +126,7 @@ def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: l
 def _files(root: Path, name: str) -> dict[str, list[Path]]:
     """The images of a site, and where their masks and fields of view should be."""
     place = root / "retinal_vessels" / name
-    listed = images.files(place / "images")
+    listed = images.files(place / "images") if (place / "images").is_dir() else []
     return {kind: [place / kind / path.name for path in listed] for kind in KINDS}
 
 

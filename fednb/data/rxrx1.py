@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from fednb.data import _images as images
-from fednb.data import _text_lists as text_lists
 from fednb.data._partition import sizes, stratified
 from fednb.data._published import Count, Needs
+from fednb.data._text_lists import Listed, table
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
 from fednb.standalone.class_shares import check_whole
@@ -47,7 +47,6 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     has two images in a batch, of two places in one well: one may be in training and the other in testing.
 
     Args:
-        root: the data folder.
         clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
             which are 8, 12 and 16 clients.
         size: height and width in pixels; resized bilinearly. The files have 256, as has the released reader.
@@ -66,18 +65,18 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     check_whole("clients_per_cell_type", clients_per_cell_type)
     if clients_per_cell_type > GROUPS:
         raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
-    if problem := missing(root):
-        raise DataError(f"{problem} Expected: {NEEDS}")
+    NEEDS.require(missing(root))
     sites, notes = [], ["48 classes as released; the paper says 50. Its division of the images is not known."]
-    for cell_type, batches in _batches(root / FOLDER).items():
+    for cell_type, batches in DATA.listed(root).items():
         each = len(batches) // GROUPS
         if not each:
             raise DataError(
-                f"{root / FOLDER / TABLE} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
+                f"{DATA.named(root)} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
                 "more, one for each group. Fetch it again."
             )
         notes += [f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over."]
-        notes += _fewer(cell_type, batches)
+        if len(batches) != BATCHES[cell_type]:
+            notes.append(f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}.")
         for number in range(clients_per_cell_type):
             group = sorted(batches)[number * each : (number + 1) * each]
             held = [entry for experiment in group for entry in batches[experiment]]
@@ -87,69 +86,50 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     return Federation("rxrx1", sites, CLASSES, notes)
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when the table or the folder of the images is not there."""
-    return text_lists.missing(root / FOLDER / name for name in (TABLE, "images"))
+class Cells(Listed):
+    """Its table."""
 
+    def listed(self, root: Path) -> dict[str, dict[str, Images]]:
+        """The images of ``CLASSES`` of each experiment, by cell type and experiment."""
+        held = {cell_type: {} for cell_type in BATCHES}
+        numbers = {name: number for number, name in enumerate(CLASSES)}
+        for cell_type, experiment, plate, well, site, treatment in table(self.named(root), COLUMNS):
+            if cell_type not in held:
+                raise DataError(
+                    f'{self.named(root)} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. '
+                    "Fetch it again."
+                )
+            batch = held[cell_type].setdefault(experiment, [])
+            if treatment in numbers:
+                batch.append((f"images/{experiment}/Plate{plate}/{well}_s{site}.png", numbers[treatment]))
+        return held
 
-def describe(root: Path) -> list[str]:
-    """The batches of experiments by cell type, for ``fednb data``."""
-    problem = missing(root) or "; ".join(reason for _, reason in damaged(root))
-    if problem:
-        return [problem]
-    held = _batches(root / FOLDER)
-    return [
-        "ready",
-        *(
+    def counts(self, root: Path) -> list[Count]:
+        made = []
+        for cell_type, batches in self.listed(root).items():
+            paths = [root / FOLDER / path for batch in batches.values() for path, _ in batch]
+            made.append(Count(cell_type, len(batches), BATCHES[cell_type], "batches"))
+            found = sum(path.is_file() for path in paths)
+            made.append(Count(f"{cell_type}, those listed of {len(CLASSES)} classes", found, len(paths)))
+        return made
+
+    def told(self, root: Path) -> list[str]:
+        return [
             f"{cell_type}: {len(batches)} batches (complete: {BATCHES[cell_type]}), {sum(map(len, batches.values()))} "
             f"images of the {len(CLASSES)} classes"
-            for cell_type, batches in held.items()
-        ),
-    ]
+            for cell_type, batches in self.listed(root).items()
+        ]
 
 
-def counts(root: Path) -> list[Count]:
-    """The batches of experiments by cell type, and the images of their classes on disk, for ``fednb data --check``."""
-    made = []
-    for cell_type, batches in _batches(root / FOLDER).items():
-        listed = [root / FOLDER / path for batch in batches.values() for path, _ in batch]
-        made.append(Count(cell_type, len(batches), BATCHES[cell_type], "batches"))
-        found = sum(path.is_file() for path in listed)
-        made.append(Count(f"{cell_type}, those listed of {len(CLASSES)} classes", found, len(listed)))
-    return made
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """The table, with the reason, when it cannot be read."""
-    return [] if missing(root) else text_lists.damage(root / FOLDER / TABLE, lambda: _batches(root / FOLDER))
-
-
-def _batches(place: Path) -> dict[str, dict[str, Images]]:
-    """The images of ``CLASSES`` of each experiment, by cell type and experiment."""
-    held = {cell_type: {} for cell_type in BATCHES}
-    numbers = {name: number for number, name in enumerate(CLASSES)}
-    for cell_type, experiment, plate, well, site, treatment in text_lists.table(place / TABLE, COLUMNS):
-        if cell_type not in held:
-            raise DataError(
-                f'{place / TABLE} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. Fetch it again.'
-            )
-        batch = held[cell_type].setdefault(experiment, [])
-        if treatment in numbers:
-            batch.append((f"images/{experiment}/Plate{plate}/{well}_s{site}.png", numbers[treatment]))
-    return held
-
-
-def _fewer(cell_type: str, batches: dict[str, Images]) -> list[str]:
-    if len(batches) == BATCHES[cell_type]:
-        return []
-    return [f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}."]
+DATA = Cells(FOLDER, (TABLE, "images"))
+missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
 
 
 def _site(root: Path, name: str, held: Images, size: int, seed: int) -> tuple[Site, list[str]]:
     """One client, and notes on its images."""
     if len(held) < LEAST:
         raise DataError(
-            f"{root / FOLDER / TABLE} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
+            f"{DATA.named(root)} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
             f"{LEAST} or more. Fetch it again."
         )
     paths = [root / FOLDER / path for path, _ in held]

@@ -1,0 +1,254 @@
+"""What holds for every data set of tests/loaders.py, on its files made in small.
+
+What is particular to one is in its own file.
+"""
+
+import os
+import pickle
+import re
+import shutil
+from itertools import combinations
+
+import loaders
+import numpy as np
+import pytest
+from loaders import copied, pixels
+
+import fednb.data
+from fednb import catalogue
+from fednb.data import _digit_files, _images, emnist, prostate_mri
+from fednb.errors import DataError, RecipeError
+
+ROWS = {row.name: row for row in loaders.ROWS if row.make}
+READERS = {"digits": (_digit_files, "read"), "emnist": (emnist, "_parsed"), "prostate_mri": (prostate_mri, "_voxels")}
+OPTIONS = {name: catalogue.options(catalogue.find("data", name)) for name in ROWS}
+
+
+def having(*fields):
+    """A test for each data set whose row has these fields."""
+    names = [name for name, row in ROWS.items() if all(getattr(row, field) for field in fields)]
+    return pytest.mark.parametrize("name", names)
+
+
+def but(*names):
+    """A test for each data set, these aside."""
+    return pytest.mark.parametrize("name", [name for name in ROWS if name not in names])
+
+
+def with_option(*options):
+    """A test for each data set and those of the options that it has."""
+    pairs = [(name, option) for name in ROWS for option in options if option in OPTIONS[name]]
+    return pytest.mark.parametrize("name, option", pairs)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """``made(name)``: the data folder with the files of a data set, not to be changed."""
+    roots = {}
+
+    def make(name):
+        if name not in roots:
+            roots[name] = tmp_path_factory.mktemp(name)
+            ROWS[name].make(roots[name])
+        return roots[name]
+
+    return make
+
+
+@pytest.fixture
+def tree(made, name, tmp_path):
+    return copied(made(name), tmp_path / "data")
+
+
+def load(name, root, **options):
+    return fednb.data.load(name, root, **ROWS[name].variants[0] | options)
+
+
+def ask(name, question, root):
+    """``missing``, ``describe``, ``counts`` or ``damaged`` of a data set; nothing where it has no such question."""
+    return getattr(catalogue.file("data", name), question, lambda root: [])(root)
+
+
+def damage(root, pattern, content=None):
+    """Cuts these files in half, or writes others in their place."""
+    files = sorted(root.glob(pattern))
+    for file in files:
+        held = file.read_bytes()
+        file.unlink()
+        file.write_bytes(held[: len(held) // 2] if content is None else content)
+    return files
+
+
+def under_test(federation) -> list[bytes]:
+    return sorted(image for site in federation.sites for image in pixels(site.test))
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name, path", [(name, path) for name, row in ROWS.items() for path in row.lacks])
+    def test_what_is_missing_is_named_with_where_it_goes(self, tree, name, path):
+        shutil.rmtree(tree / path) if (tree / path).is_dir() else (tree / path).unlink()
+        problem = fednb.data.available(name, tree)
+        assert (tree / path).name in problem and str(tree) in problem
+        with pytest.raises(DataError) as found:
+            load(name, tree)
+        assert str(found.value) == f"{problem} Expected: {catalogue.file('data', name).NEEDS}"
+        assert ask(name, "describe", tree)[0] == problem == fednb.data.check(tree, name).differs
+        assert not ask(name, "damaged", tree)
+
+    @pytest.mark.parametrize(
+        "name, paths",
+        [
+            ("pacs", ("pacs/photo", "pacs/sketch")),
+            ("domainnet", ("DomainNet/real", "DomainNet/sketch")),
+            ("prostate_mri", ("prostate_mri/I2CVB", "prostate_mri/UCL")),
+            ("retinal_vessels", ("retinal_vessels/HRF/fov", "retinal_vessels/STARE/images")),
+        ],
+    )
+    def test_all_folders_that_are_missing_are_named(self, tree, name, paths):
+        for path in paths:
+            shutil.rmtree(tree / path)
+        assert fednb.data.available(name, tree) == f"There is no folder {tree / paths[0]}, {tree / paths[1]}."
+
+    @having("image")
+    def test_a_damaged_image_is_named(self, tree, name):
+        files = damage(tree, ROWS[name].image)
+        with pytest.raises(DataError, match=r" cannot be decoded \(.*Fetch it again") as found:
+            load(name, tree)
+        assert any(str(found.value).startswith(str(file)) for file in files)
+        assert [path for path, _ in fednb.data.check(tree, name).damaged] == files
+
+    @having("listed", "image")
+    def test_an_image_that_is_listed_and_missing_is_named_and_counted(self, tree, name):
+        before = ask(name, "counts", tree)
+        (file,) = tree.glob(ROWS[name].image)
+        file.unlink()
+        with pytest.raises(DataError, match=rf"{file.parent.name}/{file.name}\b"):
+            load(name, tree)
+        changes = [old.found - new.found for old, new in zip(before, ask(name, "counts", tree), strict=True)]
+        assert sorted(changes) == [0] * (len(changes) - 1) + [1]
+
+    @having("file")
+    @pytest.mark.parametrize("content", [None, b"<html>", b"\xff\xfe"])
+    def test_a_damaged_file_is_named(self, tree, name, content):
+        (file,) = damage(tree, ROWS[name].file, content)
+        with pytest.raises(DataError, match=re.escape(file.name)):
+            load(name, tree)
+        ((path, reason),) = ask(name, "damaged", tree)
+        assert path in (file, file.parent) and (path == file or file.name in reason)
+        assert (path, reason) in fednb.data.check(tree, name).damaged
+
+    @pytest.mark.parametrize("name", ["cifar100", "domainnet"])
+    def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, tree, name, tmp_path):
+        class Evil:
+            def __reduce__(self):
+                return os.mkdir, (str(tmp_path / "executed"),)
+
+        (file,) = damage(tree, ROWS[name].file, pickle.dumps((np.array([Evil()], dtype=object), np.array(["bird"]))))
+        with pytest.raises(DataError, match=f"{file.name} is a pickle that asks for .*mkdir.*executed"):
+            load(name, tree)
+        assert not (tmp_path / "executed").exists()
+
+
+class TestCounts:
+    @but("folders")
+    def test_what_is_told_is_what_is_counted(self, made, name):
+        """Each number that ``describe`` holds against a published one is a count, or the sum of some."""
+        counts, lines = ask(name, "counts", made(name)), ask(name, "describe", made(name))
+        parts = {count.what.partition(",")[0] for count in counts} | {""}
+        groups = [[count] for count in counts]
+        groups += [[count for count in counts if count.what.startswith(part)] for part in parts]
+        known = {tuple(sum(getattr(c, each) for c in group) for each in ("found", "published")) for group in groups}
+        numbers = [re.search(r"(\d+)[^:]*\(complete: (\d+)", line) for line in lines]
+        told = [tuple(map(int, found.groups())) for found in numbers if found]
+        assert lines[0] == "ready" and set(told) <= known
+        assert told or name in ("cifar100", "digits")  # which name the files alone
+
+    @pytest.mark.parametrize("name", ["ch_mnist", "cifar10", "office_home", "pacs", "retinal_vessels"])
+    def test_an_image_less_is_counted(self, tree, name):
+        before = ask(name, "counts", tree)
+        next(tree.glob(ROWS[name].image)).unlink()
+        changes = [old.found - new.found for old, new in zip(before, ask(name, "counts", tree), strict=True)]
+        assert sorted(changes) == [0] * (len(changes) - 1) + [1]
+
+
+class TestOptions:
+    @with_option("size")
+    @pytest.mark.parametrize("size", [0, 12.5, "64", True])
+    def test_sizes_out_of_range(self, made, name, option, size):
+        with pytest.raises(RecipeError, match=f"size is {size!r}; expected the height and width in pixels"):
+            load(name, made(name), size=size)
+
+    @with_option("fraction", "test_fraction")
+    @pytest.mark.parametrize("share", [0, -0.1, 1.5, "0.1"])
+    def test_shares_out_of_range(self, made, name, option, share):
+        with pytest.raises(RecipeError, match=f"{option} is {share!r}; expected a share above 0 and up to 1"):
+            load(name, made(name), **{option: share})
+
+    @with_option("clients", "clients_per_cell_type")
+    @pytest.mark.parametrize("count", [0, -1, 2.5, True])
+    def test_clients_out_of_range(self, made, name, option, count):
+        with pytest.raises(RecipeError, match=f"{option} is {count}; expected"):
+            load(name, made(name), **{option: count})
+
+    @with_option("split", "partition")
+    def test_an_unknown_choice_says_the_nearest(self, made, name, option):
+        known = OPTIONS[name][option]
+        with pytest.raises(RecipeError, match=f'{name} has no {option} "{known}x"; did you mean "{known}"'):
+            load(name, made(name), **{option: f"{known}x"})
+        with pytest.raises(RecipeError, match=f'did you mean "{known}"'):
+            fednb.data.available(name, made(name), **{option: f"{known}x"})
+
+
+class TestFederations:
+    @but("cifar100")
+    def test_files_are_read_once_and_always_give_the_same(self, tree, name, monkeypatch):
+        module, reader = READERS.get(name, (_images, "decode"))
+        read, work = [], getattr(module, reader)
+        monkeypatch.setattr(module, reader, lambda path, *more: read.append(str(path)) or work(path, *more))
+        cold = load(name, tree)
+        assert len(read) == len(set(read)) > 0
+        monkeypatch.setattr(module, reader, lambda *arguments: pytest.fail("read again"))
+        assert load(name, tree).fingerprint == cold.fingerprint and load(name, tree).notes == cold.notes
+
+    @with_option("seed")
+    def test_the_seed_decides(self, made, name, option):
+        one, again, other = (load(name, made(name), seed=seed) for seed in (0, 0, 1))
+        assert one.fingerprint == again.fingerprint != other.fingerprint
+        if ROWS[name].tested:
+            assert under_test(one) == under_test(other)
+
+    @but("digits")  # whose files here have the same images for training and for testing
+    def test_no_image_is_in_two_splits_of_a_site(self, made, name):
+        apart = {"drop_duplicates": True} if "drop_duplicates" in OPTIONS[name] else {}
+        for site in load(name, made(name), **apart).sites:
+            parts = [set(pixels(part)) for part in site.parts]
+            assert all(not first & second for first, second in combinations(parts, 2))
+
+    @but("celeba", "bioid")  # there a client is tested on others' images
+    def test_no_image_is_at_two_sites(self, made, name):
+        sites = [set().union(*map(pixels, site.parts)) for site in load(name, made(name)).sites]
+        assert all(not first & second for first, second in combinations(sites, 2))
+
+    @having("labelled")
+    def test_labels_are_those_of_the_folders(self, made, name):
+        federation = load(name, made(name))
+        size = federation.image_shape[1]
+        files = [file for file in made(name).rglob("*") if file.suffix in (".png", ".tif")]
+        folders = {}
+        for file in files:
+            content = _images.decode(file, size)[0].tobytes()
+            folders.setdefault(content, set()).update(file.relative_to(made(name)).parts)
+        for split in (part for site in federation.sites for part in site.parts if part):
+            for image, target in zip(pixels(split), split.targets.tolist(), strict=True):
+                assert federation.classes[target] in folders[image]
+
+    @pytest.mark.parametrize(
+        "name, shape",
+        [
+            *(("celeba", (3, 128, 128)), ("bioid", (1, 256, 256)), ("bird200", (3, 128, 128)), ("emnist", (1, 28, 28))),
+            *(("ch_mnist", (3, 64, 64)), ("cifar10", (3, 64, 64)), ("cifar100", (3, 64, 64)), ("rxrx1", (3, 256, 256))),
+        ],
+    )
+    def test_sizes_by_default(self, made, name, shape):
+        options = {option: value for option, value in ROWS[name].variants[0].items() if option != "size"}
+        assert fednb.data.load(name, made(name), **options).image_shape == shape
