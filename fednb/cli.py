@@ -152,7 +152,9 @@ def _data(verbs) -> None:
 def _report(verbs) -> None:
     verb = _verb(verbs, "report", "write the report's page again", "fednb report --readme")
     _folder(verb)
-    verb.add_argument("--readme", action="store_true", help="instead, write the tables in README.md and docs/")
+    verb.add_argument(
+        "--readme", action="store_true", help="instead, write the repository's tables in README.md and docs/"
+    )
 
 
 def _laws(verbs) -> None:
@@ -162,7 +164,7 @@ def _laws(verbs) -> None:
 
 
 def _bench(verbs) -> None:
-    told = "time a round against a bare PyTorch loop, and the four methods against FedAvg"
+    told = "time a round against a bare PyTorch loop, and the four methods against FedAvg; needs the repository"
     verb = _verb(verbs, "bench", told, "fednb bench --rounds 5")
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
     told = "instead, write what `list --methods` and the notebook on speed show: every method, 4 to 500 clients"

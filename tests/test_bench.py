@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import bench
+import pytest
+import scale
 import torch
 from methods import ROWS
 
+from fednb import cli
 from fednb.analyses import speed
-from fednb.command import bench, scale
+from fednb.command import notebooks
 from fednb.federation import made
 from fednb.recipe import Recipe
 
@@ -87,6 +92,22 @@ def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
     assert speed.origin().startswith("Measured on ")
 
 
+def test_the_command_finds_the_repository(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bench, "bench", lambda *given: print(*given))
+    monkeypatch.setattr(bench, "costs", lambda *given: None)
+    assert cli.main(["bench", "--rounds", "2"]) == 0 and capsys.readouterr().out == "2 cpu\n"
+
+
+@pytest.mark.parametrize(("words", "tool"), [(["bench"], "bench"), (["report", "--readme"], "readme")])
+def test_an_installed_package_says_that_the_command_needs_the_repository(monkeypatch, tmp_path, capsys, words, tool):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/command/notebooks.py"))
+    assert cli.main(words) == 1
+    told = capsys.readouterr().err
+    assert f"no tools/{tool}.py beside " in told and "clone the repository and run the command inside it" in told
+
+
 def test_every_method_of_the_package_is_recorded():
     assert set(bench.every_method()) == {row.name for row in ROWS}
 
@@ -99,6 +120,7 @@ def test_clients_of_the_bench_share_no_image():
 
 def test_the_peak_of_a_new_process_is_its_own():
     held = bytearray(1_500_000_000)  # a process with torch has 560 MB
-    child = "from fednb.command.scale import peak; print(peak())"
-    new = int(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True).stdout)
+    child = "from scale import peak; print(peak())"
+    words, tools = [sys.executable, "-c", child], Path(scale.__file__).parent
+    new = int(subprocess.run(words, cwd=tools, capture_output=True, text=True, check=True).stdout)
     assert len(held) < scale.peak() and new < len(held)

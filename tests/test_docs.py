@@ -79,5 +79,5 @@ def test_commands_exist(page):
 @each_page
 def test_scripts_of_commands_are_there(page):
     told = "\n".join((*blocks(page, "sh"), *re.findall(r"`([^`\n]+)`", page.read_text())))
-    named = re.findall(r"python (tests/\S+\.py)", told)
+    named = re.findall(r"python ((?:tests|tools)/\S+\.py)", told)
     assert not [name for name in named if not (ROOT / name).is_file()]

@@ -111,7 +111,7 @@ def test_the_command_prints_the_methods_asked_for(capsys, monkeypatch, tmp_path)
         "    changes: a round's start, a term of the loss\n    sends: nothing\n    keeps: nothing\n"
         "    a round over FedAvg's: not measured\n"
     )
-    speed.write({"code": "abc"}, {"fedprox": {"times": 1.0749, "least": 1.0, "most": 1.1, "bytes": 8}}, [])
+    speed.FILE.write_text('{"methods": {"fedprox": {"times": 1.0749, "least": 1.0, "most": 1.1, "bytes": 8}}}')
     assert cli.main(["list", "--methods", "--only", "fedprox"]) == 0
     assert "    a round over FedAvg's: 1.07\n" in capsys.readouterr().out
     assert cli.main(["list", "--methods", "--only", "fedprx"]) == 1

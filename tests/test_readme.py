@@ -3,10 +3,11 @@
 import re
 
 import pytest
+import readme
 from small_runs import SMALL, record
 
 from fednb import papers
-from fednb.command import methods, readme, scoreboard
+from fednb.command import methods, scoreboard, worktree
 from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
@@ -21,6 +22,10 @@ def test_generated_tables_are_up_to_date():
     texts = {page: (checkout() / page).read_text() for page in readme.PAGES}
     again = {page: readme.filled(page, text, claims) for page, text in texts.items()}
     assert again == texts, "write them again: fednb report --readme"
+
+
+def test_recording_takes_the_generated_pages_for_its_own():
+    assert {*readme.PAGES, "results/README.md"} == {*worktree.GENERATED}
 
 
 def test_readme_is_short():

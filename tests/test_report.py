@@ -10,10 +10,10 @@ import pytest
 from loaders import NAMES
 from made_results import mean_accuracy, results, run
 from scipy.stats import t
+from trivial import measured
 
 import fednb
 from fednb import papers, report
-from fednb.command.trivial import measured
 from fednb.errors import RecipeError
 from fednb.report import (
     STAND_IN,
@@ -466,7 +466,7 @@ def test_a_gate_without_its_constant_answer_is_shut_and_says_what_to_do():
         record.recipe = record.recipe | {"federation": {"name": "office_caltech10", "size": 7}}
     row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
     assert row["verdict"] == "not testable" and row["ours"] > 0
-    said = "no constant answer is known on this office_caltech10: python -m fednb.command.trivial adds it"
+    said = "no constant answer is known on this office_caltech10: python tools/trivial.py adds it"
     assert row["why"] == said
 
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from fednb.files import write_text
 
 if TYPE_CHECKING:
     import pandas
@@ -16,19 +12,13 @@ if TYPE_CHECKING:
 FILE = Path(__file__).with_name("speed.json")
 
 
-def write(maker: dict, methods: dict[str, dict], clients: list[dict]) -> None:
-    """maker: code, torch, device, threads. methods: by name, ``times`` FedAvg's round, ``least`` and ``most`` of its
-    pairs of rounds, and ``bytes`` a client and round.
-
-    clients: rows with ``clients``, the ``way`` to run in words, ``seconds`` a round, ``data`` and ``memory`` in MB.
-    """
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    told = {"origin": maker | {"machine": machine}, "methods": methods, "clients": clients}
-    write_text(FILE, json.dumps(told, indent=1) + "\n")
-
-
 def recorded() -> dict:
-    """What ``write`` was given, with the machine in ``origin``; without rows where nothing is recorded."""
+    """What the file holds; without rows where nothing is recorded.
+
+    ``origin``: machine, code, torch, device, threads. ``methods``: by name, ``times`` FedAvg's round, ``least`` and
+    ``most`` of its pairs of rounds, and ``bytes`` a client and round. ``clients``: rows with ``clients``, the ``way``
+    to run in words, ``seconds`` a round, ``data`` and ``memory`` in MB.
+    """
     if not FILE.exists():
         return {"origin": {}, "methods": {}, "clients": []}
     return json.loads(FILE.read_text(encoding="utf-8"))

@@ -8,13 +8,16 @@ import ast
 import base64
 import contextlib
 import fnmatch
+import importlib
 import io
 import json
 import os
+import sys
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_text
@@ -62,23 +65,31 @@ class Notebook:
         return any(".run(" in source for _, source, _ in self.code)
 
 
-def checkout() -> Path:
+def checkout(part: str = "notebooks/") -> Path:
     """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package.
 
-    NotebookError if there is none: the notebooks are in the repository, not in the installed package.
+    part: what is needed of it. NotebookError if there is none: it is in the repository, not in the installed package.
     """
     here = Path.cwd()
     for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         project = folder / "pyproject.toml"
-        if not (folder / "notebooks").is_dir() or not project.is_file():
+        if not (folder / part).exists() or not project.is_file():
             continue
         with contextlib.suppress(tomllib.TOMLDecodeError):
             if tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name") == "fednb":
                 return folder
     raise NotebookError(
-        f"no notebooks: looked for a folder notebooks/ beside fednb's pyproject.toml in {here} and above it. "
-        "Clone the repository and run the command inside it."
+        f"no {part} beside fednb's pyproject.toml in {here} or above it. It is in the repository and not in the "
+        "installed package; clone the repository and run the command inside it."
     )
+
+
+def tool(name: str) -> ModuleType:
+    """A file of the checkout's ``tools/``; NotebookError as ``checkout``."""
+    folder = str(checkout(f"tools/{name}.py") / "tools")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
 
 
 def found(only: str | None = None) -> list[Notebook]:

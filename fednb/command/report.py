@@ -1,12 +1,12 @@
 """`fednb report`: the report's page again, from what was executed before, or the tables of README and docs/."""
 
-from fednb.command import folder, notebooks, readme
+from fednb.command import folder, notebooks
 from fednb.errors import NotebookError
 
 
 def main(options) -> int:
     if options.readme:
-        return readme.update()
+        return notebooks.tool("readme").update()
     report = folder.place(options.report)
     books = notebooks.found()
     executed, damaged = folder.copies(report, books)

@@ -11,6 +11,7 @@ from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
+from fednb.runs import workers
 from fednb.runs.progress import Display, between, span
 from fednb.study import NO_TRAINING, unwritable
 
@@ -107,13 +108,12 @@ def _part(wanted: dict, needs: list[tuple[Notebook, Needs]], number: int, count:
 
 def _train(desk: Desk, wanted: dict, jobs: int, device: str, engine: str | None, display: Display) -> dict:
     """Train every run; returns recipe -> what went wrong."""
-    from fednb.runs.workers import train
 
     def whom(recipe) -> str:
         first, *others = wanted[recipe]
         return f", for {first}" + (f" and {len(others)} more" if others else "")
 
-    ended = train(list(wanted), desk.store, jobs, device, None, display.runs(list(wanted), whom), engine=engine)
+    ended = workers.train(list(wanted), desk.store, jobs, device, None, display.runs(list(wanted), whom), engine=engine)
     failed = {recipe: error for recipe, error in ended.items() if error}
     for recipe, error in failed.items():
         display.finish(recipe.key, f"run failed: {recipe}: {error}")

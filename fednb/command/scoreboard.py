@@ -1,11 +1,13 @@
 """Every claim of the papers, judged as the notebooks of their tables judge it, from recorded runs alone."""
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.command import notebooks
 from fednb.errors import NotebookError
+from fednb.recipe import Recipe
 from fednb.report import scoreboard
 from fednb.report.board import COLUMNS
 from fednb.report.claims import NOT_RUN
@@ -14,20 +16,16 @@ from fednb.report.curves import COLUMNS as CURVE_COLUMNS
 from fednb.report.curves import curves as of_curves
 from fednb.report.effects import SPARE
 from fednb.report.sentences import PRINTED, SMALL, TESTED
+from fednb.runs.store import Store
 from fednb.study import Results, Study, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pandas import DataFrame
-
-    from fednb.recipe import Recipe
-    from fednb.runs.store import Store
 
 PROFILES = ("paper", "quick")
 
 
-def claims(store: "Store | None" = None) -> "DataFrame":
+def claims(store: Store | None = None) -> "DataFrame":
     """A row for each claim of all papers on each board, with the columns of ``fednb.report.board.COLUMNS``.
 
     The runs are those that the notebook of a claim's table asks for; they are found and never trained. A claim that ran
@@ -42,12 +40,12 @@ def claims(store: "Store | None" = None) -> "DataFrame":
     return _everywhere(store, papers.claims, "table", judge, COLUMNS)
 
 
-def curves(store: "Store | None" = None) -> "DataFrame":
+def curves(store: Store | None = None) -> "DataFrame":
     """The same for claims on orders and curves, with ``fednb.report.curves.COLUMNS``."""
     return _everywhere(store, papers.curves, "figure", of_curves, CURVE_COLUMNS)
 
 
-def _everywhere(store: "Store | None", claimed: "Callable", place: str, judge: "Callable", columns) -> "DataFrame":
+def _everywhere(store: Store | None, claimed: Callable, place: str, judge: Callable, columns) -> "DataFrame":
     """place: the field of a claim that its notebook is found by."""
     import pandas
 
@@ -77,7 +75,7 @@ def _shown(book) -> list[str]:
     return [{"Table": "table", "Figure": "fig"}[kind] + number for kind, number in numbered]
 
 
-def _judged(book, federation: str, profile: str, shown: str, store: "Store", judge: "Callable") -> "DataFrame":
+def _judged(book, federation: str, profile: str, shown: str, store: Store, judge: Callable) -> "DataFrame":
     """The claims of a table or figure by the runs of its notebook on a federation, under one profile."""
     named = {"FEDERATION": federation} if "FEDERATION" in notebooks.parameters(book) else {}
     try:
@@ -88,7 +86,7 @@ def _judged(book, federation: str, profile: str, shown: str, store: "Store", jud
     return judge(Study(recipes, paper=paper, store=store).recorded(), paper, shown)
 
 
-def _of_claims(recipes: list["Recipe"]) -> list["Recipe"]:
+def _of_claims(recipes: list[Recipe]) -> list[Recipe]:
     """Without those that stand beside: of a released variant, that keep something more than the first, and again in
     another precision than the first on their data.
     """
@@ -103,10 +101,6 @@ def _rank(row: dict) -> int:
     """0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not run; the
     first of equals is taken.
     """
-    return (
-        0
-        if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE)
-        else 1
-        if row["setting"]
-        else 2 + (row["verdict"] == NOT_RUN)
-    )
+    if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
+        return 0
+    return 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)

@@ -7,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from fednb.command.notebooks import written
-from fednb.command.readme import PAGES
 from fednb.errors import DamagedError
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, parsed
+
+GENERATED = ("README.md", "docs/methods.md", "docs/notebooks.md", "results/README.md")  # by fednb report --readme
 
 
 def dirty(root: Path) -> list[str]:
@@ -41,7 +42,7 @@ def dirty(root: Path) -> list[str]:
 
 
 def _own(root: Path, code: str, path: str) -> bool:
-    if path in (*PAGES, "results/README.md") or path.startswith("figures/"):
+    if path in GENERATED or path.startswith("figures/"):
         return True
     if path.startswith("results/"):
         return code == "??" or (code.strip() == "M" and _renewed(root, path))

@@ -28,7 +28,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
     constant = {key: trivial(records[key], claim["site"]) for key in keys}
     if None in constant.values():
         name = records[keys[0]].recipe["federation"]["name"]
-        return f"no constant answer is known on this {name}: python -m fednb.command.trivial adds it"
+        return f"no constant answer is known on this {name}: python tools/trivial.py adds it"
     unseen = not own["took_part"].all()
     for label, rows in words.settings(selected(own, rule, unseen)):
         [found] = of_settings([rows], None if words.counted(rows) else records)

@@ -1,4 +1,4 @@
-"""Writes what a constant answer scores on each recorded federation: ``python -m fednb.command.trivial``.
+"""Writes what a constant answer scores on each recorded federation: ``python tools/trivial.py``.
 
 Where a federation's seed is "run", each recorded seed has an entry, that of the partition that it dealt out.
 """

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pandas import DataFrame
 
 from fednb import papers
 from fednb.command import methods, notebooks, scoreboard
@@ -12,10 +13,10 @@ from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
 from fednb.report.board import CLAIM
 from fednb.report.words import number
+from fednb.runs.behaviour import changed
+from fednb.runs.record import read
+from fednb.runs.store import Store
 from fednb.study import Study
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"
 END = "<!-- /{0} -->"
@@ -89,7 +90,7 @@ def headline(_) -> str:
     )
 
 
-def judged(claims: "DataFrame") -> str:
+def judged(claims: DataFrame) -> str:
     """The scoreboard in small: what is said of all claims, and a row of counts for each paper."""
     counts = by_paper(claims)
     rows = ["| | " + " | ".join(counts.columns) + " |", "|---" * (len(counts.columns) + 1) + "|"]
@@ -97,7 +98,7 @@ def judged(claims: "DataFrame") -> str:
     return " ".join(told(claims)) + "\n\n" + "\n".join(rows)
 
 
-def claimed(claims: "DataFrame") -> str:
+def claimed(claims: DataFrame) -> str:
     """One row for each notebook: what it reproduces, what the paper claims, our verdicts, its data and its runs."""
     rows = [
         "| notebook | result | the paper claims | verdicts | data | recorded runs, and the hours that they took |",
@@ -112,7 +113,7 @@ def claimed(claims: "DataFrame") -> str:
     return "\n".join(rows)
 
 
-def _verdicts(claims: "DataFrame") -> str:
+def _verdicts(claims: DataFrame) -> str:
     """ "3 reproduced, 1 smaller, 25 not tested"."""
     counts = claims["verdict"].value_counts()
     told = [f"{counts[word]} {word}" for word in TESTED if word in counts]
@@ -134,9 +135,7 @@ def _runs(book: notebooks.Notebook) -> str:
     return ", ".join(counts)
 
 
-def _store():
-    from fednb.runs.store import Store
-
+def _store() -> Store:
     return Store(notebooks.checkout() / "results")
 
 
@@ -162,9 +161,6 @@ PAGES = {
 
 def recorded(folder: Path) -> str:
     """The page of a folder of records: what is recorded at which settings, by what, and in how many hours."""
-    from fednb.runs.behaviour import changed
-    from fednb.runs.record import read
-
     groups = {}
     for path in sorted(folder.rglob("*.json")):
         record, _ = read(path)
@@ -198,7 +194,7 @@ def _hours(records) -> float:
     return sum(record.origin["seconds"] for record in records) / 3600
 
 
-def filled(page: str, text: str, claims: "DataFrame") -> str:
+def filled(page: str, text: str, claims: DataFrame) -> str:
     """The text of one of ``PAGES`` with fresh tables, each between its two markers; NotebookError where one lacks."""
     for name, table in PAGES[page].items():
         opening, closing = BEGIN.format(name), END.format(name)

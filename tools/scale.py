@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from fednb import catalogue
+from fednb.command.bench import measure
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RunError
 from fednb.federation import Federation, Site, Split
@@ -36,7 +37,7 @@ def rows(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = pri
     found = []
     for way, (engine, jobs) in WAYS.items():
         for count in CLIENTS:
-            told = _measured(engine, jobs, device, partial(run, count, rounds, device))
+            told = _measured(engine, jobs, device, partial(measure, count, rounds, device))
             seconds = statistics.median(each["seconds"] for each in told) / jobs
             most = {name: max(each[name] for each in told) for name in ("data", "memory")}
             found.append({"clients": count, "way": way, "seconds": round(seconds, 4), **most})
