@@ -10,13 +10,26 @@ import fednb
 
 HOUSE = Path(fednb.__file__).parent
 FLOORS = [  # from the ground up; rooms of one floor do not import each other, the methods' floor apart
-    {"catalogue", "datasets", "errors", "federation", "files", "outside", "parameters", "randomness", "recipe"},
+    {
+        "catalogue",
+        "datasets",
+        "errors",
+        "federation",
+        "files",
+        "outside",
+        "parameters",
+        "randomness",
+        "recipe",
+        "varied",
+    },
     {"standalone"},
     {"doors"},
     {"algorithms", "augment", "models", "data"},
     {"engine"},
     {"papers"},
     {"runs"},
+    {"at_hand", "stand_ins"},
+    {"results"},
     {"analyses", "report", "site", "study"},
     {"command"},
     {"cli"},

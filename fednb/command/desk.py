@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fednb import papers
+from fednb.at_hand import lacks
 from fednb.command import folder, notebooks
 from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
 from fednb.outside import FOLDERS, absolute
+from fednb.results import Results
 from fednb.runs import workers
 from fednb.runs.progress import Display, expected_seconds, span
 from fednb.runs.store import Record, Store
-from fednb.study import Results, Study, default_store, lacks
+from fednb.study import Study, default_store
 
 
 @dataclass
