@@ -65,8 +65,9 @@ def find(room: str, name: str):
                 f"{name}.py of {where} has no {', '.join(lacking)}; fednb/data/__init__.py says what for."
             )
         return module.load
+    wanted = name.replace("_", "")
     for attribute, value in vars(module).items():
-        if inspect.isclass(value) and attribute.lower() == name.replace("_", ""):
+        if attribute.lower() == wanted and inspect.isclass(value):
             if room in METHODS and not hasattr(value, "tasks"):
                 raise RecipeError(
                     f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method."
@@ -78,6 +79,8 @@ def find(room: str, name: str):
 def _outside(room: str) -> dict[str, outside.Place]:
     """What is found outside; RecipeError for a name that is ours: a recipe would not say which of them it means."""
     found = outside.places(room)
+    if not found:
+        return found
     for other in METHODS if room in METHODS else (room,):
         for name in found.keys() & {*own(other), *(IN_MEMORY.values() if room == "data" else ())}:
             raise RecipeError(
