@@ -7,7 +7,9 @@
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 
 from fednb import outside
 from fednb.errors import RecipeError, nearest
@@ -63,8 +65,9 @@ def find(room: str, name: str):
                 f"{name}.py of {where} has no {', '.join(lacking)}; fednb/data/__init__.py says what for."
             )
         return module.load
+    wanted = name.replace("_", "")
     for attribute, value in vars(module).items():
-        if inspect.isclass(value) and attribute.lower() == name.replace("_", ""):
+        if attribute.lower() == wanted and inspect.isclass(value):
             if room in METHODS and not hasattr(value, "tasks"):
                 raise RecipeError(
                     f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method."
@@ -76,6 +79,8 @@ def find(room: str, name: str):
 def _outside(room: str) -> dict[str, outside.Place]:
     """What is found outside; RecipeError for a name that is ours: a recipe would not say which of them it means."""
     found = outside.places(room)
+    if not found:
+        return found
     for other in METHODS if room in METHODS else (room,):
         for name in found.keys() & {*own(other), *(IN_MEMORY.values() if room == "data" else ())}:
             raise RecipeError(
@@ -92,12 +97,14 @@ def task(federation: str | dict) -> str:
     return loader.task(**chosen) if hasattr(loader, "task") else getattr(loader, "TASK", "classification")
 
 
-def options(made) -> dict:
+@cache
+def options(made) -> Mapping:
     """The options of a class or loader and their defaults: the parameters of its signature that
     have one. Where the data lie (``root``) is none of them, nor which of them are read (``site``): they decide no
     number."""
     parameters = inspect.signature(made).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty and p.name not in ("root", "site")}
+    found = {p.name: p.default for p in parameters if p.default is not p.empty and p.name not in ("root", "site")}
+    return MappingProxyType(found)
 
 
 def choice(given: str | dict) -> Choice:
@@ -126,7 +133,7 @@ def dealt(federation: dict, seed: int) -> dict:
     return federation | {"seed": seed} if federation.get("seed") == OF_THE_RUN else federation
 
 
-def require_known(name: str, chosen: dict, known: dict) -> None:
+def require_known(name: str, chosen: dict, known: Mapping) -> None:
     """RecipeError for an option that is not known."""
     for option in chosen:
         if option not in known:

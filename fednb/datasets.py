@@ -1,4 +1,4 @@
-"""A federation from other libraries' data sets, by their form alone: torchvision's, Hugging Face's, ``flwr-datasets``'.
+"""Reads other libraries' data sets as tensors, by their form alone: torchvision's, Hugging Face's, ``flwr-datasets``'.
 
 A data set has a length and gives, for each position, a pair (image, label) or a dictionary that has them. An image is
 a PIL picture, an array ``[height, width]`` or ``[height, width, channels]`` in uint8, or a tensor ``[height, width]``
@@ -6,7 +6,7 @@ or ``[channels, height, width]`` in uint8 or as floats in [0, 1], which become u
 4; other numbers of them are taken where no other axis is so long. A label is a class number, also in an array of one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 
 import numpy as np
@@ -15,25 +15,27 @@ from PIL import Image
 from torch import Tensor
 
 from fednb.errors import DataError
-from fednb.federation import SPLITS, Federation, Site, Split
 
 Columns = tuple[str, str]
 CHANNELS = (1, 3, 4)  # that an image may have where another axis could be meant
 
 
-def federation(sites: Mapping, name: str, classes=None, columns: Columns | None = None) -> Federation:
-    """As ``Federation.from_datasets`` says."""
+def read(
+    sites: Mapping, name: str, splits: Sequence[str], classes=None, columns: Columns | None = None
+) -> tuple[list[tuple[str, list[tuple[Tensor, Tensor]]]], tuple[str, ...]]:
+    """Each site's name with images, uint8 ``[n, channels, height, width]``, and labels, int64 ``[n]``, of its splits
+    "train", "validation" and "test"; and the names of the classes. All as ``Federation.from_datasets`` says."""
     if not isinstance(sites, Mapping):
         raise DataError(f'sites are a {type(sites).__name__}; expected {{"site": (train, validation, test), ...}}.')
     made, named, shape = [], {}, None
     for site, parts in sites.items():
-        if not isinstance(parts, tuple | list) or len(parts) != len(SPLITS):
+        if not isinstance(parts, tuple | list) or len(parts) != len(splits):
             raise DataError(
                 f"site {site} of {name} is a {type(parts).__name__}; expected three data sets (train, validation, "
                 "test). None stands for one without images."
             )
         images, targets = {}, {}
-        for split, given in zip(SPLITS, parts, strict=True):
+        for split, given in zip(splits, parts, strict=True):
             place = f"{name}: {site} / {split}"
             images[split], targets[split] = _read(given, columns, place)
             if words := _class_names(given, columns):
@@ -58,11 +60,11 @@ def federation(sites: Mapping, name: str, classes=None, columns: Columns | None 
         classes = next(iter(named), None) or tuple(map(str, range(highest + 1)))
     empty = torch.zeros((0, *shape), dtype=torch.uint8)
 
-    def split(images: list[Tensor], labels: list[int]) -> Split:
-        return Split(torch.stack(images) if images else empty, torch.tensor(labels, dtype=torch.int64))
+    def tensors(images: list[Tensor], labels: list[int]) -> tuple[Tensor, Tensor]:
+        return torch.stack(images) if images else empty, torch.tensor(labels, dtype=torch.int64)
 
-    made = [Site(site, *(split(images[part], targets[part]) for part in SPLITS)) for site, images, targets in made]
-    return Federation(name, made, tuple(map(str, classes)))
+    read = [(site, [tensors(images[split], targets[split]) for split in splits]) for site, images, targets in made]
+    return read, tuple(map(str, classes))
 
 
 def _read(given, columns: Columns | None, place: str) -> tuple[list[Tensor], list[int]]:

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from fednb import datasets
 from fednb.errors import DataError, nearest, printable
 
 SPLITS = ("train", "validation", "test")
@@ -164,9 +165,8 @@ class Federation:
         All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read,
         images of different sizes, values outside [0, 1], labels that are no class, and a site without training images.
         """
-        from fednb.datasets import federation
-
-        return federation(sites, name, classes, columns)
+        read, classes = datasets.read(sites, name, SPLITS, classes, columns)
+        return cls(name, tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read), classes)
 
     def _check(self, site: Site):
         if len(site.train) == 0:

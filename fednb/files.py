@@ -99,3 +99,15 @@ def is_full(error: StoreError) -> bool:
 def write_text(path: Path, text: str) -> None:
     """The same for a text in UTF-8."""
     write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def unwritable(*folders: Path) -> str | None:
+    """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
+    for folder in folders:
+        trial = folder / ".writable"
+        try:
+            write_text(trial, "fednb")
+            trial.unlink(missing_ok=True)  # another worker may look at the same time
+        except (StoreError, OSError) as error:
+            return str(error)
+    return None

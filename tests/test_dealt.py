@@ -8,8 +8,9 @@ from methods import TINY
 
 import fednb
 from fednb import catalogue
+from fednb.engine.introduction import Introduction
 from fednb.engine.loop import FederatedRun
-from fednb.engine.remote import Introduction, RemoteRun, answer
+from fednb.engine.remote import RemoteRun, answer
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store

@@ -7,8 +7,8 @@ import pytest
 from fednb.recipe import Recipe
 from fednb.report import overview, words
 from fednb.report.intervals import wilson
+from fednb.results import Results
 from fednb.runs.store import Record
-from fednb.study import Results
 
 
 def results(paper=None, **varied):

@@ -11,8 +11,9 @@ from methods import CASES, PIXELS, ROWS, SIZES, TINY, federation, label, pixel_f
 
 import fednb
 from fednb.algorithms.fedavg import FedAvg
+from fednb.engine.introduction import Introduction
 from fednb.engine.loop import FederatedRun
-from fednb.engine.remote import Introduction, RemoteRun, answer
+from fednb.engine.remote import RemoteRun, answer
 from fednb.errors import DataError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.recipe import Recipe

@@ -6,10 +6,11 @@ import pytest
 from methods import TINY
 from small_runs import SMALL, other_images, record, use_toy
 
-from fednb import papers, study
+from fednb import at_hand, papers, study
 from fednb.errors import DataError, RunError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
+from fednb.stand_ins import is_stand_in
 from fednb.study import Planned, Study, planning
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))
@@ -190,9 +191,9 @@ def test_where_other_data_are_missing_too_masks_are_embedded(store):
 
 
 def test_a_federation_that_the_paper_prints_elsewhere_is_no_stand_in():
-    assert not study.is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fraug")
-    assert study.is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fedrdn")
-    assert not study.is_stand_in(SMALL, None)
+    assert not is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fraug")
+    assert is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fedrdn")
+    assert not is_stand_in(SMALL, None)
 
 
 def test_a_stand_in_that_cannot_be_loaded_is_an_error_not_a_circle(store, monkeypatch):
@@ -226,7 +227,7 @@ def test_damaged_images_do_not_hide_what_is_recorded(store, monkeypatch):
     def damaged(recipe, data):
         raise DataError("image 7 is truncated")
 
-    monkeypatch.setattr(study, "federation_of", damaged)
+    monkeypatch.setattr(at_hand, "federation_of", damaged)
     results = Study([SMALL], store=store).run()
     assert results.missing == [] and "image 7 is truncated" in results.notes[0]
 

@@ -1,19 +1,23 @@
 """What a command works on: the chosen notebooks, their parameters, the runs they need, where records are."""
 
+import gc
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fednb import papers
+from fednb.at_hand import lacks
 from fednb.command import folder, notebooks
 from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
 from fednb.outside import FOLDERS, absolute
+from fednb.results import Results
 from fednb.runs import workers
 from fednb.runs.progress import Display, expected_seconds, span
 from fednb.runs.store import Record, Store
-from fednb.study import Results, Study, default_store, lacks
+from fednb.study import Study, default_store
 
 
 @dataclass
@@ -99,7 +103,7 @@ class Desk:
     def plan(self, given: dict | None = None) -> list[tuple[Notebook, Needs]]:
         """What each notebook needs; where that takes long, stderr tells how far it is."""
         planned = []
-        with Display(dict.fromkeys(book.name for book in self.books)) as display:
+        with Display(dict.fromkeys(book.name for book in self.books)) as display, _nothing_collected():
             display.told = display.start
             for number, book in enumerate(self.books, 1):
                 display.update(book.name, f"planning notebook {number}/{len(self.books)}: {book.name}", 0.0)
@@ -139,6 +143,16 @@ class Desk:
         recipes = (*needs.trainable, *needs.renewable)
         here = self.report / "runs"
         return {r: expected_seconds(r, records, self.device, here) or span(stated, 0) for r in recipes}
+
+
+@contextmanager
+def _nothing_collected():
+    """Inside, nobody looks for what may be forgotten: of thousands of rounds that are read, nothing may."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _given(book: Notebook, options, alone: bool) -> dict:

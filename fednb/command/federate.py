@@ -121,8 +121,9 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     All of them end with this. What no run can be made from is refused before any of them starts.
     """
     from fednb.data import data_root
+    from fednb.engine.introduction import Introduction
     from fednb.engine.network import rehearse
-    from fednb.engine.remote import Introduction, RemoteRun
+    from fednb.engine.remote import RemoteRun
     from fednb.runs.training import federation_of
 
     check_device(options.device)

@@ -11,9 +11,10 @@ from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
+from fednb.files import unwritable
 from fednb.runs import workers
 from fednb.runs.progress import Display, between, span
-from fednb.study import NO_TRAINING, unwritable
+from fednb.study import NO_TRAINING
 
 JUPYTER = ("papermill", "nbclient", "ipykernel")
 NOTEBOOK_SECONDS = 8.0

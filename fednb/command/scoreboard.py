@@ -16,8 +16,9 @@ from fednb.report.curves import COLUMNS as CURVE_COLUMNS
 from fednb.report.curves import curves as of_curves
 from fednb.report.effects import SPARE
 from fednb.report.sentences import PRINTED, SMALL, TESTED
+from fednb.results import Results
 from fednb.runs.store import Store
-from fednb.study import Results, Study, default_store
+from fednb.study import Study, default_store
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -2,14 +2,15 @@
 
 from fednb.doors import flow
 from fednb.doors.messages import Message, add, alike, byte_counts, entries, part
-from fednb.doors.method import Batch, Method, kept, overrides, owners
+from fednb.doors.method import Method, kept, overrides, owners
 from fednb.doors.options import option
 from fednb.doors.precision import DTYPES, autocast
 from fednb.doors.running_statistics import frozen, measured
-from fednb.doors.sides import Client, Server
+from fednb.doors.sides import AMethod, Batch, Client, Server
 from fednb.doors.task import EVERY_TASK, TASKS, Task, classification_only
 
 __all__ = [
+    "AMethod",
     "DTYPES",
     "EVERY_TASK",
     "TASKS",

@@ -11,40 +11,16 @@ which it is not ends the run, with the names of method and entry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor, nn
 
 from fednb.doors.messages import Message
 from fednb.doors.options import require_allowed
-from fednb.doors.sides import Client, Server
+from fednb.doors.sides import Batch, Client, Server
 from fednb.doors.task import Meaning, classification_only
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
-
-
-@dataclass
-class Batch:
-    """What one step sees.
-
-    images: float ``[n, channels, height, width]``, in [0, 1] until a method's ``inputs`` changes them.
-    targets: int64 ``[n]``, of segmentation uint8 ``[n, height, width]`` with 255 where a pixel is ignored.
-    training: False at test time.
-    features, logits: ``[n, d]`` and ``[n, classes]``, of segmentation ``[n, d, height, width]`` and
-        ``[n, classes, height, width]``, set by ``client.forward``.
-    label_shares: where images are mixed, the share of each class in the mixed labels, float ``[n, classes, ...]``, set
-        together with ``features`` and ``logits``, which are of the mixtures; None where ``targets`` are their labels.
-    aside: what a method's ``inputs`` leaves for its other doors.
-    """
-
-    images: Tensor
-    targets: Tensor
-    training: bool
-    features: Tensor | None = None
-    logits: Tensor | None = None
-    label_shares: Tensor | None = None
-    aside: dict = field(default_factory=dict)
 
 
 class Method:

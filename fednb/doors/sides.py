@@ -1,10 +1,11 @@
-"""The two sides that a method's doors are called on: all that it may use of a client and of the server."""
+"""The two sides that a method's doors are called on, all that it may use of client and server; and a step's batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +15,37 @@ from fednb.doors.task import Task
 from fednb.federation import Site, Split
 from fednb.recipe import Recipe
 
-if TYPE_CHECKING:
-    from fednb.doors.method import Batch, Method
+
+@dataclass
+class Batch:
+    """What one step sees.
+
+    images: float ``[n, channels, height, width]``, in [0, 1] until a method's ``inputs`` changes them.
+    targets: int64 ``[n]``, of segmentation uint8 ``[n, height, width]`` with 255 where a pixel is ignored.
+    training: False at test time.
+    features, logits: ``[n, d]`` and ``[n, classes]``, of segmentation ``[n, d, height, width]`` and
+        ``[n, classes, height, width]``, set by ``client.forward``.
+    label_shares: where images are mixed, the share of each class in the mixed labels, float ``[n, classes, ...]``, set
+        together with ``features`` and ``logits``, which are of the mixtures; None where ``targets`` are their labels.
+    aside: what a method's ``inputs`` leaves for its other doors.
+    """
+
+    images: Tensor
+    targets: Tensor
+    training: bool
+    features: Tensor | None = None
+    logits: Tensor | None = None
+    label_shares: Tensor | None = None
+    aside: dict = field(default_factory=dict)
+
+
+class AMethod(Protocol):
+    """What the sides know of a ``Method``: its name, and the entries of the network that it keeps at a client."""
+
+    @property
+    def name(self) -> str: ...
+
+    def keeps(self, model: nn.Module) -> set[str]: ...
 
 
 class Client(Protocol):
@@ -33,7 +63,7 @@ class Client(Protocol):
     task: Task
     classes: int
     model: nn.Module
-    methods: list[Method]
+    methods: Sequence[AMethod]
     keeps: set[str]
     recipe: Recipe
     device: torch.device
@@ -43,13 +73,13 @@ class Client(Protocol):
     unseen: bool
     visiting: bool
 
-    def memory(self, method: Method) -> Message:
+    def memory(self, method: AMethod) -> Message:
         """What a method keeps at this client between rounds."""
 
-    def scratch(self, method: Method) -> dict:
+    def scratch(self, method: AMethod) -> dict:
         """What a method needs until the end of this round only."""
 
-    def inbox(self, method: Method) -> Message:
+    def inbox(self, method: AMethod) -> Message:
         """What the method's server side sent to this client this round."""
 
     def parameters(self) -> dict[str, nn.Parameter]:
@@ -101,7 +131,7 @@ class Server(Protocol):
     the network that never leave a client, as they are before round 1.
     """
 
-    methods: list[Method]
+    methods: Sequence[AMethod]
     recipe: Recipe
     model: Message
     parameters: list[str]
@@ -111,13 +141,13 @@ class Server(Protocol):
     share: float
     first: Message
 
-    def memory(self, method: Method) -> Message:
+    def memory(self, method: AMethod) -> Message:
         """What a method keeps at the server between rounds."""
 
-    def replies(self, method: Method) -> dict[str, Message]:
+    def replies(self, method: AMethod) -> dict[str, Message]:
         """This round's replies to a method, by client name."""
 
-    def scratch(self, method: Method) -> dict:
+    def scratch(self, method: AMethod) -> dict:
         """What a method needs until the end of this round only."""
 
     def generator(self, purpose: str) -> torch.Generator:

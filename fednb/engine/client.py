@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fednb import doors, randomness
+from fednb import randomness
 from fednb.doors import (
     DTYPES,
     TASKS,
+    AMethod,
     Batch,
     Message,
     Method,
@@ -36,7 +37,7 @@ TEST_BATCH = 128
 OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 
 
-class Client(doors.Client):
+class Client(evaluate.Measured):
     """Trains and evaluates on one site's images.
 
     The network is a scratch pad that all clients of a process share: every message is loaded into it before use.
@@ -71,13 +72,13 @@ class Client(doors.Client):
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
 
-    def memory(self, method: Method) -> Message:
+    def memory(self, method: AMethod) -> Message:
         return self.memories.setdefault(method.name, {})
 
-    def scratch(self, method: Method) -> dict:
+    def scratch(self, method: AMethod) -> dict:
         return self._scratch.setdefault(method.name, {})
 
-    def inbox(self, method: Method) -> Message:
+    def inbox(self, method: AMethod) -> Message:
         return part(self._inbox, method.name)
 
     def parameters(self) -> dict[str, nn.Parameter]:

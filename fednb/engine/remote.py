@@ -6,19 +6,18 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from reprlib import repr as brief
 from typing import TYPE_CHECKING
 
 import torch
 
 from fednb.doors import Message
 from fednb.engine.client import Client
+from fednb.engine.introduction import TORCH, Introduction, worded
 from fednb.engine.loop import Addressed, Rounds, refuse_without_spare
 from fednb.engine.network import build, require_shapes
-from fednb.engine.replies import OF_METHODS, form, require, require_introduction, worded
+from fednb.engine.replies import OF_METHODS, form, require
 from fednb.errors import FednbError, RecipeError, RunError
-from fednb.federation import Federation, Outline
+from fednb.federation import Federation
 
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
@@ -28,51 +27,8 @@ TEACHING = (*BEGINNING, "learn", "work")  # those of a client that change what i
 ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
 OF_CLIENTS = ("_tested", "away", "after", "lost", "shared", "forms")  # what the server knows beside their replies
 
-TORCH = str(torch.__version__)
-
 Ask = Callable[..., dict[str, Message | str]]
 Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number of the round after which it did
-
-
-@dataclass(frozen=True)
-class Introduction:
-    """What a client tells of its site before all else: plain values, and no image.
-
-    images: of training, validation, test and, where the site hands them over, spare. fingerprint: of the federation
-    with this site alone. sites, whole: names of all sites, in order, and the fingerprint of all, where the client
-    happens to have the others' images as well.
-    torch: its version there.
-    """
-
-    site: str
-    outline: Outline
-    images: tuple[int, ...]
-    fingerprint: str
-    notes: tuple[str, ...]
-    sites: tuple[str, ...] = ()
-    whole: str = ""
-    torch: str = TORCH
-
-    def __post_init__(self):
-        require_introduction(self)
-
-    @classmethod
-    def of(cls, own: Federation, everything: Federation | None = None) -> Introduction:
-        """own: the federation with one site. everything: with all of them, where they are at hand."""
-        (site,) = own.sites
-        images = tuple(len(part) for part in site.parts if part is not None)
-        others = (tuple(each.name for each in everything.sites), everything.fingerprint) if everything else ()
-        return cls(site.name, own.outline, images, own.fingerprint, own.notes, *others)
-
-    @classmethod
-    def from_dict(cls, told: dict) -> Introduction:
-        """What ``asdict`` gave, after it was JSON; RunError for what it cannot have given."""
-        try:
-            known: dict = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
-            outline: dict = {name: tuple(v) if isinstance(v, list) else v for name, v in told["outline"].items()}
-            return cls(**known | {"outline": Outline(**outline)})
-        except (AttributeError, KeyError, TypeError) as error:
-            raise RunError(f"a client introduces itself as no site can: {brief(told)} ({error}).") from error
 
 
 def answer(

@@ -17,18 +17,16 @@ from torch import Tensor, nn
 
 from fednb.doors import Message, Method, entries
 from fednb.engine.evaluate import whole
+from fednb.engine.introduction import Introduction, is_text
 from fednb.engine.network import require_same, require_shapes, state_of
 from fednb.errors import RunError
-from fednb.federation import AVERAGE, IGNORED, SPLITS, UNITS
+from fednb.federation import IGNORED, SPLITS
 
 if TYPE_CHECKING:
-    from fednb.engine.remote import Introduction
     from fednb.recipe import Recipe
 
 LARGEST = 1e9  # of a number in a reply: a network of larger ones computes what is no number at every other client
 GROWTH = 1e2  # of a parameter in a round, against the largest that was sent, or 1: a larger one ruins the others' runs
-MOST = 10**7  # images of a site in a split, classes, pixels along a side: room is made for all that are introduced
-LONGEST = 200  # characters of what went wrong at a client, for the record
 OF_METHODS = ("offer", "work")  # the calls that methods add to
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -46,46 +44,6 @@ class Entry:
     gaps: bool = False
 
 
-def require_introduction(told: Introduction) -> None:
-    """RunError for what no site can say of itself."""
-    outline = told.outline
-    lists = (told.images, told.notes, told.sites, outline.classes, outline.image_shape)
-    single = (told.site, told.fingerprint, told.whole, told.torch, outline.name, outline.task)
-    possible = (
-        all(isinstance(each, tuple) for each in lists)
-        and all(map(_is_text, (*single, *told.notes, *told.sites, *outline.classes)))
-        and all(0 < len(name) <= LONGEST and name.isprintable() for name in (told.site, *told.sites))
-        and AVERAGE not in (told.site, *told.sites)
-        and outline.task in UNITS
-        and len(outline.image_shape) == 3
-        and len(told.images) in (3, 4)
-        and all(_is_count(n) for n in (*told.images, *outline.image_shape, len(outline.classes)))
-        and 1 <= math.prod((told.images[0], *outline.image_shape, len(outline.classes)))
-        and math.prod(outline.image_shape) <= 10 * MOST
-    )
-    if not possible:
-        raise RunError(
-            f"{worded(told.site)} introduces itself as no site can: {worded(told)}. Expected texts, a name of 1 to "
-            f'{LONGEST} letters and not "{AVERAGE}", 1 to {MOST} training images, and the classes and image shape of a '
-            "federation."
-        )
-
-
-def _is_count(number) -> bool:
-    return type(number) is int and 0 <= number <= MOST
-
-
-def _is_text(text) -> bool:
-    """Half of a surrogate pair is none: no file can hold it."""
-    return isinstance(text, str) and text == text.encode("utf-8", "replace").decode()
-
-
-def worded(why) -> str:
-    """What went wrong, in one line that any file can hold and no terminal obeys."""
-    line = " ".join(str(why).encode("utf-8", "replace").decode().split())[:LONGEST]
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
-
-
 def require(
     reply, kind: str, round: int, told: Introduction, model: nn.Module, sent: Message, methods: list[Method], recipe
 ) -> Message:
@@ -94,7 +52,7 @@ def require(
     told: of the client. model: a network as its own. sent: the entries of it that are sent, as the server has them.
     Methods' entries: see ``Method.own_lengths`` and ``Method.counts``.
     """
-    if not isinstance(reply, dict) or not all(map(_is_text, reply)):
+    if not isinstance(reply, dict) or not all(map(is_text, reply)):
         raise RunError(f"expected named tensors; {told.site} sent {brief(reply)}.")
     for name, value in reply.items():
         plain = isinstance(value, Tensor) and value.layout is torch.strided and value.device.type != "meta"

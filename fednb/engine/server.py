@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fednb import doors, randomness
-from fednb.doors import Message, Method, add, entries, kept, owners, part
+from fednb.doors import AMethod, Message, Method, add, entries, kept, owners, part
 from fednb.engine.network import require_finite, require_same
 from fednb.recipe import Recipe
 
@@ -36,17 +36,17 @@ class Server(doors.Server):
         self._replies: dict[str, dict[str, Message]] = {}
         self._scratch: dict[str, dict] = {}
 
-    def memory(self, method: Method) -> Message:
+    def memory(self, method: AMethod) -> Message:
         return self.memories.setdefault(method.name, {})
 
     def remembered(self) -> Message:
         """What all methods keep, with the method's name in front: ``"fedfa/1/gamma_mean"``."""
         return {name: value for key, memory in self.memories.items() for name, value in entries(key, memory).items()}
 
-    def replies(self, method: Method) -> dict[str, Message]:
+    def replies(self, method: AMethod) -> dict[str, Message]:
         return self._replies.setdefault(method.name, {})
 
-    def scratch(self, method: Method) -> dict:
+    def scratch(self, method: AMethod) -> dict:
         return self._scratch.setdefault(method.name, {})
 
     def generator(self, purpose: str) -> torch.Generator:

@@ -7,8 +7,8 @@ A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``capt
 import csv
 import hashlib
 import json
+import pickle
 import tomllib
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -153,12 +153,13 @@ def inconsistencies(paper: str):
 
 
 def _toml(path: Path) -> dict:
-    return deepcopy(_parsed(path))
+    """A copy of its own for each caller."""
+    return pickle.loads(_parsed(path))
 
 
 @cache
-def _parsed(path: Path) -> dict:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+def _parsed(path: Path) -> bytes:
+    return pickle.dumps(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 def caption(paper: str, table: str) -> str:

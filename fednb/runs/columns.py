@@ -71,7 +71,7 @@ def _sent(columns: dict, rounds: int) -> list[dict]:
 
 def _named(values: dict) -> dict:
     """Those that there are."""
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None} if None in values.values() else values
 
 
 def _text(columns: dict) -> str:

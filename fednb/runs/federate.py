@@ -31,8 +31,8 @@ from flwr.serverapp import Grid, ServerApp
 
 from fednb.data import available
 from fednb.doors import Message
-from fednb.engine.remote import TORCH, Introduction, RemoteRun, answer
-from fednb.engine.replies import worded
+from fednb.engine.introduction import TORCH, Introduction, worded
+from fednb.engine.remote import RemoteRun, answer
 from fednb.errors import DataError, FednbError, RunError, StoreError
 from fednb.files import write_atomically
 from fednb.recipe import Recipe
