@@ -34,7 +34,8 @@ def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") 
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
     model = models.build(recipe.model, outline.image_shape, len(outline.classes), recipe.seed)
     model, methods = _with_methods(model, recipe, outline)
-    return model.to(device, DTYPES[recipe.precision]).to(memory_format=torch.channels_last), methods
+    form: dict = {"dtype": DTYPES[recipe.precision], "memory_format": torch.channels_last}
+    return model.to(device, **form), methods
 
 
 def rehearse(recipe: Recipe) -> None:
