@@ -675,28 +675,14 @@ def test_a_family_is_of_distinct_pairs():
     assert papers.family("fedfa", "office_caltech10") == len(set(pairs)) < len(pairs)
 
 
-def not_declared(records: dict[str, tuple[str, str, dict]], checkout: Path, protocol: str) -> list[str]:
-    """The records, of {name: (code, rules, entry of runs)}, that are not shown to be declared before they were made.
-
-    Shown: the code's protocol has the entry. Or, where the code is of a changed copy, the first commit with its
-    rules has it: the run computed their hash from the file.
-    """
+def not_declared(records: dict[str, tuple[str, dict]], checkout: Path, protocol: str) -> list[str]:
+    """The records, of {name: (code, entry of runs)}, whose code does not have the entry in its protocol."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True).stdout
 
-    def rules(commit: str) -> dict:
-        return tomllib.loads(git("show", f"{commit}:{protocol}"))
-
-    commits = git("log", "--reverse", "--format=%H", "--", protocol).split()
-    first = {}
-    for commit in commits:
-        first.setdefault(papers.rules_hash(rules(commit)), commit)
-    return [
-        name
-        for name, (code, made_under, entry) in records.items()
-        if entry not in rules(first.get(made_under, "none") if code.endswith("-dirty") else code).get("runs", [])
-    ]
+    there = {code: tomllib.loads(git("show", f"{code}:{protocol}")) for code in {code for code, _ in records.values()}}
+    return [name for name, (code, entry) in records.items() if entry not in there[code].get("runs", [])]
 
 
 def test_declared_runs_are_of_code_that_declares_them(tmp_path):
@@ -706,7 +692,7 @@ def test_declared_runs_are_of_code_that_declares_them(tmp_path):
         paths = (checkout / "results" / entry["federation"]).glob("*.json")
         records = {own.key: own for own in (SimpleNamespace(**json.loads(path.read_text())) for path in paths)}
         for key in declared_runs(records.values(), entry["paper"]):
-            governed[key] = records[key].origin["code"], records[key].origin["protocol"], entry
+            governed[key] = records[key].origin["code"], entry
     assert not not_declared(governed, checkout, "fednb/papers/protocol.toml")
 
     def git(*words: str) -> str:
@@ -724,13 +710,10 @@ def test_declared_runs_are_of_code_that_declares_them(tmp_path):
         git("add", "-A")
         git("commit", "-qm", name)
         codes.append(git("rev-parse", "HEAD").strip()[:12])
-    one, two = (papers.rules_hash(tomllib.loads(texts[number])) for number in (0, 2))
-    entry, dirty = {"seeds": [0]}, codes[0] + "-dirty"
-    made = {"before": codes[0], "with it": codes[1], "after": codes[2], "copy": dirty, "older copy": dirty}
-    runs = {name: (code, one if name == "older copy" else two, entry) for name, code in made.items()}
-    runs["other runs"] = codes[2], two, {"seeds": [1]}
-    runs["rules of nobody"] = dirty, "0" * 12, entry
-    assert not_declared(runs, tmp_path, "protocol.toml") == ["before", "older copy", "other runs", "rules of nobody"]
+    made = {"before": codes[0], "with it": codes[1], "after": codes[2]}
+    runs = {name: (code, {"seeds": [0]}) for name, code in made.items()}
+    runs["other runs"] = codes[2], {"seeds": [1]}
+    assert not_declared(runs, tmp_path, "protocol.toml") == ["before", "other runs"]
 
 
 def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
@@ -740,12 +723,14 @@ def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
         "by another method, in fp32": profile | {"algorithm": "fednova", "precision": "fp32"},
         "another seed": profile | {"seed": 3},
         "fewer rounds": profile | {"rounds": 99},
+        "a changed copy": profile | {"augmentations": ["normalise"]},
         "other rules": profile | {"augmentations": ["fedrdn"]},
     }
+    under = {"protocol": papers.protocol_hash(), "code": "0123456789ab"}
     records = [
-        SimpleNamespace(key=name, recipe=Recipe(**fields).full, origin={"protocol": papers.protocol_hash()})
-        for name, fields in made.items()
+        SimpleNamespace(key=name, recipe=Recipe(**fields).full, origin=dict(under)) for name, fields in made.items()
     ]
+    records[-2].origin["code"] += "-dirty"
     records[-1].origin = {}
     assert declared_runs(records, "fedrdn") == set(list(made)[:2])
     assert not declared_runs(records, "distrans")

@@ -376,7 +376,8 @@ def test_verdicts_follow_the_written_rules():
     for board in ("small", "as printed"):
         assert verdict(7.29, found(1.0, error=1.2), board) == verdict(7.29, found(2.0, error=0.1), board)
         assert verdict(7.29, found(2.0, error=0.1), board) == "no effect as printed"
-        assert verdict(0.5, found(0.5, error=0.2), board) == "no effect as printed"  # a point at least
+        assert verdict(0.8, found(0.1, error=0.2), board) == "no effect as printed"  # a point at least
+        assert verdict(0.5, found(0.5, error=0.2), board) != "no effect as printed"  # the printed one is inside
 
 
 def test_those_that_are_tested_together_need_more_each():

@@ -286,13 +286,8 @@ def _refuse_runs(rules: dict, runs: dict, declared: dict) -> None:
 
 
 def protocol_hash() -> str:
-    """``rules_hash`` of ``protocol.toml``: a record has that of its time."""
-    return rules_hash(_toml(_HERE / "protocol.toml"))
-
-
-def rules_hash(protocol: dict) -> str:
-    """12 hex digits of a protocol's rules, without the runs that it declares."""
-    rules = {name: value for name, value in protocol.items() if name != "runs"}
+    """12 hex digits of the protocol's rules, without the runs that it declares: a record has those of its time."""
+    rules = {name: value for name, value in _toml(_HERE / "protocol.toml").items() if name != "runs"}
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -30,7 +30,8 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
 
     claims: what the verdicts and "not tested" are counted of. distinct comparisons: a pair of runs on the same data,
-    setting and site that stands in several tables is one of them, and several claims.
+    setting and site that stands in several tables is one of them, and several claims. on both boards: claims that are
+    tested at either setting, and so have two verdicts.
     """
     import pandas
 
@@ -42,6 +43,7 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     counts.insert(
         1, "distinct comparisons", claims.drop_duplicates(["of", "federation", "effect"])["of"].value_counts()
     )
+    counts["on both boards"] = counts[list(TESTED)].sum(axis=1) - told.reindex(counts.index, fill_value=0)
     counts["not tested"] = counts["claims"] - told.reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()
     return counts.rename(index=_called).rename_axis(index=None, columns=None)

@@ -64,7 +64,7 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
 
     By the interval of ours at which all distinct pairs that the paper prints on the data set are tested together:
 
-    - no effect as printed: it lies within half of the printed effect, or a point, of zero.
+    - no effect as printed: it lies within half of the printed effect, or a point, of zero, and below what is printed.
     - not told: it holds zero.
     - at another setting than the paper's: above, below. No word about what the paper found.
     - at the paper's: opposite, where it is below zero; smaller, larger or reproduced, where it is above, and the
@@ -77,7 +77,7 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
         return found.untested
     rules, together = papers.protocol(), found.together
     margin = max(rules["margin"] * printed, rules["least_margin"])
-    if -margin < together.low and together.high < margin:
+    if -margin < together.low and together.high < min(margin, printed):
         return "no effect as printed"
     if board == SMALL or found.direction == "not told":
         return found.direction
@@ -176,9 +176,16 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
 
 
 def declared_runs(records, paper: str) -> set[str]:
-    """The keys of those that the protocol declares, made under its rules of today; the others are exploratory."""
+    """The keys of those that the protocol declares, made under its rules of today; the others are exploratory.
+
+    So is a record of a changed copy of the code ("-dirty"), of which nobody can say what it declared.
+    """
     rules, found = papers.protocol(), set()
-    under = [record for record in records if record.origin.get("protocol") == papers.protocol_hash()]
+    under = [
+        record
+        for record in records
+        if record.origin.get("protocol") == papers.protocol_hash() and not record.origin["code"].endswith("-dirty")
+    ]
     for entry in rules["runs"]:
         if entry["paper"] == paper:
             differing = deviations(under, paper, entry["profile"])
