@@ -186,6 +186,7 @@ def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
         ("fig9,pacs,,monotone,fedavg,local_epochs,falls,Sec. 1", 'in fig9: its x "local_epochs" is not known'),
         ("fig2,pacs,,monotone,fedavg,local_epochs,grows,Sec. 1", '"grows" is not known; .*Known: falls, rises'),
         ("fig2,pacs,,order,fedavg,local_epochs,,Sec. 1", "is of 1 runs; expected several for an order"),
+        ("fig2,pacs,,order,a > a,local_epochs,,Sec. 1", "is of 2 runs; expected several for an order, each once"),
         ("fig2,pacs,,maximum,a > b,local_epochs,5,Sec. 1", "is of 2 runs; expected .* one for a curve"),
     ],
 )

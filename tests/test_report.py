@@ -461,6 +461,13 @@ def test_a_claim_of_no_pair_is_refused_by_name(monkeypatch, worse, said):
         scoreboard(results(run("fedavg", [BELOW])), "fedrdn")
 
 
+def test_a_claim_that_its_table_contradicts_is_refused_by_name(monkeypatch):
+    turned = papers.claims("fedrdn")[0] | {"better": "fedavg", "worse": "fedavg+fedrdn"}
+    monkeypatch.setattr(papers, "claims", lambda paper: [turned])
+    with pytest.raises(RecipeError, match=r"of fedavg above fedavg\+fedrdn in table1 .* that is printed is -7.29"):
+        scoreboard(results(run("fedavg", [BELOW])), "fedrdn")
+
+
 def test_a_gate_without_its_constant_answer_is_shut_and_says_what_to_do():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     for record in made.records:

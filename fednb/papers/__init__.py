@@ -17,6 +17,10 @@ from fednb.errors import RecipeError, nearest
 _HERE = Path(__file__).parent
 UNSEEN = "unseen client"  # the printed setting of numbers of sites that took no part
 KINDS = ("order", "maximum", "monotone")  # of claims on several runs
+PARTS = {  # of protocol.toml, what each of its tables has
+    "precondition": {"paper", "federation", "better", "worse", "place"},
+    "runs": {"paper", "profile", "federation", "seeds"},
+}
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 
 
@@ -198,8 +202,10 @@ def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **oth
     where, labels = f"{paper}/curves.csv: {kind} of {runs} in {figure}", runs.split(" > ")
     if kind not in KINDS:
         raise RecipeError(f"{where} is of no known kind; {nearest(kind, KINDS)}")
-    if (len(labels) > 1) != (kind == "order"):
-        raise RecipeError(f"{where} is of {len(labels)} runs; expected several for an order and one for a curve.")
+    if (len(set(labels)) > 1) != (kind == "order") or len(set(labels)) < len(labels):
+        raise RecipeError(
+            f"{where} is of {len(labels)} runs; expected several for an order, each once, one for a curve."
+        )
     swept = settings(paper).get(figure, {})
     values = _entry(swept, x, f"{where}: its x") if x or kind != "order" else [None]
     possible = {"order": [""], "maximum": values, "monotone": ["rises", "falls"]}[kind]
@@ -243,15 +249,25 @@ def protocol() -> dict:
         "choosing_seeds_from": lambda value: value > max(told["seeds"]),
         "partition": lambda value: value == "run",
         "second_test_set": lambda value: value == "spare",
-        "as_printed": lambda value: isinstance(value, list),
+        "as_printed": lambda value: set(value) <= Recipe.__dataclass_fields__.keys(),
         "precondition": lambda value: isinstance(value, list),
         "runs": lambda value: isinstance(value, list),
     }
     if wrong := sorted(ranges.keys() ^ told.keys()):
         raise RecipeError(f"protocol.toml has the entries {', '.join(told)}; expected {', '.join(ranges)}: {wrong[0]}.")
     for name, holds in ranges.items():
-        if not holds(told[name]):
+        try:
+            kept = holds(told[name])
+        except (TypeError, ValueError):
+            kept = False
+        if not kept:
             raise RecipeError(f"{name} is {told[name]} in protocol.toml, which cannot be; see its remark there.")
+    for name, expected in PARTS.items():
+        for each in told[name]:
+            if each.keys() != expected:
+                raise RecipeError(
+                    f"protocol.toml has a {name} with {', '.join(each)}; expected {', '.join(sorted(expected))}."
+                )
     for each in told["precondition"]:
         rows = [printed(each["paper"], table) for table in tables(each["paper"])]
         named = {name for frame in rows for name in frame.loc[frame["federation"] == each["federation"], "algorithm"]}

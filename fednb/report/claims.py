@@ -240,7 +240,8 @@ def _varied(paper: str, federation: str) -> set[str]:
 
 
 def _printed_effect(there, claim: dict) -> float:
-    """RecipeError, naming the claim, where its two sides are one run or a side is no printed row."""
+    """RecipeError, naming the claim, where its two sides are one run, a side is no printed row, or the table does not
+    print the one above the other."""
     rows = ["+".join(filter(None, row)) for row in zip(there["algorithm"], there["augmentation"], strict=True)]
     missing = [side for side in (claim["better"], claim["worse"]) if side not in rows]
     if missing or claim["better"] == claim["worse"]:
@@ -249,7 +250,13 @@ def _printed_effect(there, claim: dict) -> float:
             f"a claim is of {claim['better']} and {claim['worse']} in {claim['table']} on {claim['federation']}: "
             f"{wrong}. Expected two of {', '.join(rows)}; mend it in claims.csv."
         )
-    return _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
+    effect = _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
+    if effect <= 0:
+        raise RecipeError(
+            f"a claim is of {claim['better']} above {claim['worse']} in {claim['table']} on {claim['federation']}, and "
+            f"the difference that is printed is {effect:.2f}. Leave it out of claims.csv, or turn it round."
+        )
+    return effect
 
 
 def _printed_rows(paper: str, claim: dict):

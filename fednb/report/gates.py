@@ -58,11 +58,11 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
 
 def trivial(record, site: str = "average") -> float | None:
     """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
-    training, or one class in all where that is more. None where ``trivial.json`` does not have the federation: it has
-    each partition that was recorded, by the seed that dealt it out."""
+    training, or one class in all where that is more. None where ``trivial.json`` lacks the federation or the site; it
+    has each partition that was recorded, by the seed that dealt it out."""
     federation = dealt(record.recipe["federation"], record.recipe["seed"])
     known = _known().get(json.dumps(federation, sort_keys=True))
-    if known is None:
+    if known is None or site not in ("average", *known["clients"]):
         return None
     by_client = known["clients"]
     own = sum(by_client.values()) / len(by_client) if site == "average" else by_client[site]
