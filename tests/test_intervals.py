@@ -6,7 +6,6 @@ import pytest
 from made_results import run
 
 from fednb.report.intervals import (
-    Cell,
     Measured,
     Spread,
     crossed,
@@ -133,11 +132,11 @@ def test_the_interval_of_scores_is_students():
 
 def cell(*sites, runs=(9, 9), freedom=1):
     spreads = tuple(Spread(own, freedom) for own in runs)
-    return Cell([numpy.array(site, dtype=float) for site in sites], spreads)
+    return [numpy.array(site, dtype=float) for site in sites], spreads
 
 
 def test_one_seed_knows_the_images_alone():
-    found = crossed(cell([[0, 2]], [[1, 1, 1]]))
+    found = crossed(*cell([[0, 2]], [[1, 1, 1]]))
     # Mean (1 + 1) / 2; variance (2 / 2 + 0) / 4; Satterthwaite's freedom is that of the first site, 1.
     assert found[:2] == ALMOST((1, 1 - tan(0.475 * pi) * 0.5))
     assert found.seeds == 1 and isnan(found.p) and found.against(5.0) is None
@@ -145,7 +144,7 @@ def test_one_seed_knows_the_images_alone():
 
 def test_an_effect_by_hand():
     """One site, two images, two seeds: d = [[0, 4], [4, 12]], rows are seeds; either method's runs have variance 9."""
-    found = crossed(cell([[0, 4], [4, 12]]))
+    found = crossed(*cell([[0, 4], [4, 12]]))
     # Over seeds the images have 2 and 8: variance 18 / 2 = 9. The runs (9 + 9) / 2 = 9. What is left of each cell is 1
     # or -1: 4 / 1 / (2 * 2) = 1. Together 9 + 9 - 1 = 17, freedom 17^2 / (81 + 2 * 4.5^2 + 1).
     assert found.value == 5 and found.run == ALMOST((18, 2)) and found.seeds == 2
@@ -164,9 +163,9 @@ def test_an_effect_by_hand():
 
 def test_the_variance_is_never_below_that_of_images_or_of_runs():
     # Both images have the same mean, and all is residual: V(images) = V(runs) = 0.
-    found = crossed(cell([[1, -1], [-1, 1]], runs=(0, 0)))
+    found = crossed(*cell([[1, -1], [-1, 1]], runs=(0, 0)))
     assert (found.low, found.value, found.high) == (0, 0, 0) and found.p == 1
-    assert crossed(cell([[1, -1], [-1, 1]], runs=(3, 1))).error == ALMOST(sqrt(2))
+    assert crossed(*cell([[1, -1], [-1, 1]], runs=(3, 1))).error == ALMOST(sqrt(2))
 
 
 def in_seeds(*seeds):
@@ -199,7 +198,7 @@ def test_a_site_without_images_in_a_seed_is_none_of_its_mean():
 
 def test_one_seed_of_its_own_partition_is_one_seed():
     alone = nested(in_seeds({"a": [0, 2], "b": [1, 1, 1]}), ())
-    assert alone[:4] == ALMOST(crossed(cell([[0, 2]], [[1, 1, 1]]))[:4]) and isnan(alone.p)
+    assert alone[:4] == ALMOST(crossed(*cell([[0, 2]], [[1, 1, 1]]))[:4]) and isnan(alone.p)
 
 
 def test_what_the_methods_of_a_seed_share_is_none_of_their_spreads():
@@ -234,7 +233,7 @@ def test_a_number_over_partitions_of_their_own_rests_on_its_own_seeds():
 
 
 def test_a_single_image_leaves_everything_open():
-    found = crossed(cell([[1], [2]], [[1, 2], [2, 1]]))
+    found = crossed(*cell([[1], [2]], [[1, 2], [2, 1]]))
     assert (found.low, found.high, found.p) == (-inf, inf, 1)
 
 
@@ -251,9 +250,7 @@ def methods(random, seeds, runs, images, residual, sizes=(192, 225, 32, 59)):
 
 def against_the_first(scores):
     spreads = moderated(list(sum(site.mean(2) for site in scores) / len(scores)))
-    return [
-        crossed(Cell([site[n] - site[0] for site in scores], (spreads[n], spreads[0]))) for n in range(1, len(spreads))
-    ]
+    return [crossed([site[n] - site[0] for site in scores], (spreads[n], spreads[0])) for n in range(1, len(spreads))]
 
 
 @pytest.mark.parametrize("seeds", [3, 5])

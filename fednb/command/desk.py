@@ -1,8 +1,6 @@
 """What a command works on: the chosen notebooks, their parameters, the runs they need, where records are."""
 
-import gc
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,7 +101,7 @@ class Desk:
     def plan(self, given: dict | None = None) -> list[tuple[Notebook, Needs]]:
         """What each notebook needs; where that takes long, stderr tells how far it is."""
         planned = []
-        with Display(dict.fromkeys(book.name for book in self.books)) as display, _nothing_collected():
+        with Display(dict.fromkeys(book.name for book in self.books)) as display:
             display.told = display.start
             for number, book in enumerate(self.books, 1):
                 display.update(book.name, f"planning notebook {number}/{len(self.books)}: {book.name}", 0.0)
@@ -143,16 +141,6 @@ class Desk:
         recipes = (*needs.trainable, *needs.renewable)
         here = self.report / "runs"
         return {r: expected_seconds(r, records, self.device, here) or span(stated, 0) for r in recipes}
-
-
-@contextmanager
-def _nothing_collected():
-    """Inside, nobody looks for what may be forgotten: of thousands of rounds that are read, nothing may."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _given(book: Notebook, options, alone: bool) -> dict:

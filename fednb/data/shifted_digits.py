@@ -53,9 +53,11 @@ def seen(size: int) -> Iterator[tuple]:
     problem = missing()
     if problem:
         raise DataError(problem)
-    digits = np.loadtxt(_scikit_learn() / "data" / "digits.csv.gz", delimiter=",")
-    targets = digits[:, -1].astype(np.int64)
-    strokes = _enlarge(digits[:, :-1].reshape(-1, 8, 8) / 16)
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    targets = digits.target.astype(np.int64)
+    strokes = _enlarge(digits.images / 16)
     parts = stratified(targets, sizes(len(targets), [1 / len(SITES)] * len(SITES)), "shifted_digits")
     for name, members in zip(SITES, parts, strict=True):
         looks = np.rint(_LOOKS[name](strokes[members])).astype(np.uint8)
@@ -74,11 +76,6 @@ def missing(root: Path | None = None, **options) -> str | None:
 def describe(root: Path | None = None) -> list[str]:
     """What is there, for ``fednb data``."""
     return ["embedded: scikit-learn's 1,797 digits, four sites of about 450"]
-
-
-def _scikit_learn() -> Path:
-    """The folder of its data sets, whose files are read as they are: to import it takes longer than all else here."""
-    return Path(importlib.util.find_spec("sklearn").origin).parent / "datasets"
 
 
 def _enlarge(digits: np.ndarray) -> np.ndarray:
@@ -117,7 +114,9 @@ _LOOKS = {"plain": _plain, "photos": _photos, "blurred": _blurred, "tinted": _ti
 
 def _crops(count: int) -> np.ndarray:
     """[count, 32, 32, 3]: random places of the two photographs at half their size."""
-    photos = [Image.open(_scikit_learn() / "images" / name).reduce(2) for name in ("china.jpg", "flower.jpg")]
+    from sklearn.datasets import load_sample_images
+
+    photos = [Image.fromarray(photo).reduce(2) for photo in load_sample_images().images]
     random = random_state("shifted_digits", "crops")
     crops = []
     for _ in range(count):

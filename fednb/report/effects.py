@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.errors import RecipeError
 from fednb.report import intervals, words
-from fednb.report.intervals import Cell, Interval, Measured, Spread
+from fednb.report.intervals import Interval, Measured, Spread
 from fednb.report.selection import image_scores, selected, with_spare
 from fednb.report.tables import Table
 
@@ -300,7 +300,7 @@ def _paired(
     if any(len(own) < len(seeds) for own in better.values()):
         return None
     differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in seeds]) for k in clients]
-    return intervals.crossed(Cell(differences, runs))
+    return intervals.crossed(differences, runs)
 
 
 def _common(pair: Pair) -> list[int]:

@@ -128,27 +128,23 @@ class Measured(NamedTuple):
         return Interval(value, value - reach, value + reach)
 
 
-class Cell(NamedTuple):
-    """The differences behind one effect: of each site, points ``[seeds, images]``; and the spreads of one run that add
-    up to theirs: of either method."""
+def crossed(differences: Sequence["ndarray"], runs: Sequence[Spread]) -> Measured:
+    """The effect over images and runs; over images alone where there is one seed.
 
-    differences: Sequence["ndarray"]
-    runs: tuple[Spread, ...]
-
-
-def crossed(cell: Cell) -> Measured:
-    """The effect over images and runs; over images alone where there is one seed."""
-    by_seed = sum(site.mean(1) for site in cell.differences) / len(cell.differences)
-    sites, seeds, value = len(cell.differences), len(by_seed), float(by_seed.mean())
-    images = [_of_mean(site.mean(0), sites) for site in cell.differences]
+    differences: of each site, points ``[seeds, images]``. runs: the spreads of one run that add up to theirs, of either
+    method.
+    """
+    by_seed = sum(site.mean(1) for site in differences) / len(differences)
+    sites, seeds, value = len(differences), len(by_seed), float(by_seed.mean())
+    images = [_of_mean(site.mean(0), sites) for site in differences]
     if seeds == 1:
         low, high, _ = _student(value, sum(part.variance for part in images), images)
         return Measured(value, low, high, 1, Spread())
-    residual = [_residual(site, sites) for site in cell.differences]
-    runs = [Spread(own.variance / seeds, own.freedom) for own in cell.runs]
-    of_images, of_runs, of_residual = (sum(part.variance for part in parts) for parts in (images, runs, residual))
+    residual = [_residual(site, sites) for site in differences]
+    of_seeds = [Spread(own.variance / seeds, own.freedom) for own in runs]
+    of_images, of_runs, of_residual = (sum(part.variance for part in parts) for parts in (images, of_seeds, residual))
     variance = max(of_images + of_runs - of_residual, of_images, of_runs)
-    return _measured(value, seeds, variance, [*images, *runs, *residual], cell.runs)
+    return _measured(value, seeds, variance, [*images, *of_seeds, *residual], runs)
 
 
 def nested(differences: Sequence[dict[str, "ndarray"]], runs: tuple[Spread, ...]) -> Measured:

@@ -19,7 +19,7 @@ import sys
 import numpy
 import pandas
 
-from fednb.report.intervals import Cell, crossed, moderated, moderated_within_seeds, nested
+from fednb.report.intervals import crossed, moderated, moderated_within_seeds, nested
 
 SITES = (112, 32, 157, 59)  # test images of a site, as Office's
 IMAGES, RESIDUAL = 25.0, 30.0  # standard deviations of an image's difference, and of its noise in a run; points
@@ -52,7 +52,7 @@ def trial(draws: numpy.random.Generator, seeds: int, dealt: str) -> list:
         differences = [site[other] - site[0] for site in scores]
         runs = spreads[other], spreads[0]
         by_seed = [{str(k): site[seed] for k, site in enumerate(differences)} for seed in range(seeds)]
-        found.append(crossed(Cell(differences, runs)) if is_crossed else nested(by_seed, runs))
+        found.append(crossed(differences, runs) if is_crossed else nested(by_seed, runs))
     return found
 
 
