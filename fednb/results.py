@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -58,11 +57,18 @@ class Results:
         settings = {_setting(record) for record in self.records}
         found = {recipe: record for recipe, record in self.found.items() if record}
         known = {recipe.key for recipe in found}
+        left_out = []
         for record in self.store.like(list(found)):
-            with suppress(RecipeError):  # by other options than a method or a loader has today
-                if record.key not in known and _setting(record) in settings and not record.origin.get("outside"):
+            if record.key in known or record.origin.get("outside"):
+                continue
+            try:
+                if _setting(record) in settings:
                     found[Recipe(**record.recipe)] = record
-        return replace(self, found=found)
+            except RecipeError:  # by other options than a method or a loader has today
+                left_out.append(record.recipe["algorithm"]["name"])
+        told = f"{len(left_out)} recorded runs have options that are no more ({', '.join(sorted(set(left_out)))}): "
+        told += "the spread of runs is estimated without them."
+        return replace(self, found=found, notes=(*self.notes, told) if left_out else self.notes)
 
     @cached_property
     def stale(self) -> dict[Recipe, list[str]]:

@@ -92,12 +92,11 @@ def made(tmp_path, monkeypatch):
 
     from fednb.command import scoreboard
     from fednb.command.notebooks import Notebook
-    from fednb.report.board import COLUMNS
     from fednb.report.curves import COLUMNS as CURVE_COLUMNS
     from fednb.site import book
 
     monkeypatch.setattr(book, "TOOLS", ("no tool of this name",))  # its reports are links: a site takes half a minute
-    monkeypatch.setattr(scoreboard, "claims", lambda: pandas.DataFrame(columns=COLUMNS))  # these take seconds
+    monkeypatch.setattr(scoreboard, "claims", lambda: pandas.DataFrame(columns=scoreboard.COLUMNS))
     monkeypatch.setattr(scoreboard, "curves", lambda: pandas.DataFrame(columns=CURVE_COLUMNS))
     root = tmp_path / "checkout"
     (root / "notebooks").mkdir(parents=True)

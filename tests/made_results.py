@@ -92,6 +92,8 @@ def results(*frames, scores=of_images, **extra_round):
     stand_in = bool(len(frame)) and bool(frame["stand_in"].any())
     made = SimpleNamespace(frame=frame, records=records, missing=[], stand_in=stand_in)
     made.alike = made
+    made.paper = None
+    made.notes = ()
     return made
 
 

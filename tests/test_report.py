@@ -25,12 +25,13 @@ from fednb.report import (
     rules_table,
     runs_table,
     scoreboard,
+    sentences,
     table,
     words,
 )
 from fednb.report.claims import verdict
-from fednb.report.effects import Effect, spreads_of
-from fednb.report.intervals import Measured, Spread, wilson
+from fednb.report.effects import COLUMNS, Effect
+from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA, number, setting, signed
 
@@ -128,7 +129,7 @@ def test_caption_has_setting_rule_seeds_and_origin():
     assert (
         "The average is the mean of the sites" in text
         and "Seeds: 0, 2;" in text
-        and "the spread of seeds, moderated by this table's rows of the setting" in text
+        and "the spread of seeds, moderated by all recorded methods of the setting" in text
     )
     assert "federation office_caltech10 (split fedbn, size 128, " in text and "precision bf16" in text
     assert "code abc, torch 2, device cpu" in text
@@ -137,7 +138,7 @@ def test_caption_has_setting_rule_seeds_and_origin():
     assert "looks at the test images" in best.text()
     assert "of a row with one seed" not in text
     uneven = results(*(run("fedavg", [FEDAVG], seed=seed) for seed in (0, 1)), run("fedbn", [FEDAVG]))
-    assert "rows of the setting; of a row with one seed from the images alone." in table(uneven, printed()).text()
+    assert "methods of the setting; of a row with one seed from the images alone." in table(uneven, printed()).text()
 
 
 def test_settings_that_differ_are_both_told_and_are_rows_of_their_own():
@@ -428,6 +429,9 @@ def test_at_the_papers_setting_a_claim_is_held_against_the_printed_effect():
         record.recipe = {"federation": record.recipe["federation"] | {"size": 256}, "precision": "bf16", "seed": 0}
     row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
     assert (row["setting"], row["verdict"], row["deviations"]) == ("as printed", "larger", "")
+    gap = scoreboard(made, "fedrdn", table="table1").cells["ours - paper"].iloc[0]
+    assert gap == f"{row['gap_low']:+.1f} to {row['gap_high']:+.1f}" and row["gap_low"] > 0
+    assert row["gap_low"] < row["ours"] - row["paper"] < row["gap_high"]
 
 
 def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
@@ -493,7 +497,7 @@ def test_one_seed_has_a_number_and_no_verdict():
     made = scoreboard(results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE])), "fedrdn", table="table1")
     first = made.frame.iloc[0]
     assert first["verdict"] == "one seed" and first["ours"] > 30 and first["low"] > 0
-    assert made.cells["interval"].iloc[0].endswith("(images only)")
+    assert made.cells["95 %"].iloc[0].endswith("(images only)")
     assert made.setting[0].startswith("Images only: one seed")
     # The same images are right but for those that one of the two has more of: the interval is a paired one.
     unpaired = scoreboard(
@@ -507,7 +511,7 @@ def test_one_seed_without_scores_of_its_images_rests_on_counts_and_says_so():
     made = results(run("fedavg", [BELOW]), run("fedavg+fedrdn", [ABOVE]), scores=lambda rows: {})
     for shown in (scoreboard(made, "fedrdn", table="table1"), effects(made, "fedavg")):
         assert shown.cells.iloc[0].iloc[0] == "not paired"
-        assert shown.cells["interval"].iloc[0].endswith("(counts only)") and "images only" not in shown.text()
+        assert shown.cells["95 %"].iloc[0].endswith("(counts only)") and "images only" not in shown.text()
         assert any(line.startswith("Counts only") for line in shown.setting)
 
 
@@ -608,7 +612,10 @@ def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
     made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6), seeds=2)
     claim = {"site": "average", "federation": "cifar10"}
     keys = tuple(record.key for record in made.records)
-    assert gates.gate(made, "fedrdn", claim, keys, "last") == "FedAvg is not told from a constant answer (35.0 %)"
+    assert (
+        gates.gate(made, "fedrdn", claim, keys, "last", spreads_of(selected(made.frame)))
+        == "FedAvg is not told from a constant answer (35.0 %)"
+    )
 
 
 def test_of_older_code_too_the_seeds_that_both_have_are_compared():
@@ -689,6 +696,45 @@ def test_a_claim_is_not_held_against_itself():
         )
     )
     assert set(scoreboard(made, "fraug", table="table5").frame["verdict"]) == {"not run"}
+
+
+def test_a_pair_that_is_a_claim_has_the_claims_verdict_in_a_table_of_differences():
+    """Numbers, word and gates are the scoreboard's, either way round; without the study's paper it is a pair as any."""
+    pairs = [("fedprox+fedrdn", "fedprox"), ("fedprox", "fedprox+fedrdn"), ("fedbn", "fedprox")]
+    made = results(
+        *seeds_of("fedprox", BELOW), *seeds_of("fedprox+fedrdn", ABOVE, (1, -1, 0)), *seeds_of("fedbn", BELOW)
+    )
+    alone = effects(made, pairs).frame
+    made.paper = "fedrdn"
+    claim = scoreboard(made, "fedrdn", table="table1").frame.query("ours.notna()").iloc[0]
+    first, turned, other = effects(made, pairs).frame.to_dict("records")
+    for name in COLUMNS:
+        assert first[name] == claim[name]
+    assert (first["direction"], turned["direction"]) == (claim["verdict"], {"above": "below"}.get(claim["verdict"]))
+    assert turned["together_low"] == -first["together_high"] and turned["ours"] == -first["ours"]
+    assert other == alone.to_dict("records")[2] and first["together_low"] < alone["together_low"][0]
+    by_its_own = effects(made, pairs[:1], rule="best_test").frame
+    assert by_its_own["together_low"][0] > first["together_low"]
+    shut = results(*seeds_of("fedavg", (20, 23, 4, 6)), *seeds_of("fedavg+fedrdn", ABOVE))
+    shut.paper = "fedrdn"
+    table = effects(shut, "fedavg")
+    assert table.frame["direction"].tolist() == ["not testable"] and "constant answer" in table.cells["why"].iloc[0]
+    assert "FedAvg + FedRDN against FedAvg, not testable, as FedAvg is not told from a constant" in sentences(table)
+
+
+def test_a_verdict_rests_on_the_seeds_that_the_protocol_has():
+    pair = (("fedavg", BELOW), ("fedavg+fedrdn", ABOVE))
+    made = [run(label, [right], seed=seed) for label, right in pair for seed in (0, 1, 100)]
+    row = scoreboard(results(*made), "fedrdn", table="table1").frame.iloc[0]
+    assert row["seeds"] == 2
+
+
+def test_an_option_that_is_not_the_papers_is_a_deviation():
+    made = results(*seeds_of("fedprox(mu=0.5)", BELOW), *seeds_of("fedprox(mu=0.5)+fedrdn", ABOVE))
+    for record in made.records:
+        record.recipe = {"federation": record.recipe["federation"] | {"size": 256}, "precision": "bf16", "seed": 0}
+    row = scoreboard(made, "fedrdn", table="table1").frame.query("ours.notna()").iloc[0]
+    assert row["setting"] == "small" and row["deviations"] == "FedProx mu=0.5"
 
 
 def test_sides_of_different_settings_are_refused():

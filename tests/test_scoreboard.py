@@ -11,8 +11,7 @@ from made_results import IMAGES, results, run
 import fednb
 from fednb import papers, report
 from fednb.command import scoreboard
-from fednb.report.board import effect
-from fednb.report.sentences import TESTED, claimed
+from fednb.report.sentences import TESTED, claimed, effect
 from fednb.runs.store import Store
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
@@ -142,11 +141,9 @@ def test_a_sentence_says_what_the_verdict_says():
     frame = claims(verdicts, why=["", "", "A is not level", "", "", ""])
     frame.loc[0, ["together_low", "together_high"]] = [1.0, 5.0]
     told = report.sentences(report.board(frame)).splitlines()
-    points = "A - B +2.0 points (+1.0 to +3.0, together"
+    points = "A - B +2.0 points (+1.0 to +3.0, simultaneous"
     assert told[0] == f"Printed: A is above B. Below here, at another setting: {points} +1.0 to +5.0)."
-    assert told[1] == (
-        f"Printed: A is above B. Not told from zero here: {points} -1.0 to +5.0; could be told: from 4.0)."
-    )
+    assert told[1] == (f"Printed: A is above B. Not told from zero here: {points} -1.0 to +5.0; detectable: 4.0).")
     assert told[2].startswith("Printed: A is above B. Not testable here, as A is not level: A - B +2.0")
     assert told[3:] == [
         "Not run: 2 of 6 claims.",

@@ -343,7 +343,19 @@ def test_a_record_that_is_older_than_an_option_of_its_federation_is_of_the_same_
             del made.recipe["federation"]["spare"]
         store.write(recipe, made)
     alike = Study(recipes[:1], store=store).recorded().alike
-    assert sorted(own.recipe["seed"] for own in alike.records) == [0, 1]
+    assert sorted(own.recipe["seed"] for own in alike.records) == [0, 1] and not alike.notes
+
+
+def test_a_record_whose_options_are_no_more_is_named_where_spreads_are_estimated(store):
+    recipes = [SMALL.with_(algorithm=algorithm) for algorithm in ("fedavg", "fedprox")]
+    for recipe in recipes:
+        made = record(recipe)
+        if recipe.algorithm_name == "fedprox":
+            made.recipe["algorithm"]["strength"] = 1
+        store.write(recipe, made)
+    alike = Study(recipes[:1], store=store).recorded().alike
+    assert len(alike.records) == 1
+    assert alike.notes[-1].startswith("1 recorded runs have options that are no more (fedprox)")
 
 
 def test_no_images_of_a_split_have_no_accuracy(store):

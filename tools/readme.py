@@ -12,7 +12,7 @@ from fednb.files import write_text
 from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
 from fednb.report.board import CLAIM
-from fednb.report.words import number
+from fednb.report.words import number, rule_words
 from fednb.runs.behaviour import changed
 from fednb.runs.record import read
 from fednb.runs.store import Store
@@ -75,19 +75,21 @@ The run over Flower is made by `fednb federate` ([network](../notebooks/together
 
 
 def headline(_) -> str:
-    """FedAvg with and without FedRDN at the printed setting, over the seeds that both have, beside the paper's."""
+    """FedAvg with and without FedRDN at the printed setting, over the seeds that both have, beside the paper's, by the
+    protocol's rule."""
     base = Recipe(**papers.recipe("fedrdn", "paper"))
     varied = base.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1, 2])
     results = Study(varied, paper="fedrdn", store=_store()).recorded()
-    rows = common_seeds(selected(results.frame))
+    rule = papers.protocol()["selection"]
+    rows = common_seeds(selected(results.frame, rule))
     ours = rows.groupby("run")["accuracy"].mean()
     printed = papers.printed("fedrdn", "table1", "office_caltech10")
     theirs = printed.query("algorithm == 'fedavg' and site == 'average'").set_index("augmentation")["value"]
     seeds = ", ".join(map(str, sorted(rows["seed"].unique())))
     size = base.full["federation"]["size"]
     return (
-        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; last round, average of "
-        f"the four sites) FedAvg reaches {number(ours['fedavg'])} % and FedAvg + FedRDN "
+        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {rule_words(rule, rows)}, "
+        f"average of the four sites) FedAvg reaches {number(ours['fedavg'])} % and FedAvg + FedRDN "
         f"{number(ours['fedavg+fedrdn'])} %; the paper prints {number(theirs[''])} and {number(theirs['fedrdn'])}. "
         f"{sentences(effects(results, [('fedavg+fedrdn', 'fedavg')]))}"
     )

@@ -9,7 +9,7 @@ from fednb.command import notebooks
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
 from fednb.report import scoreboard
-from fednb.report.board import COLUMNS
+from fednb.report.claims import COLUMNS as OF_CLAIMS
 from fednb.report.claims import NOT_RUN
 from fednb.report.curves import AS_PRINTED, OTHERWISE
 from fednb.report.curves import COLUMNS as CURVE_COLUMNS
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PROFILES = ("paper", "quick")
+COLUMNS = ("of", *OF_CLAIMS, "federation", "notebook")
 
 
 def claims(store: Store | None = None) -> "DataFrame":
-    """A row for each claim of all papers on each board, with the columns of ``fednb.report.board.COLUMNS``.
+    """A row for each claim of all papers on each board, with the paper (``of``) and the notebook
+    beside ``fednb.report.claims.COLUMNS``.
 
     The runs are those that the notebook of a claim's table asks for; they are found and never trained. A claim that ran
     at the paper's setting has a row for it, one that ran at a smaller one a row for that; one that did not run has one.

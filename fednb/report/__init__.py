@@ -3,11 +3,10 @@
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """
 
-from fednb.report.board import board, by_paper, curve_board
-from fednb.report.claims import scoreboard
+from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
-from fednb.report.effects import effects
+from fednb.report.differences import effects
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table

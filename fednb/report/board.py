@@ -1,29 +1,103 @@
-"""The scoreboard of all papers: every claim with the printed effect, ours and its verdict."""
+"""The scoreboard, of one paper and of all: every claim with the printed effect, ours and its verdict, as tables."""
 
 from typing import TYPE_CHECKING
 
 from fednb import papers
-from fednb.report import effects, names, words
-from fednb.report.effects import short_and_wide, told_between, told_bounds, told_with_spare
+from fednb.report import names, words
+from fednb.report.claims import judged
+from fednb.report.effects import SPARE
 from fednb.report.sentences import TESTED
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# of: the paper. effect: the claim in short. why: of a claim that is not testable. other_rules: the paper's own where it
-# gives another verdict, "best validation: not told". setting: the board, fednb.report.sentences.PRINTED or SMALL, ""
-# without a run. deviations: from the paper's setting. exploratory: a run was not declared before it was made.
-COLUMNS = ("of", "table", "claim", "federation", "effect", "paper", *effects.COLUMNS, "verdict", "why", "other_rules")
-COLUMNS += ("setting", "deviations", "exploratory", "notebook")
 CLAIM = ("table", "federation", "claim")  # which a row is of; one that ran on both boards has two
 
 
-def effect(claim: dict) -> str:
-    """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
-    short = [names.short(claim[name]) for name in ("better", "worse")]
-    site = "" if claim["site"] == "average" else claim["site"]
-    return ", ".join(filter(None, (words.minus(*short), claim["setting"], site)))
+def scoreboard(results, paper: str, rule: str | None = None, table: str | None = None) -> Table:
+    """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
+
+    rule and errors: as in ``fednb.report.claims.judged``, whose columns its frame has. table: the claims of one alone.
+    """
+    frame = judged(results, paper, rule, [claim for claim in papers.claims(paper) if table in (None, claim["table"])])
+    everything = words.frame_of(results)
+    cells, wide = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
+    chosen_by = words.rule_words(rule or papers.protocol()["selection"], everything)
+    stand_ins = words.mark(everything)
+    caption = (
+        f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
+        f"unless a claim names a site. {words.AVERAGE} Selection: {chosen_by}.",
+        *([f"Results on {stand_ins} are left out: they say nothing about the paper."] if stand_ins else []),
+    )
+    deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
+    made = (
+        *words.effect_lines(frame),
+        *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
+        *words.setting_lines(results),
+    )
+    return Table(frame.drop(columns="sides"), caption, cells, made, wide)
+
+
+def board(claims: "DataFrame") -> Table:
+    """The claims of all papers, rows of ``fednb.command.scoreboard.claims``, as a table; its frame is all of them,
+    unrounded."""
+    cells, wide = shown(
+        claims, _verdicts(claims), {**_standing(claims), "notebook": claims["notebook"]}, claims["claim"]
+    )
+    about = f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
+    caption = "Claims of the papers that compare two runs.", about
+    return Table(claims, caption, cells, tuple(words.effect_lines(claims)), wide)
+
+
+def curve_board(claims: "DataFrame") -> Table:
+    """The rows of ``fednb.command.scoreboard.curves`` as a table: claims on orders and curves."""
+    shown = claims.assign(setting=words.standing(claims)).set_index("claim")
+    cells = shown[["verdict", "why", "setting", "notebook"]].rename_axis(None)
+    about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
+    return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
+
+
+def _verdicts(frame: "DataFrame") -> dict:
+    return {"verdict": frame["verdict"], "paper": frame["paper"].map(words.signed)}
+
+
+def _standing(frame: "DataFrame") -> dict:
+    why, others = frame["why"], frame["other_rules"]
+    return {"why": why, "by the paper's rule": others, "setting": words.standing(frame)}
+
+
+def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> tuple:
+    """Effects as cells of a table for text, and for a page, where the interval stands below the value.
+
+    frame: with ``fednb.report.effects.COLUMNS``. first, last: columns before and after, ``last`` where they say
+    something. rows: their labels.
+    """
+    import pandas
+
+    def between(low: str, high: str):
+        bounds = frame[["ours"]].assign(low=frame[low], high=frame[high])
+        return words.bounds(bounds, words.signed).where(bounds["low"].notna(), "")
+
+    texts = {
+        **first,
+        value: frame["ours"].map(words.signed),
+        "95 %": words.told_bounds(frame),
+        "simultaneous": between("together_low", "together_high"),
+        "images fixed": between("fixed_low", "fixed_high"),
+        "detectable": frame["smallest"].map(words.number),
+        "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
+    }
+    if "gap_low" in frame and frame["gap_low"].notna().any():
+        last = {"ours - paper": between("gap_low", "gap_high"), **last}
+    if SPARE[0] in frame and frame[SPARE[0]].notna().any():
+        bounds = frame[list(SPARE)].set_axis(["ours", "low", "high"], axis=1)
+        spare = bounds["ours"].map(words.signed) + ", " + words.bounds(bounds, words.signed)
+        last = {"with spare images": spare.where(bounds["ours"].notna(), ""), **last}
+    texts |= {name: column for name, column in last.items() if (column != "").any()}
+    cells = pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
+    wide = cells.assign(**{value: words.below(cells[value], cells["95 %"])}).drop(columns="95 %")
+    return cells, wide
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
@@ -51,35 +125,3 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
 
 def _called(paper: str) -> str:
     return names.printed(paper) if paper in papers.names() else paper
-
-
-def board(claims: "DataFrame") -> Table:
-    """The claims as a table, verdicts first; its frame is all of them, unrounded."""
-
-    shown = {
-        "verdict": claims["verdict"],
-        "the paper claims": claims["paper"].map(words.signed),
-        "ours": claims["ours"].map(words.signed),
-        "interval": told_bounds(claims),
-        "all together": told_between(claims, "together"),
-        "images fixed": told_between(claims, "fixed"),
-        **told_with_spare(claims),
-        "could be told": claims["smallest"].map(words.from_size),
-        "seeds": claims["seeds"].map(lambda count: str(count) if count else ""),
-        "why": claims["why"],
-        "by the paper's rule": claims["other_rules"],
-        "setting": words.standing(claims),
-        "notebook": claims["notebook"],
-    }
-    cells, wide = short_and_wide(shown, claims["claim"], "ours")
-    about = f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
-    caption = "Claims of the papers that compare two runs.", about
-    return Table(claims, caption, cells, tuple(words.effect_lines(claims)), wide)
-
-
-def curve_board(claims: "DataFrame") -> Table:
-    """The rows of ``fednb.command.scoreboard.curves`` as a table: claims on orders and curves."""
-    shown = claims.assign(setting=words.standing(claims)).set_index("claim")
-    cells = shown[["verdict", "why", "setting", "notebook"]].rename_axis(None)
-    about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
-    return Table(claims, ("Claims of the papers on orders and curves.", about), cells)

@@ -4,46 +4,27 @@ When the rules were made: those of the protocol after 127 claims had verdicts by
 exploratory but those of runs that the protocol declared before they were made.
 """
 
-from functools import cache
+from functools import cache, partial
+from math import nan
 
 from fednb import papers
 from fednb.errors import DataError, RecipeError
 from fednb.report import names
-from fednb.report.board import effect
 from fednb.report.comparison import of_unseen, on_federation, tested
-from fednb.report.effects import (
-    COLUMNS,
-    Effect,
-    Pair,
-    columns,
-    effects_of,
-    one_setting,
-    short_and_wide,
-    spare_effects,
-    spreads_of,
-    told_between,
-    told_bounds,
-    told_with_spare,
-)
+from fednb.report.effects import COLUMNS as EFFECT
+from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.gates import gate
+from fednb.report.intervals import spreads_of
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, claimed
-from fednb.report.tables import Table
-from fednb.report.words import (
-    AVERAGE,
-    METHODS_AND_SEEDS,
-    all_took_part,
-    effect_lines,
-    frame_of,
-    from_size,
-    mark,
-    rule_words,
-    setting_lines,
-    signed,
-    spaced,
-    standing,
-)
+from fednb.report.sentences import PRINTED, SMALL, claimed, effect
+from fednb.report.words import METHODS_AND_SEEDS, all_took_part, frame_of, spaced
 
+# effect: the claim in short. paper: the printed effect. why: of a claim that is not testable. other_rules: the paper's
+# own where it gives another verdict, "best validation: not told". setting: the board, PRINTED or SMALL, "" without a
+# run. deviations: from the paper's setting. exploratory: a run was not declared before it was made. gap_low, gap_high:
+# of ours minus the printed effect, at the paper's setting.
+COLUMNS = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
+COLUMNS += ("exploratory", "gap_low", "gap_high")
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 
 
@@ -87,43 +68,68 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
     return "smaller" if difference.high < 0 else "larger" if difference.low > 0 else "reproduced"
 
 
-def scoreboard(results, paper: str, rule: str | None = None, table: str | None = None) -> Table:
-    """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
+def judged(
+    results,
+    paper: str,
+    rule: str | None = None,
+    claims: list[dict] | None = None,
+    keys: set[str] | None = None,
+):
+    """Every claim of the paper that compares two runs of a printed table: a frame with ``COLUMNS``, and ``sides``, the
+    keys of either side's runs.
 
     A side is the run with the claim's own options; where there is none, a run of its methods with more options
-    (``fedprox(mu=0.1)`` for ``fedprox``). ``rule`` decides the numbers and the verdict that are shown, the protocol's
-    unless given; where the paper's own rule gives another verdict, a column says so.
-    ``table`` keeps the claims of one printed table. RecipeError if a side was run in several settings: keep one.
+    (``fedprox(mu=0.1)`` for ``fedprox``). Runs are of the seeds that the protocol has for verdicts. ``rule`` decides
+    the numbers and the verdict, the protocol's unless given; where the paper's own rule gives another verdict,
+    ``other_rules`` says so. claims: of ``fednb.papers.claims``; all unless given. keys: of the runs that they may rest
+    on; all unless given. RecipeError if a side was run in several settings: keep one.
     """
     import pandas
 
-    rule = rule or papers.protocol()["selection"]
+    rules = papers.protocol()
+    rule = rule or rules["selection"]
     everything = frame_of(results)
-    real = everything[~everything["stand_in"].astype(bool)]
-    claims = [claim for claim in papers.claims(paper) if table in (None, claim["table"])]
+    real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(rules["seeds"])]
+    real = real if keys is None else real[real["key"].isin(keys)]
+    claims = papers.claims(paper) if claims is None else claims
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     differing = deviations(results.records, paper)
     declared = declared_runs(results.records, paper)
+    everywhere = frame_of(results.alike)
+
+    @cache
+    def alike(name: str, unseen: bool) -> tuple:
+        """All runs that are known of the settings, and their spreads."""
+        chosen = selected(everywhere, name, unseen)
+        return chosen, spreads_of(chosen)
+
     by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
             chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
-            by_rule[name] = _found(results, chosen, there, claims, paper, name)
+            by_rule[name] = _found(results, chosen, there, claims, paper, partial(alike, name))
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
     rows = []
     for number, claim in enumerate(claims):
-        own, sides, more = by_rule[rule][number]
-        deviating = dict.fromkeys(text for key in sides for text in differing[key])
+        own, pair, more = by_rule[rule][number]
+        sides = () if pair is None else [tuple(dict.fromkeys(rows["key"])) for rows in pair[:2]]
+        keys = tuple(key for side in sides for key in side)
+        deviating = dict.fromkeys(text for key in keys for text in differing[key])
+        for rows_of, label in zip(pair[:2] if pair else (), (claim["better"], claim["worse"]), strict=False):
+            deviating |= dict.fromkeys(_other_options(paper, rows_of["run"].iloc[0], label))
         board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
-        words = {
-            name: verdict(said[number], found[number][0], board, there[number]["runs"].iloc[0])
-            for name, found in by_rule.items()
-        }
-        shut = "" if isinstance(own, str) or own.untested else gate(results, paper, claim, sides, rule)
+        of_runs = there[number]["runs"].iloc[0]
+        words = {name: verdict(said[number], found[number][0], board, of_runs) for name, found in by_rule.items()}
+        shut = (
+            ""
+            if isinstance(own, str) or own.untested
+            else gate(results, paper, claim, keys, rule, alike(rule, of_unseen(there[number]))[1])
+        )
         others_say = {} if shut else {spaced(name): word for name, word in words.items() if word != words[rule]}
+        against = own.measured.against(said[number], of_runs) if board == PRINTED else None
         rows.append(
             {
                 "claim": claimed(claim, there[number]["value"], said[number]),
@@ -137,48 +143,23 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
                 "setting": board,
                 "deviations": "; ".join(deviating),
-                "exploratory": not declared.issuperset(sides),
+                "exploratory": not declared.issuperset(keys),
+                "gap_low": against.low if against else nan,
+                "gap_high": against.high if against else nan,
+                "sides": sides,
             }
         )
     frame = pandas.DataFrame(rows)
-    numbers = [name for name in COLUMNS if name != "seeds"]
+    numbers = [name for name in EFFECT if name != "seeds"]
     frame[numbers] = frame[numbers].astype(float)
-    shown = {
-        "verdict": frame["verdict"],
-        "paper": frame["paper"].map(signed),
-        "ours": frame["ours"].map(signed),
-        "interval": told_bounds(frame),
-        "all together": told_between(frame, "together"),
-        "images fixed": told_between(frame, "fixed"),
-        **told_with_spare(frame),
-        "could be told": frame["smallest"].map(from_size),
-        "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
-        "why": frame["why"],
-        "by the paper's rule": frame["other_rules"],
-        "setting": standing(frame),
-        "table": frame["table"],
-    }
-    cells, wide = short_and_wide(shown, frame["claim"], "ours")
-    left_out = [f"Results on {mark(everything)} are left out: they say nothing about the paper."]
-    caption = (
-        f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
-        "unless a claim names a site. "
-        f"{AVERAGE} Selection: {rule_words(rule, everything)}.",
-        *(left_out if len(real) < len(everything) else []),
-    )
-    deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
-    made = (
-        *effect_lines(frame),
-        *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
-        *setting_lines(results),
-    )
-    return Table(frame, caption, cells, made, wide)
+    return frame
 
 
 def declared_runs(records, paper: str) -> set[str]:
     """The keys of those that the protocol declares, made under its rules of today; the others are exploratory.
 
-    So is a record of a changed copy of the code ("-dirty"), of which nobody can say what it declared.
+    So is a run of a method that the paper's tables on the data set do not have, or of one with other options, and a
+    record of a changed copy of the code ("-dirty"), of which nobody can say what it declared.
     """
     rules, found = papers.protocol(), set()
     under = [
@@ -195,8 +176,38 @@ def declared_runs(records, paper: str) -> set[str]:
                 if record.recipe["federation"]["name"] == entry["federation"]
                 and record.recipe["seed"] in entry["seeds"]
                 and not differing[record.key]
+                and _is_printed(paper, record)
             }
     return found
+
+
+def _is_printed(paper: str, record) -> bool:
+    """Whether a table of the paper has a row of the run's methods and options, at its sites, on its data."""
+    from fednb.recipe import Recipe
+
+    run, unseen = Recipe(**record.recipe).label, bool(record.recipe.get("unseen"))
+    return any(
+        names.method(label) == names.method(run) and not _other_options(paper, run, label)
+        for printed in (papers.printed(paper, table) for table in papers.tables(paper))
+        if of_unseen(printed) == unseen
+        for label in _labels(printed[printed["federation"] == record.recipe["federation"]["name"]])
+    )
+
+
+def _labels(printed) -> list[str]:
+    rows = zip(printed["algorithm"], printed["augmentation"], strict=True)
+    return list(dict.fromkeys("+".join(filter(None, row)) for row in rows))
+
+
+@cache
+def _other_options(paper: str, run: str, label: str) -> list[str]:
+    """In which options a run differs from what the paper's settings have for a printed row: ``["FedProx mu=0.1"]``."""
+    from fednb.recipe import Recipe
+
+    named = {name for name, _ in names.parts(label)} & papers.settings(paper)["algorithm"].keys()
+    told = [Recipe(**papers.recipe(paper, "paper"), algorithm=papers.algorithm(paper, name)).label for name in named]
+    wanted = names.options(label) | {option for own in told for option in names.options(own)}
+    return [f"{names.printed(name)} {option}" for name, option in sorted(names.options(run) ^ wanted)]
 
 
 def deviations(records, paper: str, profile: str = "paper") -> dict[str, list[str]]:
@@ -242,7 +253,7 @@ def _varied(paper: str, federation: str) -> set[str]:
 def _printed_effect(there, claim: dict) -> float:
     """RecipeError, naming the claim, where its two sides are one run, a side is no printed row, or the table does not
     print the one above the other."""
-    rows = ["+".join(filter(None, row)) for row in zip(there["algorithm"], there["augmentation"], strict=True)]
+    rows = _labels(there)
     missing = [side for side in (claim["better"], claim["worse"]) if side not in rows]
     if missing or claim["better"] == claim["worse"]:
         wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"
@@ -264,14 +275,14 @@ def _printed_rows(paper: str, claim: dict):
     return there[there["site"] == claim["site"]]
 
 
-def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, rule: str) -> list[tuple]:
-    """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; the keys of
-    its runs; and the effect with spare images.
+def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, alike) -> list[tuple]:
+    """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; its
+    pair; and the effect with spare images.
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
     if not results.records:
-        return [(NOT_RUN, (), {})] * len(claims)
+        return [(NOT_RUN, None, {})] * len(claims)
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
@@ -292,23 +303,15 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
-    everything = frame_of(results.alike)
-
-    @cache
-    def alike(unseen: bool) -> tuple:
-        rows = selected(everything, rule, unseen)
-        return rows, spreads_of(rows)
-
     measured = []
     for there, claim, own in zip(printed, claims, found, strict=True):
         if isinstance(own, Pair):
             level = papers.protocol()["level"] / papers.family(paper, claim["federation"])
-            keys = tuple(dict.fromkeys((*own.better["key"], *own.worse["key"])))
             rows, spreads = alike(of_unseen(there))
             (more,) = spare_effects([own], results.records, rows, results.alike.records)
-            measured.append((*effects_of([own], results.records, spreads, level), keys, more))
+            measured.append((*effects_of([own], results.records, spreads, level), own, more))
         else:
-            measured.append((own, (), {}))
+            measured.append((own, None, {}))
     return measured
 
 

@@ -8,7 +8,7 @@ read, nothing else.
 from fednb import papers
 from fednb.errors import RecipeError
 from fednb.report import names
-from fednb.report.intervals import Measured, of_settings
+from fednb.report.intervals import Measured, of_settings, spreads_of
 from fednb.report.overview import runs_table
 from fednb.report.selection import selected
 from fednb.report.tables import Table
@@ -134,7 +134,8 @@ def comparison(results, printed, rule: str = "last"):
     beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}
     not_run = [label for label in labels if label not in beside.values()]
     texts = row_names([*beside, *not_run])
-    ours = list(_ours(chosen, federations[0], not_run, results.records))
+    known = None if across else spreads_of(selected(frame_of(results.alike), rule, unseen))
+    ours = list(_ours(chosen, federations[0], not_run, results.records, known))
     rows = []
     for (printed_label, source), cells in theirs.items():
         same = [found[2:] for found in ours if (beside[found[0]], found[1]) == (printed_label, source)]
@@ -241,8 +242,8 @@ def _other_sites(frame):
     return (frame["sites"] != "") & (frame["clients"] != "") & (frame["sites"] != frame["clients"])
 
 
-def _ours(chosen, federation: str, not_run, records):
-    """(run, source, label, {site or setting: numbers}) of each row that was run."""
+def _ours(chosen, federation: str, not_run, records, known):
+    """(run, source, label, {site or setting: numbers}) of each row that was run. known: see ``of_settings``."""
     parts = {
         (part["run"].iloc[0], source, _from(label, source), column): part
         for label, runs in settings(chosen, not_run)
@@ -250,7 +251,8 @@ def _ours(chosen, federation: str, not_run, records):
     }
     of_images = None if counted(chosen) else {record.key: record for record in records}
     rows = {}
-    for (*row, column), part, found in zip(parts, parts.values(), of_settings(parts.values(), of_images), strict=True):
+    measured = of_settings(parts.values(), of_images, known)
+    for (*row, column), part, found in zip(parts, parts.values(), measured, strict=True):
         numbers = _numbers(part, federation, found)
         rows.setdefault(tuple(row), {}).update({column: numbers["average"]} if column else numbers)
     return [(*row, found) for row, found in rows.items()]

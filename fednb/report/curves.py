@@ -3,7 +3,7 @@
 Each is told by its steps, the differences that it states to be above zero. All steps of a claim are tested together: at
 the protocol's level divided by their number. "as in print": every step is told above zero. "otherwise than in print":
 some step is told below it. "not told": in between; "not run": no step was. A step whose runs do not pass the gates of
-``fednb.report.gates`` is not told.
+``fednb.report.gates`` is not told; "not testable": none passes them.
 """
 
 from collections import Counter
@@ -14,8 +14,9 @@ from fednb import papers
 from fednb.report import names
 from fednb.report.claims import NOT_RUN, declared_runs, deviations, on_site
 from fednb.report.comparison import on_federation
-from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting, spreads_of
+from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
 from fednb.report.gates import gate
+from fednb.report.intervals import spreads_of
 from fednb.report.selection import selected
 from fednb.report.sentences import PRINTED, SMALL, curve_in_words
 from fednb.report.words import ALWAYS, all_took_part, frame_of, spaced
@@ -35,7 +36,7 @@ def curves(results, paper: str, figure: str | None = None):
 
     rule = papers.protocol()["selection"]
     everything = frame_of(results)
-    real = everything[~everything["stand_in"].astype(bool)]
+    real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(papers.protocol()["seeds"])]
     chosen = all_took_part(selected(real, rule), results)
     spreads = spreads_of(selected(frame_of(results.alike), rule))
     differing = deviations(results.records, paper)
@@ -88,7 +89,7 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
     @cache
     def shut(run: str, x) -> str:
         keys = tuple(point(run, x)["key"].unique())
-        why = gate(results, paper, claim | {"site": "average"}, keys, papers.protocol()["selection"])
+        why = gate(results, paper, claim | {"site": "average"}, keys, papers.protocol()["selection"], spreads)
         return f"{spaced(claim['x'])} {x}: {why}" if why and claim["x"] else why
 
     every = steps(claim)
@@ -106,7 +107,10 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
     told += f", {counts['below']} of them the other way" if counts["below"] else ""
     kept = [f"{count} {word}" for word, count in counts.items() if word not in ("above", "below", NOT_TOLD)]
     keys = tuple(dict.fromkeys(key for pair in ran for side in pair for key in point(*side)["key"]))
-    between = NOT_TOLD if ran else NOT_RUN
+    if not ran or counts["not testable"] == len(every):
+        between = "not testable" if ran else NOT_RUN
+    else:
+        between = NOT_TOLD
     verdict = OTHERWISE if counts["below"] else AS_PRINTED if counts["above"] == len(every) else between
     return verdict, "; ".join(filter(None, (", ".join([told, *kept]), reason))), keys
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.errors import RecipeError
 from fednb.report import intervals, words
-from fednb.report.intervals import Interval, Measured, Spread
-from fednb.report.selection import image_scores, selected, with_spare
-from fednb.report.tables import Table
+from fednb.report.intervals import Interval, Measured, Spread, spreads_of
+from fednb.report.selection import image_scores, with_spare
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,8 +65,8 @@ def effects_of(
     partition of its own, the images are those of a seed. RecipeError where the two sides of a pair were run in
     different settings.
 
-    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given. spare: over test
-        and spare images as one set.
+    spreads: of ``fednb.report.intervals.spreads_of``. level: see ``Effect``; that of all these pairs together unless
+        given. spare: over test and spare images as one set.
     """
     for pair in pairs:
         _require_one_setting(pair)
@@ -81,98 +80,6 @@ def effects_of(
         found.append((measured, why))
     together = level or 0.05 / max(1, sum(not why for _, why in found))
     return [Effect(*each, together) for each in found]
-
-
-def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
-    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting;
-    less what the methods of a seed share where each seed has a partition of its own.
-
-    chosen: rows of ``fednb.report.selection.selected``, of all runs that are known of the settings in question.
-    """
-    chosen, parts = chosen[chosen["images"] > 0], {}
-    for _, rows in words.settings(chosen):
-        parts.setdefault(words.setting_of(rows), []).append(rows)
-    found: dict[str, dict[str, Spread]] = {}
-    for methods in parts.values():
-        values = [intervals.by_seed(rows) for rows in methods]
-        for client in dict.fromkeys(client for own in values for client in own):
-            there = [(rows, own[client]) for rows, own in zip(methods, values, strict=True) if client in own]
-            moderated = intervals.moderated_within_seeds if words.dealt_by_seed(methods[0]) else intervals.moderated
-            spreads = moderated([own for _, own in there])
-            for (rows, _), spread in zip(there, spreads, strict=True):
-                for key in rows["key"].unique():
-                    found.setdefault(key, {})[client] = spread
-    return found
-
-
-def effects(
-    results,
-    pairs: str | Sequence[tuple[str, str]],
-    by: str | None = None,
-    rule: str = "last",
-    client: str = "average",
-    unseen: bool = False,
-) -> Table:
-    """What one run scores more than another, in points, with its interval and one word for each.
-
-    results: of a study. pairs: labels of runs (``run`` in its frame), one and the other; or one label, which all others
-        are held against. by: a varied field, such as "local_epochs": pairs are made within each of its values; left out
-        where the frame has no such column. rule: see ``fednb.report.selection``. client: a site instead of the average.
-        unseen: at the sites that were in no round, see ``fednb.report.selection.selected``.
-
-    Its frame holds better, worse, the value of ``by``, ``COLUMNS`` and direction: "above", "below" or "not told", or
-    why there is none. A pair that was not run is left out. RecipeError where a label has several settings.
-    """
-    import pandas
-
-    everything = words.frame_of(results)
-    chosen = selected(everything, rule, unseen)
-    by = by if by in chosen else None
-    runs = list(chosen["run"].unique())
-    if isinstance(pairs, str):
-        pairs = [(run, pairs) for run in runs if run != pairs]
-    texts = words.row_names(runs)
-    about, compared = [], []
-    groups = (
-        sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in words.DOWNWARDS) if by else [("", chosen)]
-    )
-    for value, part in groups:
-        rows_of = {label: one_setting(part[part["run"] == label], label) for each in pairs for label in each}
-        for labels in pairs:
-            sides = [rows_of[label] for label in labels]
-            if not any(side.empty for side in sides):
-                compared.append(Pair(*sides, client))
-                told = f"{words.spaced(by)} {value}: " if by else ""
-                row = told + words.minus(*(texts[label] for label in labels))
-                about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
-    alike = selected(words.frame_of(results.alike), rule, unseen)
-    found = effects_of(compared, results.records, spreads_of(alike))
-    more = spare_effects(compared, results.records, alike, results.alike.records)
-    rows = [
-        {**one, **columns(each), **own, "direction": each.direction}
-        for one, each, own in zip(about, found, more, strict=True)
-    ]
-    told = SPARE if any(more) else ()
-    frame = pandas.DataFrame(rows, columns=["row", "better", "worse", by or "by", *COLUMNS, *told, "direction"])
-    shown = {
-        "verdict": frame["direction"],
-        "points": frame["ours"].map(words.signed),
-        "interval": told_bounds(frame),
-        "all together": told_between(frame, "together"),
-        "images fixed": told_between(frame, "fixed"),
-        **told_with_spare(frame),
-        "could be told": frame["smallest"].map(words.from_size),
-        "seeds": frame["seeds"].astype(str),
-    }
-    cells, wide = short_and_wide(shown, frame["row"], "points")
-    where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
-    caption = (
-        *([words.stand_in_line(chosen, "the paper's images")] if words.mark(chosen) else []),
-        f"Differences in test {words.measure(chosen)}, points, {where}, in the seeds that both have; "
-        f"{words.rule_words(rule, chosen)}.",
-    )
-    numbers, marked = frame.drop(columns="row"), words.mark(chosen)
-    return Table(numbers, caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
 
 
 COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "fixed_low", "fixed_high", "smallest", "seeds")
@@ -212,37 +119,6 @@ def spare_effects(pairs: Sequence[Pair], records: Sequence, alike, alike_records
             {n: v for e in effects if e.untested != NOT_PAIRED for n, v in zip(SPARE, e.measured[:3], strict=True)}
         )
     return found
-
-
-def told_with_spare(frame) -> dict:
-    """The column of effects with spare images, where some row has one."""
-    if SPARE[0] not in frame or frame[SPARE[0]].isna().all():
-        return {}
-    bounds = frame[list(SPARE)].set_axis(["ours", "low", "high"], axis=1)
-    texts = bounds["ours"].map(words.signed) + ", " + words.bounds(bounds, words.signed)
-    return {"with spare images": texts.where(bounds["ours"].notna(), "")}
-
-
-def short_and_wide(shown: dict, rows, value: str) -> tuple:
-    """Cells of a table for text, and for a page, where the interval stands below the value."""
-    import pandas
-
-    cells = pandas.DataFrame(shown).set_axis(rows, axis="index").rename_axis(None)
-    wide = cells.assign(**{value: words.below(cells[value], cells["interval"])}).drop(columns="interval")
-    return cells, wide
-
-
-def told_bounds(frame):
-    """The interval of each row of effects, marked where it does not know all."""
-    return words.bounds(frame, words.signed) + words.rests_on(frame).map(
-        {"images": " (images only)", "counts": " (counts only)", "": ""}
-    )
-
-
-def told_between(frame, which: str):
-    """Another interval of each row: ``"together"``, which decides, or ``"fixed"``, with the test images held fixed."""
-    bounds = frame[["ours"]].assign(low=frame[f"{which}_low"], high=frame[f"{which}_high"])
-    return words.bounds(bounds, words.signed).where(bounds["low"].notna(), "")
 
 
 def one_setting(rows, label: str):

@@ -14,8 +14,8 @@ from fednb.report.selection import late_rise, selected
 TRIVIAL = Path(__file__).with_name("trivial.json")
 
 
-def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> str:
-    """Why a claim cannot be judged by the runs with these keys, or "".
+def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spreads: dict) -> str:
+    """Why a claim cannot be judged by the runs with these keys, or "". spreads: of these runs, of ``spreads_of``.
 
     Trivial: a side's 95 % interval reaches down to what the most frequent class of a client's training images scores on
     its test images, or to chance; the mean over the side's seeds where each has a partition of its own. Level: the
@@ -31,7 +31,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str) -> 
         return f"no constant answer is known on this {name}: python tools/trivial.py adds it"
     unseen = not own["took_part"].all()
     for label, rows in words.settings(selected(own, rule, unseen)):
-        [found] = of_settings([rows], None if words.counted(rows) else records)
+        [found] = of_settings([rows], None if words.counted(rows) else records, spreads)
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
             return f"{label} is not told from a constant answer ({words.number(bound)} %)"

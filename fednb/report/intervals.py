@@ -64,7 +64,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.report.selection import image_scores
-from fednb.report.words import dealt_by_seed, setting_of
+from fednb.report.words import dealt_by_seed, setting_of, settings
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -325,26 +325,46 @@ def wilson_of_clients(rows) -> dict[str, Interval]:
     return found
 
 
-def of_settings(parts: Sequence, records: dict | None = None) -> list[dict[str, Measured]]:
+def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
+    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting;
+    less what the methods of a seed share where each seed has a partition of its own.
+
+    chosen: rows of ``fednb.report.selection.selected``, of all runs that are known of the settings in question.
+    """
+    parts = [rows for _, rows in settings(chosen[chosen["images"] > 0])]
+    each = zip(parts, _spreads(parts), strict=True)
+    return {key: spreads for rows, spreads in each for key in rows["key"].unique()}
+
+
+def _spreads(parts: Sequence) -> list[dict[str, Spread]]:
+    """Of each method and client, moderated by the others of its setting."""
+    values, found, pools = [by_seed(part) for part in parts], [{} for _ in parts], {}
+    for place, part in enumerate(parts):
+        for client in values[place]:
+            pools.setdefault((dealt_by_seed(part), setting_of(part), client), []).append(place)
+    for (own_partitions, _, client), places in pools.items():
+        estimated = moderated_within_seeds if own_partitions else moderated
+        for place, spread in zip(places, estimated([values[place][client] for place in places]), strict=True):
+            found[place][client] = spread
+    return found
+
+
+def of_settings(parts: Sequence, records: dict | None = None, known: dict | None = None) -> list[dict[str, Measured]]:
     """The number of each client and of ``"average"``, for each row of one table.
 
     parts: rows of ``fednb.report.selection.selected``, of each setting those that differ in seed and client only.
     Clients without test images are left out. records: by key, where scores are no right and wrong answers: those of the
-    images.
+    images. known: the spreads, of ``spreads_of``; moderated by the parts themselves unless given.
     """
     parts = [part[part["images"] > 0] for part in parts]
-    values = [by_seed(part) for part in parts]
-    pools = {}
-    for part, own in zip(parts, values, strict=True):
-        for client, each in own.items():
-            pools.setdefault((dealt_by_seed(part), setting_of(part), client), []).append(each)
-    runs = {key: iter(map(unmoderated, pool) if key[0] else moderated(pool)) for key, pool in pools.items()}
+    spreads = _spreads(parts) if known is None else [known[part["key"].iloc[0]] for part in parts]
     found = []
-    for part, own in zip(parts, values, strict=True):
-        images = wilson_of_clients(part) | (_scored(part, records) if records else {})
+    for part, moderate in zip(parts, spreads, strict=True):
+        values, images = by_seed(part), wilson_of_clients(part) | (_scored(part, records) if records else {})
         images["average"] = mean_over_clients(list(images.values()))
-        spread = {client: next(runs[dealt_by_seed(part), setting_of(part), client]) for client in own}
-        found.append({client: with_runs(images[client], len(own[client]), spread[client]) for client in images})
+        runs = map(unmoderated, values.values()) if dealt_by_seed(part) else map(moderate.get, values)
+        runs = dict(zip(values, runs, strict=True))
+        found.append({client: with_runs(images[client], len(values[client]), runs[client]) for client in images})
     return found
 
 

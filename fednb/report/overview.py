@@ -1,6 +1,6 @@
 """Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
-from fednb.report.intervals import of_settings
+from fednb.report.intervals import of_settings, spreads_of
 from fednb.report.selection import RULES, late_rise, selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -46,10 +46,11 @@ def runs_table(results, rule: str = "last") -> Table:
     chosen = selected(results.frame, rule)
     parts = told_seeds(dict(settings(chosen)))
     scores = None if counted(chosen) else {record.key: record for record in results.records}
+    found = of_settings(parts.values(), scores, spreads_of(selected(results.alike.frame, rule)))
     numbers = [
         {"row": label, "client": client, "value": own.value, "low": own.low, "high": own.high, "seeds": own.seeds}
-        for label, found in zip(parts, of_settings(parts.values(), scores), strict=True)
-        for client, own in found.items()
+        for label, each in zip(parts, found, strict=True)
+        for client, own in each.items()
     ]
     numbers = pandas.DataFrame(numbers)
     if numbers["client"].nunique() > 1 + MOST_CLIENTS:

@@ -1,8 +1,8 @@
 """What a site gains by taking part: its score where it trained with the others, and where it was left out."""
 
 from fednb.report.comparison import UNSEEN_SITES
-from fednb.report.effects import COLUMNS, Pair, columns, effects_of, told_bounds
-from fednb.report.intervals import by_seed, moderated, of_settings, unmoderated
+from fednb.report.effects import COLUMNS, Pair, columns, effects_of
+from fednb.report.intervals import by_seed, moderated, of_settings, spreads_of, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -20,6 +20,7 @@ from fednb.report.words import (
     settings,
     signed,
     stand_in_line,
+    told_bounds,
 )
 
 
@@ -39,8 +40,12 @@ def participation(results, rule: str = "last") -> Table:
     frame = frame_of(results)
     frame = frame[frame["key"].isin(frame.loc[frame["took_part"].eq(False), "key"])]
     pairs = _pairs(*(dict(settings(selected(frame, rule, unseen))) for unseen in (False, True)))
+    alike = frame_of(results.alike)
     scores = None if counted(frame) else {record.key: record for record in results.records}
-    found = [of_settings([pair[side] for pair in pairs.values()], scores) for side in (0, 1)]
+    found = [
+        of_settings([pair[side] for pair in pairs.values()], scores, spreads_of(selected(alike, rule, bool(side))))
+        for side in (0, 1)
+    ]
     rows = []
     for label, seen, unseen, gap in zip(pairs, *found, effects_of(_with_runs(pairs), results.records, {}), strict=True):
         images = pairs[label].worse.groupby("client")["images"].first()
@@ -55,7 +60,7 @@ def participation(results, rule: str = "last") -> Table:
     for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name != "average"):
         here = numbers[numbers["client"] == client].set_index("row")
         if client == "average":
-            shown = {"verdict": here["direction"], "gap": here["ours"].map(signed), "interval": told_bounds(here)}
+            shown = {"verdict": here["direction"], "gap": here["ours"].map(signed), "95 %": told_bounds(here)}
         count = "/".join(map(str, sorted(set(here["images"]))))
         shown[f"{client} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
     average = numbers[numbers["client"] == "average"]

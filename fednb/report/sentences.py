@@ -41,6 +41,8 @@ BETWEEN = {
     "above": "is above {}",
     "below": "is below {}",
     "not told": "cannot be told from {}",
+    "no effect as printed": "against {}, no effect as printed",
+    "not testable": "against {}, not testable",
     "one seed": "against {}, one seed and no verdict",
     "older code": "against {}, by older code and without a verdict",
     "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
@@ -72,6 +74,13 @@ def curve_in_words(claim: dict) -> str:
         "monotone": f"{claim['at']} over {x} {values}",
     }[claim["kind"]]
     return " ".join(filter(None, (runs, told, on(claim)))) + "."
+
+
+def effect(claim: dict) -> str:
+    """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
+    short = [names.short(claim[name]) for name in ("better", "worse")]
+    site = "" if claim["site"] == "average" else claim["site"]
+    return ", ".join(filter(None, (words.minus(*short), claim["setting"], site)))
 
 
 def on(claim: dict) -> str:
@@ -117,7 +126,8 @@ def _of_effect(label: str, row) -> str:
     where = f"{label.partition(': ')[0]}: " if ": " in label else ""
     better, _, worse = label.rpartition(": ")[2].partition(" - ")
     worse = worse[1:-1] if worse.startswith("(") else worse
-    return f"{where}{better} {BETWEEN[row.direction].format(worse)}: {_points(row)}."
+    why = f", as {row.why}" if row.why else ""
+    return f"{where}{better} {BETWEEN[row.direction].format(worse)}{why}: {_points(row)}."
 
 
 def _points(row) -> str:
@@ -125,8 +135,8 @@ def _points(row) -> str:
     if row.smallest != row.smallest:
         return f"{told})"
     together = f"{words.signed(row.together_low)} to {words.signed(row.together_high)}"
-    from_size = f"; could be told: {words.from_size(row.smallest)}" if row.together_low * row.together_high <= 0 else ""
-    return f"{told}, together {together}{from_size})"
+    detectable = f"; detectable: {words.number(row.smallest)}" if row.together_low * row.together_high <= 0 else ""
+    return f"{told}, simultaneous {together}{detectable})"
 
 
 def told(claims: "DataFrame") -> list[str]:

@@ -135,7 +135,7 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
     if len(seeds) == 1:
         how += " alone: one seed says nothing of others"
     else:
-        how += " and the spread of seeds, moderated by this table's rows of the setting"
+        how += " and the spread of seeds, moderated by all recorded methods of the setting"
         single = any(rows["seed"].nunique() == 1 for _, rows in settings(results.frame))
         how += "; of a row with one seed from the images alone" if single else ""
     partition = _partition(results) if len(seeds) > 1 else ""
@@ -144,6 +144,7 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
         f"Setting: {setting(results)}.",
         f"Seeds: {', '.join(map(str, seeds))}{partition}{how if intervals else ''}.",
         f"Made by {made}.",
+        *(note for note in results.alike.notes if note not in results.notes and intervals),
     ]
 
 
@@ -167,9 +168,9 @@ def effect_lines(frame) -> list[str]:
     if frame["p"].notna().any():
         lines.append(
             "Intervals (95 %): each image's difference and each seed's, with the spread of each method's runs, "
-            "moderated by all recorded methods of its setting. All together: the same, as wide as all that are tested "
-            "together need; it decides. Images fixed: runs alone, as if no other test images were thought of. Could "
-            "be told: the smallest true effect that would be in 80 of 100 cases."
+            "moderated by all recorded methods of its setting. Simultaneous: the same, as wide as all that are tested "
+            "together need; it decides. Images fixed: runs alone, as if no other test images were thought of. "
+            "Detectable: the smallest true effect that would be told in 80 of 100 cases."
         )
     if "with_spare" in frame and frame["with_spare"].notna().any():
         lines.append(
@@ -186,9 +187,9 @@ def effect_lines(frame) -> list[str]:
     return lines
 
 
-def from_size(smallest: float) -> str:
-    """The smallest effect that could be told; blank where nothing is tested."""
-    return f"from {number(smallest)}" if smallest == smallest else ""
+def told_bounds(frame):
+    """The interval of each row of effects, marked where it does not know all."""
+    return bounds(frame, signed) + rests_on(frame).map({"images": " (images only)", "counts": " (counts only)", "": ""})
 
 
 def rests_on(frame):

@@ -22,8 +22,8 @@ LEGEND = (
     "interval, the thin one is as wide as all pairs that the paper prints on the data set need when they are tested "
     "together, and decides; an arrow points beyond the axis. As printed: the paper's claim at its setting. Small: the "
     "effect at a smaller setting, which says nothing of what the paper found. No effect as printed: the thin line lies "
-    "within half of the printed effect, or a point. Not told: it holds zero; below stands from which size on an effect "
-    "could have been told. Not testable: for the reason below. Declared: the protocol named "
+    "within half of the printed effect, or a point. Not told: it holds zero; below stands the smallest effect that "
+    "would be detected in 80 of 100 cases. Not testable: for the reason below. Declared: the protocol named "
     "the runs before they were made."
 )
 FILTERS = {
@@ -38,7 +38,7 @@ def board(claims: "DataFrame", shown: "Container[str]") -> str:
     """The claims as an HTML table with a filter for paper, data and verdict, those of two seeds first, then those of
     one; effects are dots on one axis.
 
-    claims: rows of ``fednb.report.board.COLUMNS``. shown: the notebooks that have a page.
+    claims: rows of ``fednb.command.scoreboard.claims``. shown: the notebooks that have a page.
     """
     filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
     reach = _reach(claims)
@@ -81,9 +81,9 @@ def _row(one, reach: float, shown: "Container[str]") -> str:
     ran = one.ours == one.ours
     numbers = (f"{one.paper:+.1f}", f"{one.ours:+.1f}" if ran else "")
     word = one.verdict.replace(" ", "-")
-    from_size = f"could be told from {one.smallest:.1f}" if one.verdict == "not told" else ""
+    detectable = f"detectable: {one.smallest:.1f}" if one.verdict == "not told" else ""
     others = "".join(
-        f"<br><small>{html.escape(text)}</small>" for text in (one.why, from_size, one.other_rules) if text
+        f"<br><small>{html.escape(text)}</small>" for text in (one.why, detectable, one.other_rules) if text
     )
     cells = [f"<td>{html.escape(one.claim)}</td>"]
     cells.append(f'<td><span class="verdict {word}">{one.verdict}</span>{others}</td>')

@@ -11,15 +11,23 @@ for 3 and 5 seeds: in how many of 100 trials the 95 % interval holds the true ef
 the worst method and over all; the same for the interval at 0.05 / m that decides when m are tested together; and in
 how many trials some effect is told where there is none. The exit status is 1 where a method is held in fewer than 93
 of 100, or a false effect is told in more than 6.
+
+Then the words, for one partition: a printed effect of 8 points, itself one run of either method, and a true effect of
+ours of all of it (reproduced), half of it (the margin of "no effect as printed") or none: how often which word falls,
+over all methods, each tested with all others.
 """
 
 import argparse
 import sys
+from collections import Counter
 
 import numpy
 import pandas
 
+from fednb.report.claims import verdict
+from fednb.report.effects import Effect
 from fednb.report.intervals import crossed, moderated, moderated_within_seeds, nested
+from fednb.report.sentences import PRINTED
 
 SITES = (112, 32, 157, 59)  # test images of a site, as Office's
 IMAGES, RESIDUAL = 25.0, 30.0  # standard deviations of an image's difference, and of its noise in a run; points
@@ -56,6 +64,20 @@ def trial(draws: numpy.random.Generator, seeds: int, dealt: str) -> list:
     return found
 
 
+def words(draws: numpy.random.Generator, seeds: int, trials: int, printed: float = 8.0) -> None:
+    """Prints in how many of 100 cases which word falls, at the paper's setting."""
+    for share in (1.0, 0.5, 0.0):
+        found = Counter()
+        for _ in range(trials):
+            effects = trial(draws, seeds, ONE)
+            for method, own in enumerate(effects, start=1):
+                moved = own._replace(value=own.value + share * printed)
+                theirs = printed + draws.normal() * float(numpy.hypot(SPREADS[0], SPREADS[method]))
+                found[verdict(max(theirs, 0.1), Effect(moved, "", 0.05 / len(effects)), PRINTED)] += 1
+        told = ", ".join(f"{word} {100 * count / found.total():.1f}" for word, count in found.most_common())
+        print(f"{seeds} seeds, true effect {share:g} of {printed:g} printed: {told}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=2000)
@@ -80,6 +102,9 @@ def main() -> int:
             told = 100 * numpy.mean([any(own.p <= together for own in each) for each in effects])
             print(f"{seeds} seeds: a false effect is told in {told:.1f} of 100 families of {len(effects[0])}")
             good &= told <= 6
+    print("words:")
+    for seeds in (3, 5):
+        words(draws, seeds, options.trials // 10)
     return int(not good)
 
 

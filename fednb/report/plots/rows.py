@@ -18,7 +18,7 @@ def claims(rows, title: str = ""):
     the thin one that of all that are tested together, which decides. What lies beyond the axis is an arrow
     at its end. What is not tested is counted in the panels' titles.
 
-    rows: of ``fednb.report.board.COLUMNS``; of more than 60 of a paper those with the largest printed effect.
+    rows: of ``fednb.command.scoreboard.claims``; of more than 60 of a paper those with the largest printed effect.
     """
     from matplotlib.lines import Line2D
 

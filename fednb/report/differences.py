@@ -1,0 +1,117 @@
+"""Differences between runs that a notebook asks for, as a table; a pair that is a claim has the claim's verdict."""
+
+from fednb import papers
+from fednb.report import words
+from fednb.report.board import shown
+from fednb.report.claims import judged
+from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
+from fednb.report.intervals import spreads_of
+from fednb.report.names import printed_for
+from fednb.report.selection import selected
+from fednb.report.tables import Table
+
+WAYS = {"reproduced": "above", "larger": "above", "smaller": "above", "opposite": "below"}  # of a claim's verdict
+TURNED = {"above": "below", "below": "above"}
+
+
+def effects(
+    results,
+    pairs: str | list[tuple[str, str]],
+    by: str | None = None,
+    rule: str | None = None,
+    client: str = "average",
+    unseen: bool = False,
+) -> Table:
+    """What one run scores more than another, in points, with its interval and one word for each.
+
+    A pair that the paper of the study claims something of has the numbers and the word of
+    ``fednb.report.scoreboard``, gates included; all pairs of the table are tested together else.
+
+    results: of a study. pairs: labels of runs (``run`` in its frame), one and the other; or one label, which all others
+    are held against. by: a varied field, such as "local_epochs": pairs are made within each of its values; left out
+    where the frame has no such column. rule: see ``fednb.report.selection``, the protocol's unless given; by another
+    one nothing is said of claims. client: a site instead of the average. unseen: at the sites that were in no round,
+    see ``fednb.report.selection.selected``.
+
+    Its frame holds better, worse, the value of ``by``, ``COLUMNS``, direction and why: "above", "below" or "not told",
+    of a claim "no effect as printed" and "not testable", too, or why there is none. A pair that was not run is left
+    out. RecipeError where a label has several settings.
+    """
+    import pandas
+
+    everything = words.frame_of(results)
+    rule = rule or papers.protocol()["selection"]
+    chosen = selected(everything, rule, unseen)
+    by = by if by in chosen else None
+    runs = list(chosen["run"].unique())
+    if isinstance(pairs, str):
+        pairs = [(run, pairs) for run in runs if run != pairs]
+    texts = words.row_names(runs)
+    about, compared, verdicts = [], [], {}
+    groups = (
+        sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in words.DOWNWARDS) if by else [("", chosen)]
+    )
+    for value, part in groups:
+        rows_of = {label: one_setting(part[part["run"] == label], label) for each in pairs for label in each}
+        for labels in pairs:
+            sides = [rows_of[label] for label in labels]
+            if not any(side.empty for side in sides):
+                compared.append(Pair(*sides, client))
+                told = f"{words.spaced(by)} {value}: " if by else ""
+                row = told + words.minus(*(texts[label] for label in labels))
+                about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
+        if rule == papers.protocol()["selection"]:
+            verdicts |= _of_claims(results, part)
+    alike = selected(words.frame_of(results.alike), rule, unseen)
+    found = effects_of(compared, results.records, spreads_of(alike))
+    more = spare_effects(compared, results.records, alike, results.alike.records)
+    rows = []
+    for one, pair, each, own in zip(about, compared, found, more, strict=True):
+        told = columns(each) | own | {"direction": each.direction, "why": ""}
+        rows.append(one | told | _of_claim(verdicts, pair))
+    told = SPARE if any(more) else ()
+    names = ["row", "better", "worse", by or "by", *COLUMNS, *told, "direction", "why"]
+    frame = pandas.DataFrame(rows, columns=names)
+    cells, wide = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
+    where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
+    marked = words.mark(chosen)
+    caption = (
+        *([words.stand_in_line(chosen, "the paper's images")] if marked else []),
+        f"Differences in test {words.measure(chosen)}, points, {where}, in the seeds that both have; "
+        f"{words.rule_words(rule, chosen)}.",
+    )
+    return Table(frame.drop(columns="row"), caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
+
+
+def _of_claims(results, part) -> dict:
+    """What the scoreboard says of the claims of the study's paper on these runs, by the runs of both sides and the
+    site."""
+    if results.paper is None or part.empty:
+        return {}
+    runs, on = part["run"].unique(), set(part["federation"])
+
+    def ran(claim: dict) -> bool:
+        return claim["federation"] in on and all(
+            any(printed_for(run, [claim[side]]) for run in runs) for side in ("better", "worse")
+        )
+
+    claims = [claim for claim in papers.claims(results.paper) if ran(claim)]
+    told = judged(results, results.paper, claims=claims, keys=set(part["key"])) if claims else None
+    rows = zip(claims, told.to_dict("records") if claims else (), strict=True)
+    return {(*map(frozenset, row["sides"]), claim["site"]): row for claim, row in rows if row["sides"]}
+
+
+def _of_claim(verdicts: dict, pair: Pair) -> dict:
+    """The columns of the claim that a pair is, either way round; none where it is no claim."""
+    sides = [frozenset(rows["key"]) for rows in pair[:2]]
+    if row := verdicts.get((*sides, pair.client)):
+        word = row["verdict"]
+        return {name: row[name] for name in (*COLUMNS, "why")} | {"direction": WAYS.get(word, word)}
+    if row := verdicts.get((*sides[::-1], pair.client)):
+        word = WAYS.get(row["verdict"], row["verdict"])
+        turned = {"ours": -row["ours"]}
+        for low in (name for name in COLUMNS if name.endswith("low")):
+            high = low.replace("low", "high")
+            turned |= {low: -row[high], high: -row[low]}
+        return {name: row[name] for name in (*COLUMNS, "why")} | turned | {"direction": TURNED.get(word, word)}
+    return {}
