@@ -61,7 +61,7 @@ def effects(
                 row = told + words.minus(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
         if rule == papers.protocol()["selection"]:
-            verdicts |= _of_claims(results, part)
+            verdicts |= _of_claims(results, part[part["run"].isin(rows_of)])
     alike = selected(words.frame_of(results.alike), rule, unseen)
     found = effects_of(compared, results.records, spreads_of(alike))
     more = spare_effects(compared, results.records, alike, results.alike.records)
