@@ -142,6 +142,16 @@ def test_notebook_without_a_study_is_not_executed_to_plan_it(made):
     assert notebooks.plan(made("a/b", ["raise RuntimeError('executed')"])) == []
 
 
+def test_plan_neither_loads_nor_draws_what_is_only_shown(made):
+    loading = 'federation = fednb.load("digits")\n'
+    head, study = "import fednb\nfrom fednb.report import pictures\n", "fednb.Study(recipes).run()"
+    book = made("a/b", [head + loading + "pictures.samples(federation)", "federation.counts()", "recipes = []", study])
+    assert notebooks.plan(book) == []
+    for use in ("recipes = [federation]", "recipes = []\nfederation.counts()\nlist(recipes)"):
+        with pytest.raises(NotebookError, match="a/b, cell 1: DataError"):
+            notebooks.plan(made("a/b", [head + loading + "pictures.samples(federation)", use, study]))
+
+
 def test_plan_names_the_cell_that_fails(made):
     book = made("a/b", ["x = 1", "1 / 0", "study.run()"])
     with pytest.raises(NotebookError, match="a/b, cell 2: ZeroDivisionError"):

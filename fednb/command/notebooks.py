@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -148,10 +149,12 @@ def plan(notebook: Notebook, **given) -> list:
 
     space = {"__name__": "__main__"}
     with planning() as recipes, contextlib.redirect_stdout(io.StringIO()):
+        idle = _only_shown(notebook)
         for number, source, tags in notebook.code:
-            lines = [line for line in source.splitlines() if not line.startswith(("%", "!"))]
             try:
-                exec(compile("\n".join(lines), f"<{notebook.name}, cell {number}>", "exec"), space)
+                cell = _parsed(source)
+                cell.body = [line for line in cell.body if ast.unparse(line) not in idle]
+                exec(compile(cell, f"<{notebook.name}, cell {number}>", "exec"), space)
             except Planned:
                 break
             except Exception as error:
@@ -162,6 +165,30 @@ def plan(notebook: Notebook, **given) -> list:
             if "parameters" in tags:
                 space.update(given)
     return list(recipes)
+
+
+def _only_shown(notebook: Notebook) -> set[str]:
+    """The pictures that end a cell, and each line that loads a federation of which cells do no more than show something
+    in their last line, with those lines: loading and drawing take seconds, and no run rests on them."""
+    loading, shown, others = {}, {}, set()
+    for _, source, _ in notebook.code:
+        with contextlib.suppress(SyntaxError):
+            *lines, last = _parsed(source).body or [ast.Pass()]
+            for line in (*lines, last):
+                text, named = ast.unparse(line), {each.id for each in ast.walk(line) if isinstance(each, ast.Name)}
+                if re.fullmatch(r"(\w+) = fednb\.load\(.*\)", text):
+                    loading[text.split(" ")[0]] = text
+                elif line is last and isinstance(line, ast.Expr) and ".run(" not in text:
+                    shown[text] = named
+                else:
+                    others |= named
+    idle = loading.keys() - others
+    return {loading[name] for name in idle} | {text for text, named in shown.items() if named & {*idle, "pictures"}}
+
+
+def _parsed(source: str) -> ast.Module:
+    """A cell's Python, without IPython's own lines."""
+    return ast.parse("\n".join(line for line in source.splitlines() if not line.startswith(("%", "!"))))
 
 
 def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
