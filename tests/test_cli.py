@@ -270,6 +270,15 @@ def test_an_execution_that_failed_or_was_killed_is_shown_as_such_and_done_again(
     assert "failed: its last execution did not end" in page.read_text()
 
 
+def test_a_notebook_is_executed_again_when_a_file_beside_it_changes(checkout, made, capsys):
+    book = made("together/beside", ["import helper_of_this_test as helper\n\nhelper.WORD"])
+    for word in ("one", "two"):
+        book.path.with_name("helper_of_this_test.py").write_text(f"WORD = {word!r}")
+        assert cli.main(["run", "--only", "beside"]) == 0
+        assert "; 1 notebooks executed\n" in capsys.readouterr().out
+        assert f"'{word}'" in folder.executed(checkout / "report", book).read_text()
+
+
 def test_half_an_executed_notebook_is_named_and_made_again(checkout, made, capsys):
     made("together/other", ["1"])
     assert cli.main(["run", "--only", "together/*", "--jobs", "2"]) == 0

@@ -60,10 +60,10 @@ def _hash(paths: Iterable[Path]) -> str:
 
 
 def digest(report: Path, book: Notebook, given: dict, state: str) -> str:
-    """Changes with all that an executed notebook shows: its source and parameters, our code, records and images
-    (``state``), and with the executed copy itself."""
-    copy = hashlib.sha256(executed(report, book).read_bytes()).hexdigest()
-    parts = (json.dumps([given, notebooks.written(book.content)], sort_keys=True), _code(), state, copy)
+    """Changes with all that an executed notebook shows: its source and parameters, our code and what lies beside the
+    notebook, records and images (``state``), and with the executed copy itself."""
+    copy, beside = _hash([executed(report, book)]), _hash(book.path.parent.rglob("*.py"))
+    parts = (json.dumps([given, notebooks.written(book.content)], sort_keys=True), _code(), beside, state, copy)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
