@@ -17,6 +17,7 @@ import loaders
 import numpy as np
 import papermill
 import pytest
+import recording
 from PIL import Image
 
 from fednb import papers, parameters
@@ -170,7 +171,7 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert settled["cells"][1]["metadata"] == {"tags": [CHECKED]}
     assert [cell["execution_count"] for cell in settled["cells"]] == [1, 2]
     assert not re.search("papermill|duration|_time|iopub", json.dumps(settled))
-    notebooks.write(settled, book.path)
+    recording.write(settled, book.path)
     again = notebooks.Notebook(book.name, book.path)
     assert notebooks.execute(again, output, {}) is None
     assert notebooks.settle(json.loads(output.read_text())) == settled
@@ -296,7 +297,7 @@ def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
 
 
 def test_a_notebook_that_jupyterlab_saved_is_as_good_as_before(saved_in_jupyterlab, tmp_path):
-    before = notebooks.Notebook("a", ALL[0].path)
+    before = notebooks.Notebook("a", shutil.copy(ALL[0].path, tmp_path / "before.ipynb"))
     saved = notebooks.Notebook("a", shutil.copy(before.path, tmp_path / "a.ipynb"))
     saved_in_jupyterlab(saved.path)
     assert saved.content != before.content and saved.about == before.about

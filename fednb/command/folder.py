@@ -195,10 +195,3 @@ def write_figures(folder: Path, book: Notebook, content: dict) -> None:
         path = folder / (f"{book.name}.png" if len(figures) == 1 else f"{book.name}-{number}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, lambda file, figure=figure: file.write(figure))
-
-
-def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
-    """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
-    content = notebooks.settle(notebooks.Notebook(book.name, executed(report, book)).content)
-    notebooks.write(content, book.path)
-    write_figures(root / "figures", book, content)

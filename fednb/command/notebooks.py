@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fednb.errors import NotebookError, nearest
-from fednb.files import PART, write_text
+from fednb.files import PART
 from fednb.parameters import kind_of, misfit, sampled
 from fednb.runs.progress import MARK
 
@@ -287,8 +287,3 @@ def _light(output: dict) -> dict:
     if len(small.getvalue()) >= len(file):
         return output
     return {**output, "data": {**data, "image/png": base64.b64encode(small.getvalue()).decode()}}
-
-
-def write(content: dict, path: Path) -> None:
-    """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
