@@ -144,8 +144,9 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     if alone:
         write_text(index, pages.links(entries, summary, said, alone))
     else:
-        docs, pictures = notebooks.checkout() / "docs", _pictures(report)
-        site.build(report / "site", docs, entries, methods.told(), pictures, summary, claims, curves, said)
+        of_first = {"summary": summary, "told": said, "claims": claims, "curves": curves}
+        docs = notebooks.checkout() / "docs"
+        site.build(report / "site", site.pages(docs, entries, methods.told(), _pictures(report), **of_first))
         write_text(index, pages.forward("site/index.html"))
     return index
 
