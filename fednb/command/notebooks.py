@@ -153,7 +153,7 @@ def plan(notebook: Notebook, **given) -> list:
         for number, source, tags in notebook.code:
             try:
                 cell = _parsed(source)
-                cell.body = [line for line in cell.body if ast.unparse(line) not in idle]
+                cell.body = [line for line in cell.body if not idle or ast.unparse(line) not in idle]
                 exec(compile(cell, f"<{notebook.name}, cell {number}>", "exec"), space)
             except Planned:
                 break
@@ -171,7 +171,8 @@ def _only_shown(notebook: Notebook) -> set[str]:
     """The pictures that end a cell, and each line that loads a federation of which cells do no more than show something
     in their last line, with those lines: loading and drawing take seconds, and no run rests on them."""
     loading, shown, others = {}, {}, set()
-    for _, source, _ in notebook.code:
+    shows = any(word in source for word in ("fednb.load(", "pictures.") for _, source, _ in notebook.code)
+    for _, source, _ in notebook.code if shows else ():
         with contextlib.suppress(SyntaxError):
             *lines, last = _parsed(source).body or [ast.Pass()]
             for line in (*lines, last):
