@@ -12,6 +12,28 @@ from fednb.errors import FednbError, nearest
 PROFILES = ("smoke", "quick", "paper")
 
 
+def _one_of(what: str, known: tuple[str, ...]):
+    def checked(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f'no {what} "{text}": {nearest(text, known)}')
+        return text
+
+    return checked
+
+
+SHARED = {
+    "--profile": {
+        "type": _one_of("profile", PROFILES),
+        "default": "quick",
+        "help": "smoke, quick, paper (default: quick)",
+    },
+    "--only": {"metavar": "PATTERN", "help": 'part of a name, or a pattern such as "fedrdn/fig*"'},
+    "--data": {"metavar": "DIR", "help": "folder with the images (default: $FEDNB_DATA, else ./data)"},
+    "--device": {"default": "cpu", "help": "cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)"},
+    "--report": {"metavar": "DIR", "help": "folder of the report (default: report/ in the repository)"},
+}
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit status is 0 well, 1 something failed, 2 not understood, 130 interrupted."""
     words = sys.argv[1:] if argv is None else argv
@@ -41,14 +63,8 @@ def parse(words: list[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    _list(verbs)
-    _run(verbs)
-    _status(verbs)
-    _data(verbs)
-    _report(verbs)
-    _laws(verbs)
-    _bench(verbs)
-    _federate(verbs)
+    for add in (_list, _run, _status, _data, _report, _laws, _bench, _federate):
+        add(verbs)
     if not words:
         parser.print_help()
         parser.exit(2)
@@ -68,9 +84,14 @@ def _verb(verbs, name: str, help: str, example: str) -> argparse.ArgumentParser:
     return verb
 
 
+def _shared(verb, *names: str) -> None:
+    for name in names:
+        verb.add_argument(name, **SHARED[name])
+
+
 def _list(verbs) -> None:
     verb = _verb(verbs, "list", "the notebooks: claim, data, cost; or the methods", "fednb list --only fedrdn")
-    _only(verb)
+    _shared(verb, "--only")
     verb.add_argument("--methods", action="store_true", help="instead, what each method changes, sends and keeps")
 
 
@@ -81,11 +102,9 @@ def _run(verbs) -> None:
         "train what is missing, execute the notebooks, write a report",
         "fednb run --profile quick --only fedrdn/table1 --jobs 2",
     )
-    _profile(verb)
-    _only(verb)
-    _data_root(verb)
+    _shared(verb, "--profile", "--only", "--data")
     verb.add_argument("--jobs", type=_count, metavar="N", help="runs side by side (default: one per core, at most 8)")
-    _device(verb)
+    _shared(verb, "--device")
     verb.add_argument(
         "--set",
         type=_setting,
@@ -94,7 +113,7 @@ def _run(verbs) -> None:
         metavar="NAME=VALUE",
         help="another parameter of the chosen notebooks, such as SEEDS=[0,1]; may be repeated",
     )
-    _folder(verb)
+    _shared(verb, "--report")
     verb.add_argument(
         "--record",
         action="store_true",
@@ -113,7 +132,7 @@ def _run(verbs) -> None:
     )
     verb.add_argument(
         "--engine",
-        type=_engine,
+        type=_one_of("engine", ENGINES),
         metavar="NAME",
         help="what trains on other machines, which share this folder and the images: ray or slurm (8 runs side by side "
         "unless --jobs says more)",
@@ -127,11 +146,7 @@ def _run(verbs) -> None:
 
 def _status(verbs) -> None:
     verb = _verb(verbs, "status", "runs recorded and missing, and their time", "fednb status --profile paper")
-    _profile(verb)
-    _only(verb)
-    _data_root(verb)
-    _device(verb)
-    _folder(verb)
+    _shared(verb, "--profile", "--only", "--data", "--device", "--report")
 
 
 def _data(verbs) -> None:
@@ -141,7 +156,7 @@ def _data(verbs) -> None:
         "what is on disk, what is expected, where it comes from",
         "fednb data --data /mnt/images --check pacs",
     )
-    _data_root(verb)
+    _shared(verb, "--data")
     verb.add_argument(
         "--check",
         metavar="NAME",
@@ -151,7 +166,7 @@ def _data(verbs) -> None:
 
 def _report(verbs) -> None:
     verb = _verb(verbs, "report", "write the report's page again", "fednb report --readme")
-    _folder(verb)
+    _shared(verb, "--report")
     verb.add_argument(
         "--readme", action="store_true", help="instead, write the repository's tables in README.md and docs/"
     )
@@ -169,7 +184,7 @@ def _bench(verbs) -> None:
     verb.add_argument("--rounds", type=_count, default=5, metavar="N", help="rounds to time (default: 5)")
     told = "instead, write what `list --methods` and the notebook on speed show: every method, 4 to 500 clients"
     verb.add_argument("--record", action="store_true", help=told)
-    _device(verb)
+    _shared(verb, "--device")
 
 
 def _federate(verbs) -> None:
@@ -186,45 +201,13 @@ def _federate(verbs) -> None:
         "--timeout", type=_count, default=3600, metavar="SECONDS", help="that a client has to answer (default: 3600)"
     )
     verb.add_argument("--device", default="cpu", help="of nodes on this machine: cpu, cuda or cuda:1 (default: cpu)")
-    _data_root(verb)
-
-
-def _profile(verb) -> None:
-    verb.add_argument("--profile", type=_profile_name, default="quick", help=f"{', '.join(PROFILES)} (default: quick)")
-
-
-def _only(verb) -> None:
-    verb.add_argument("--only", metavar="PATTERN", help='part of a name, or a pattern such as "fedrdn/fig*"')
-
-
-def _data_root(verb) -> None:
-    verb.add_argument("--data", metavar="DIR", help="folder with the images (default: $FEDNB_DATA, else ./data)")
-
-
-def _device(verb) -> None:
-    verb.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)")
-
-
-def _folder(verb) -> None:
-    verb.add_argument("--report", metavar="DIR", help="folder of the report (default: report/ in the repository)")
-
-
-def _profile_name(text: str) -> str:
-    if text not in PROFILES:
-        raise argparse.ArgumentTypeError(f'no profile "{text}": {nearest(text, PROFILES)}')
-    return text
+    _shared(verb, "--data")
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of at least 1')
     return int(text)
-
-
-def _engine(text: str) -> str:
-    if text not in ENGINES:
-        raise argparse.ArgumentTypeError(f'no engine "{text}": {nearest(text, ENGINES)}')
-    return text
 
 
 def _part(text: str) -> tuple[int, int]:

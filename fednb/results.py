@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from fednb.at_hand import is_stand_in
 from fednb.catalogue import OF_THE_RUN, complete, task
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
 from fednb.runs.store import Record, Store
-from fednb.stand_ins import is_stand_in
 from fednb.varied import plain, varied_columns
 
 _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
-from fednb.at_hand import below_the_folder, lacks, other_images
+from fednb.at_hand import below_the_folder, lacks, other_images, replaced, stand_ins
 from fednb.catalogue import IN_MEMORY
 from fednb.errors import RunError
 from fednb.federation import Federation
@@ -16,7 +16,6 @@ from fednb.results import Results
 from fednb.runs.progress import Display, expected_seconds
 from fednb.runs.store import Store
 from fednb.runs.workers import train
-from fednb.stand_ins import replaced, stand_ins
 from fednb.varied import listed
 
 NO_TRAINING = "FEDNB_TRAIN"

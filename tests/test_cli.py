@@ -13,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import recording
 import small_runs
 
 from fednb import cli
-from fednb.command import folder, notebooks, worktree
+from fednb.command import folder, notebooks
 from fednb.errors import StoreError
 from fednb.runs import behaviour
 from fednb.runs import store as store_of_runs
@@ -270,6 +271,15 @@ def test_an_execution_that_failed_or_was_killed_is_shown_as_such_and_done_again(
     assert "failed: its last execution did not end" in page.read_text()
 
 
+def test_a_notebook_is_executed_again_when_a_file_beside_it_changes(checkout, made, capsys):
+    book = made("together/beside", ["import helper_of_this_test as helper\n\nhelper.WORD"])
+    for word in ("one", "two"):
+        book.path.with_name("helper_of_this_test.py").write_text(f"WORD = {word!r}")
+        assert cli.main(["run", "--only", "beside"]) == 0
+        assert "; 1 notebooks executed\n" in capsys.readouterr().out
+        assert f"'{word}'" in folder.executed(checkout / "report", book).read_text()
+
+
 def test_half_an_executed_notebook_is_named_and_made_again(checkout, made, capsys):
     made("together/other", ["1"])
     assert cli.main(["run", "--only", "together/*", "--jobs", "2"]) == 0
@@ -399,7 +409,7 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     assert not (committed / "report/runs").exists()
     kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*") if path.is_file()]
     first = {path: path.read_bytes() for path in kept}
-    assert worktree.dirty(committed) == []
+    assert recording.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
     assert "1 runs recorded, none trained" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in kept} == first
@@ -412,13 +422,13 @@ def test_what_jupyterlab_changes_when_it_saves_is_no_change(committed, saved_in_
     book = committed / "notebooks/fedrdn/study.ipynb"
     recorded = book.read_bytes()
     saved_in_jupyterlab(book)
-    assert book.read_bytes() != recorded and worktree.dirty(committed) == []
+    assert book.read_bytes() != recorded and recording.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
     assert book.read_bytes() == recorded
     book.write_text(book.read_text().replace("A < B", "A > B"))
-    assert worktree.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
+    assert recording.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
     book.write_text("<<<<<<< HEAD\n")
-    assert worktree.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
+    assert recording.dirty(committed) == [" M notebooks/fedrdn/study.ipynb"]
 
 
 def test_record_refuses_what_is_not_committed(committed, capsys):
@@ -433,11 +443,11 @@ def test_record_refuses_what_is_not_committed(committed, capsys):
 
 
 def test_a_copy_without_git_is_recorded_where_its_commit_is_named(checkout, monkeypatch):
-    assert worktree.dirty(checkout) == [
+    assert recording.dirty(checkout) == [
         "no git checkout: set FEDNB_COMMIT to the commit that these files are a copy of"
     ]
     monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
-    assert worktree.dirty(checkout) == []
+    assert recording.dirty(checkout) == []
 
 
 def test_changed_or_deleted_record_is_refused(committed):
@@ -445,15 +455,15 @@ def test_changed_or_deleted_record_is_refused(committed):
     record.parent.mkdir(parents=True)
     record.write_text("{}")
     (record.parent.parent / "README.md").write_text("0 records")
-    assert worktree.dirty(committed) == []
+    assert recording.dirty(committed) == []
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
     (record.parent.parent / "README.md").write_text("1 record")
-    assert worktree.dirty(committed) == []
+    assert recording.dirty(committed) == []
     record.write_text("{ }")
-    assert worktree.dirty(committed) == [" M results/a/b.json"]
+    assert recording.dirty(committed) == [" M results/a/b.json"]
     record.unlink()
-    assert worktree.dirty(committed) == [" D results/a/b.json"]
+    assert recording.dirty(committed) == [" D results/a/b.json"]
 
 
 @pytest.fixture
@@ -530,19 +540,19 @@ def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(o
     git(committed, "commit", "-qm", "features")
     stale, entries = older.read_text(), small_runs.entries_of(older.read_text())
     features.write_bytes(b"new")  # written just before its record, when recording was interrupted
-    assert worktree.dirty(committed) == []
+    assert recording.dirty(committed) == []
     name = older.relative_to(committed).as_posix()
     entries |= {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}, "checksums": {}}
     fresh = to_text(Record(**entries))
     older.write_text(fresh)
-    assert worktree.dirty(committed) == []
+    assert recording.dirty(committed) == []
     for other in (stale + " ", to_text(Record(**entries | {"key": "0"})), "{", "[]"):
         older.write_text(other)
-        assert worktree.dirty(committed) == [f" M {name}"]
+        assert recording.dirty(committed) == [f" M {name}"]
     older.unlink()
-    assert worktree.dirty(committed) == [f" D {name}"]
+    assert recording.dirty(committed) == [f" D {name}"]
     older.write_text(fresh)
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "made again")
     features.write_bytes(b"by hand")
-    assert worktree.dirty(committed) == [f" M {features.relative_to(committed).as_posix()}"]
+    assert recording.dirty(committed) == [f" M {features.relative_to(committed).as_posix()}"]

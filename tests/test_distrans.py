@@ -10,7 +10,6 @@ from small_runs import use_toy
 from torch import nn
 
 from fednb import models
-from fednb.analyses.offsets import moved
 from fednb.augment._offset_network import Aggregator, Hypernetwork
 from fednb.augment._stages import append
 from fednb.augment._two_channels import InputChannels, OwnStatistics, along_offset, blend
@@ -23,6 +22,7 @@ from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
+from offsets import moved
 
 PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}
 

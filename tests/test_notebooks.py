@@ -17,6 +17,7 @@ import loaders
 import numpy as np
 import papermill
 import pytest
+import recording
 from PIL import Image
 
 from fednb import papers, parameters
@@ -142,6 +143,16 @@ def test_notebook_without_a_study_is_not_executed_to_plan_it(made):
     assert notebooks.plan(made("a/b", ["raise RuntimeError('executed')"])) == []
 
 
+def test_plan_neither_loads_nor_draws_what_is_only_shown(made):
+    loading = 'federation = fednb.load("digits")\n'
+    head, study = "import fednb\nfrom fednb.report import pictures\n", "fednb.Study(recipes).run()"
+    book = made("a/b", [head + loading + "pictures.samples(federation)", "federation.counts()", "recipes = []", study])
+    assert notebooks.plan(book) == []
+    for use in ("recipes = [federation]", "recipes = []\nfederation.counts()\nlist(recipes)"):
+        with pytest.raises(NotebookError, match="a/b, cell 1: DataError"):
+            notebooks.plan(made("a/b", [head + loading + "pictures.samples(federation)", use, study]))
+
+
 def test_plan_names_the_cell_that_fails(made):
     book = made("a/b", ["x = 1", "1 / 0", "study.run()"])
     with pytest.raises(NotebookError, match="a/b, cell 2: ZeroDivisionError"):
@@ -160,7 +171,7 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert settled["cells"][1]["metadata"] == {"tags": [CHECKED]}
     assert [cell["execution_count"] for cell in settled["cells"]] == [1, 2]
     assert not re.search("papermill|duration|_time|iopub", json.dumps(settled))
-    notebooks.write(settled, book.path)
+    recording.write(settled, book.path)
     again = notebooks.Notebook(book.name, book.path)
     assert notebooks.execute(again, output, {}) is None
     assert notebooks.settle(json.loads(output.read_text())) == settled
@@ -286,7 +297,7 @@ def test_committed_notebook_is_settled_and_speaks_of_no_machine(book):
 
 
 def test_a_notebook_that_jupyterlab_saved_is_as_good_as_before(saved_in_jupyterlab, tmp_path):
-    before = notebooks.Notebook("a", ALL[0].path)
+    before = notebooks.Notebook("a", shutil.copy(ALL[0].path, tmp_path / "before.ipynb"))
     saved = notebooks.Notebook("a", shutil.copy(before.path, tmp_path / "a.ipynb"))
     saved_in_jupyterlab(saved.path)
     assert saved.content != before.content and saved.about == before.about

@@ -7,12 +7,13 @@ from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
+import laws
 import pytest
 from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
 from fednb import catalogue, cli, outside
-from fednb.command import laws
+from fednb.command import laws as verb
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed, used
@@ -279,9 +280,9 @@ class TestLaws:
         if absent == "pytest":
             monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         else:
-            monkeypatch.setattr(laws.notebooks, "checkout", lambda: (_ for _ in ()).throw(laws.NotebookError("none")))
+            monkeypatch.setattr(verb, "tool", lambda name: (_ for _ in ()).throw(verb.NotebookError("none")))
         with pytest.raises(RunError, match="Clone it" if absent == "repository" else "fednb\\[test\\]"):
-            laws.main(SimpleNamespace(method="fedprox"))
+            verb.main(SimpleNamespace(method="fedprox"))
 
 
 def test_the_row_of_a_method_from_outside_is_what_its_class_and_its_laws_say(folder):

@@ -4,10 +4,11 @@ import re
 
 import pytest
 import readme
+import recording
 from small_runs import SMALL, record
 
 from fednb import papers
-from fednb.command import methods, scoreboard, worktree
+from fednb.command import methods, scoreboard
 from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
@@ -25,7 +26,7 @@ def test_generated_tables_are_up_to_date():
 
 
 def test_recording_takes_the_generated_pages_for_its_own():
-    assert {*readme.PAGES, "results/README.md"} == {*worktree.GENERATED}
+    assert {*readme.PAGES, "results/README.md"} == {*recording.GENERATED}
 
 
 def test_readme_is_short():

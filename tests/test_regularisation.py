@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from fednb import models
-from fednb.analyses.regularisation import Experiment
 from fednb.augment.fedfa import FedFA
 from fednb.randomness import generator
 from fednb.standalone.feature_augmentation import FeatureAugmentation
+from regularisation import Experiment
 
 
 @pytest.fixture(scope="module")

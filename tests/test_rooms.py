@@ -28,7 +28,7 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"engine"},
     {"papers"},
     {"runs"},
-    {"at_hand", "stand_ins"},
+    {"at_hand"},
     {"results"},
     {"analyses", "report", "site", "study"},
     {"command"},

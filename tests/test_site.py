@@ -143,7 +143,8 @@ def built(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
         pictures = {"shifted_digits": PICTURE}
-        return place, book.build(place, DOCS, entries, methods.told(), pictures, summary, CLAIMS, CURVES, told)
+        of_first = {"summary": summary, "told": told, "claims": CLAIMS, "curves": CURVES}
+        return place, book.build(place, book.pages(DOCS, entries, methods.told(), pictures, **of_first))
 
 
 @pytest.fixture(scope="module")
@@ -334,10 +335,11 @@ def test_effects_beyond_the_axis_are_arrows_at_its_end():
 def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(made, tmp_path, monkeypatch):
     report = tmp_path / "report"
     built = []
+    monkeypatch.setattr(book, "pages", lambda docs, entries, *_, **of_first: entries)
     monkeypatch.setattr(judging, "claims", lambda: CLAIMS)
     monkeypatch.setattr(judging, "curves", lambda: CURVES)
     monkeypatch.setattr(book, "TOOLS", ("json",))
-    monkeypatch.setattr(book, "build", lambda place, docs, entries, *_: built.append((place, len(entries))))
+    monkeypatch.setattr(book, "build", lambda place, entries: built.append((place, len(entries))))
     index = folder.write_page(report, [made("a/b", ["1"])], [], {})
     assert built == [(report / "site", 1)] and 'url=site/index.html"' in index.read_text()
 
@@ -366,7 +368,6 @@ def test_what_sphinx_cannot_do_is_told_and_leaves_the_old_site(tmp_path, monkeyp
     old.parent.mkdir()
     old.write_text("old")
     monkeypatch.setitem(book.SETTINGS, "html_theme", "no_theme")
-    monkeypatch.setattr(book, "_pages", lambda *_: {"index.md": "# x\n"})
     with pytest.raises(NotebookError, match="Sphinx made no site: .*no_theme"):
-        book.build(tmp_path / "site", DOCS, [], [], {}, [], CLAIMS, CURVES, [])
+        book.build(tmp_path / "site", {"index.md": "# x\n"})
     assert old.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["site"]

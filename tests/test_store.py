@@ -20,6 +20,8 @@ from small_runs import SMALL, entries_of, record
 from fednb import recipe as recipe_module
 from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import MACHINE, write_atomically
+from fednb.runs import believed
+from fednb.runs import record as record_module
 from fednb.runs.record import parsed, read, require_readable, to_text
 from fednb.runs.store import Record, Store
 from fednb.study import default_store
@@ -290,6 +292,36 @@ def test_one_edited_number_is_noticed(store):
     assert store.find(SMALL) == record(SMALL)
 
 
+def test_what_was_read_whole_before_is_read_again_when_its_bytes_or_the_source_change(store, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    validate, validated = record_module._validate, []
+    monkeypatch.setattr(record_module, "_validate", lambda entries: (validated.append(1), validate(entries)))
+    path = store.write(SMALL, record(SMALL))
+    assert store.find(SMALL) == store.find(SMALL) == record(SMALL) and len(validated) == 1
+    kept, whole = path.stat(), path.read_text()
+    path.write_text(whole.replace('"test": [[3,4]', '"test": [[4,4]'))
+    os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # as long and as old as before
+    assert store.find(SMALL) is None and "checksums.record" in store.notes[0]
+    path.write_text(whole)
+    assert store.find(SMALL).rounds == record(SMALL).rounds and len(validated) == 2
+    monkeypatch.setattr("fednb.runs.believed.source_hash", lambda: "another")
+    assert store.find(SMALL) == record(SMALL) and len(validated) == 3
+    believed._lines.cache_clear()  # another process
+    assert store.find(SMALL) == record(SMALL) and len(validated) == 3
+
+
+@pytest.mark.parametrize("hurt", ["gone", "binary", "a folder", "long"])
+def test_a_damaged_note_of_what_was_read_costs_time_alone(store, monkeypatch, tmp_path, hurt):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / hurt))
+    file = tmp_path / hurt / "fednb" / "records_read"
+    if hurt != "gone":
+        file.parent.mkdir(parents=True)
+        file.mkdir() if hurt == "a folder" else file.write_bytes(bytes(believed.MOST) if hurt == "long" else b"\xff\0")
+    store.write(SMALL, record(SMALL))
+    assert store.find(SMALL) == store.find(SMALL) == record(SMALL)
+    assert hurt == "a folder" or file.stat().st_size < 100
+
+
 def examples(seed: int) -> dict[str, dict]:
     images = np.random.default_rng(0).integers(0, 255, (2, 3, 4, 4), np.uint8)
     made = {"images": images, "targets": images[:, 0] % 2, "predictions": images[:, 0] % (2 + seed)}
@@ -410,7 +442,7 @@ def test_every_committed_record_is_read_without_a_note():
 
 def test_a_record_that_may_not_be_read_stays_where_it_is(store, monkeypatch):
     path = store.write(SMALL, record(SMALL))
-    monkeypatch.setattr(type(path), "read_text", refuse)
+    monkeypatch.setattr(type(path), "read_bytes", refuse)
     with pytest.raises(StoreError, match="cannot be read: .*Permission denied"):
         store.find(SMALL)
     assert store.found([SMALL]) == {SMALL: None} and "cannot be read" in store.notes[0]

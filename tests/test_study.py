@@ -7,10 +7,10 @@ from methods import TINY
 from small_runs import SMALL, other_images, record, use_toy
 
 from fednb import at_hand, papers, study
+from fednb.at_hand import is_stand_in
 from fednb.errors import DataError, RunError
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
-from fednb.stand_ins import is_stand_in
 from fednb.study import Planned, Study, planning
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))

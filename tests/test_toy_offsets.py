@@ -1,12 +1,12 @@
-"""DisTrans' toy problems (fednb/analyses/toy_offsets) against closed forms, hand numbers and independent loops."""
+"""DisTrans' toy problems (notebooks/distrans/toy_offsets) against closed forms, hand numbers and independent loops."""
 
 import numpy as np
 import pytest
 import torch
 
-from fednb.analyses.toy_offsets import data as made
-from fednb.analyses.toy_offsets import pictures, training
 from fednb.errors import FednbError, NotebookError
+from toy_offsets import data as made
+from toy_offsets import pictures, training
 
 COSINE = {"true_weights": [1.0, 2.0], "spread": 0.5, "noise": 0.1}
 LINEAR = {"true_weights": [[1.0, 1.0], [2.0, 1.5]], "spread": 0.5, "noise": 0.1}

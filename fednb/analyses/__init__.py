@@ -1,1 +1,2 @@
-"""What one notebook needs and nobody else; of ``speed`` also what `fednb list --methods` shows."""
+"""What few notebooks need and nobody else; what one alone needs lies beside it. Of ``speed`` also what
+`fednb list --methods` shows."""

@@ -60,10 +60,10 @@ def _hash(paths: Iterable[Path]) -> str:
 
 
 def digest(report: Path, book: Notebook, given: dict, state: str) -> str:
-    """Changes with all that an executed notebook shows: its source and parameters, our code, records and images
-    (``state``), and with the executed copy itself."""
-    copy = hashlib.sha256(executed(report, book).read_bytes()).hexdigest()
-    parts = (json.dumps([given, notebooks.written(book.content)], sort_keys=True), _code(), state, copy)
+    """Changes with all that an executed notebook shows: its source and parameters, our code and what lies beside the
+    notebook, records and images (``state``), and with the executed copy itself."""
+    copy, beside = _hash([executed(report, book)]), _hash(book.path.parent.rglob("*.py"))
+    parts = (json.dumps([given, notebooks.written(book.content)], sort_keys=True), _code(), beside, state, copy)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -144,8 +144,9 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     if alone:
         write_text(index, pages.links(entries, summary, said, alone))
     else:
-        docs, pictures = notebooks.checkout() / "docs", _pictures(report)
-        site.build(report / "site", docs, entries, methods.told(), pictures, summary, claims, curves, said)
+        of_first = {"summary": summary, "told": said, "claims": claims, "curves": curves}
+        docs = notebooks.checkout() / "docs"
+        site.build(report / "site", site.pages(docs, entries, methods.told(), _pictures(report), **of_first))
         write_text(index, pages.forward("site/index.html"))
     return index
 
@@ -195,10 +196,3 @@ def write_figures(folder: Path, book: Notebook, content: dict) -> None:
         path = folder / (f"{book.name}.png" if len(figures) == 1 else f"{book.name}-{number}.png")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, lambda file, figure=figure: file.write(figure))
-
-
-def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
-    """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
-    content = notebooks.settle(notebooks.Notebook(book.name, executed(report, book)).content)
-    notebooks.write(content, book.path)
-    write_figures(root / "figures", book, content)

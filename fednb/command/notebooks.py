@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fednb.errors import NotebookError, nearest
-from fednb.files import PART, write_text
+from fednb.files import PART
 from fednb.parameters import kind_of, misfit, sampled
 from fednb.runs.progress import MARK
 
@@ -148,10 +149,12 @@ def plan(notebook: Notebook, **given) -> list:
 
     space = {"__name__": "__main__"}
     with planning() as recipes, contextlib.redirect_stdout(io.StringIO()):
+        idle = _only_shown(notebook)
         for number, source, tags in notebook.code:
-            lines = [line for line in source.splitlines() if not line.startswith(("%", "!"))]
             try:
-                exec(compile("\n".join(lines), f"<{notebook.name}, cell {number}>", "exec"), space)
+                cell = _parsed(source)
+                cell.body = [line for line in cell.body if not idle or ast.unparse(line) not in idle]
+                exec(compile(cell, f"<{notebook.name}, cell {number}>", "exec"), space)
             except Planned:
                 break
             except Exception as error:
@@ -162,6 +165,31 @@ def plan(notebook: Notebook, **given) -> list:
             if "parameters" in tags:
                 space.update(given)
     return list(recipes)
+
+
+def _only_shown(notebook: Notebook) -> set[str]:
+    """The pictures that end a cell, and each line that loads a federation of which cells do no more than show something
+    in their last line, with those lines: loading and drawing take seconds, and no run rests on them."""
+    loading, shown, others = {}, {}, set()
+    shows = any(word in source for word in ("fednb.load(", "pictures.") for _, source, _ in notebook.code)
+    for _, source, _ in notebook.code if shows else ():
+        with contextlib.suppress(SyntaxError):
+            *lines, last = _parsed(source).body or [ast.Pass()]
+            for line in (*lines, last):
+                text, named = ast.unparse(line), {each.id for each in ast.walk(line) if isinstance(each, ast.Name)}
+                if re.fullmatch(r"(\w+) = fednb\.load\(.*\)", text):
+                    loading[text.split(" ")[0]] = text
+                elif line is last and isinstance(line, ast.Expr) and ".run(" not in text:
+                    shown[text] = named
+                else:
+                    others |= named
+    idle = loading.keys() - others
+    return {loading[name] for name in idle} | {text for text, named in shown.items() if named & {*idle, "pictures"}}
+
+
+def _parsed(source: str) -> ast.Module:
+    """A cell's Python, without IPython's own lines."""
+    return ast.parse("\n".join(line for line in source.splitlines() if not line.startswith(("%", "!"))))
 
 
 def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
@@ -260,8 +288,3 @@ def _light(output: dict) -> dict:
     if len(small.getvalue()) >= len(file):
         return output
     return {**output, "data": {**data, "image/png": base64.b64encode(small.getvalue()).decode()}}
-
-
-def write(content: dict, path: Path) -> None:
-    """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n")

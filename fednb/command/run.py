@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from fednb.command import folder, notebooks, worktree
+from fednb.command import folder, notebooks
 from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.engine.executors import processes
@@ -22,7 +22,8 @@ NOTEBOOK_SECONDS = 8.0
 
 def main(options) -> int:
     """The whole command; returns 0, or 1 when a run or a notebook failed. What is finished is kept."""
-    if options.record and (changes := worktree.dirty(notebooks.checkout())):
+    recording = notebooks.tool("recording") if options.record else None
+    if recording and (changes := recording.dirty(notebooks.checkout())):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     desk = Desk.open(options)
     written = [desk.store.folder, desk.store.checkpoints, desk.report / "notebooks"]
@@ -71,7 +72,7 @@ def main(options) -> int:
         if desk.record:
             for book in due:
                 if book.name not in broken:
-                    folder.commit_outputs(desk.root, desk.report, book)
+                    recording.commit_outputs(desk.root, desk.report, book)
             place = f"recorded: results/, figures/ and notebooks/ in {desk.root}"
         elif not absent and not options.part:
             print(folder.writing(), flush=True)

@@ -14,7 +14,7 @@ from reprlib import repr as brief
 from fednb.errors import DamagedError, StoreError
 from fednb.federation import SPLITS
 from fednb.recipe import ROOMS, Recipe
-from fednb.runs import columns
+from fednb.runs import believed, columns
 
 FILES_OF = (*ROOMS.values(), "augment")  # what has a behaviour
 SHARED = "_shared"  # ends the name of what an artefact has in common with those of other runs
@@ -56,6 +56,13 @@ class Record:
     behaviours: dict[str, str] = field(default_factory=dict)
     checksums: dict[str, str] = field(default_factory=dict, compare=False)
     path: Path | None = field(default=None, compare=False)
+
+    def __getattr__(self, name: str):
+        """The rounds, where they are still columns."""
+        if name != "rounds" or "columns" not in vars(self):
+            raise AttributeError(f"a record has no {name}")
+        vars(self)["rounds"] = columns.to_rounds(vars(self).pop("columns"), self.clients)
+        return self.rounds
 
     def scores(self, split: str = "test") -> dict[int, list]:
         """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
@@ -147,11 +154,25 @@ def read(path: Path) -> tuple[Record, list[str]]:
     Raises DamagedError, naming the file and what is wrong where, and StoreError where the file may not be read.
     """
     try:
-        return parsed(path.read_text(encoding="utf-8"), path)
+        content = path.read_bytes()
+        if believed.before(content):
+            entries = json.loads(content)
+            return _unpacked_later(Record(**entries, path=path)), []
+        record, later = parsed(content.decode(), path)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error}. Mend its permissions or move it away.") from error
     except UnicodeDecodeError as error:
         raise DamagedError(f"{path} is damaged: it is not text ({error}).") from error
+    if not later:
+        believed.add(content)
+    return record, later
+
+
+def _unpacked_later(record: Record) -> Record:
+    """Its rounds are columns until somebody asks for them; most commands read a thousand records and ask for none."""
+    if isinstance(record.rounds, dict):
+        vars(record)["columns"] = vars(record).pop("rounds")
+    return record
 
 
 def parsed(text: str, path: Path | None = None) -> tuple[Record, list[str]]:

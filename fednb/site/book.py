@@ -12,15 +12,11 @@ from functools import partial
 from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fednb import catalogue
 from fednb.errors import NotebookError
 from fednb.site import notebook_page, sources
 from fednb.site.pages import Entry
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "math_core")
 SETTINGS = {
@@ -66,23 +62,9 @@ def absent() -> str:
     return f"This report is a page of links, as {', '.join(names)} cannot be found; {how}" if names else ""
 
 
-def build(
-    place: Path,
-    docs: Path,
-    entries: list[Entry],
-    methods: Sequence,
-    pictures: dict[str, bytes],
-    summary: list[str],
-    claims: "DataFrame",
-    curves: "DataFrame",
-    told: list[str],
-) -> list[str]:
-    """Make the site in the folder ``place``, in the place of what was there; returns what Sphinx warns of.
-
-    docs: the folder of Markdown that is shown as it is. entries: every notebook, with its executed JSON. methods: what
-    ``fednb list --methods`` tells. pictures: PNGs of data sets. summary: what the last command did. claims, curves,
-    told: see ``fednb.site.sources.start``.
-    NotebookError where Sphinx fails.
+def build(place: Path, pages: dict[str, str | bytes]) -> list[str]:
+    """Make the site of these sources in the folder ``place``, in the place of what was there; returns what Sphinx warns
+    of. NotebookError where Sphinx fails.
     """
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
@@ -94,7 +76,7 @@ def build(
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
             source, made = Path(folder, "source"), Path(folder, "html")
-            for name, text in _pages(docs, entries, methods, pictures, summary, claims, curves, told).items():
+            for name, text in pages.items():
                 page = source / name
                 page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
@@ -109,21 +91,18 @@ def build(
     return [line.replace(f"{source}/", "") for line in warned.getvalue().splitlines() if line]
 
 
-def _pages(
-    docs: Path,
-    entries: list[Entry],
-    methods: Sequence,
-    pictures: dict,
-    summary: list[str],
-    claims: "DataFrame",
-    curves: "DataFrame",
-    told: list[str],
+def pages(
+    docs: Path, entries: list[Entry], methods: Sequence, pictures: dict[str, bytes], **of_first
 ) -> dict[str, str | bytes]:
-    """Path -> text of every source of the site."""
+    """Path -> text of every source of the site.
+
+    docs: the folder of Markdown that is shown as it is. entries: every notebook, with its executed JSON. methods: what
+    ``fednb list --methods`` tells. pictures: PNGs of data sets. of_first: what else ``fednb.site.sources.start`` shows.
+    """
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(docs.glob("*.md"))}
-    pages = {"index.md": sources.start(entries, summary, claims, curves, told, list(texts))}
+    pages = {"index.md": sources.start(entries, list(texts), **of_first)}
     pages |= {f"docs/{name}.md": sources.linked(text, shown) for name, text in texts.items()}
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]

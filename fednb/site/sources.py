@@ -7,15 +7,11 @@ import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import fednb
 from fednb import catalogue, papers
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
 INNER = ("command", "cli", "site", "__main__")
@@ -23,16 +19,9 @@ FIRST = ("install", "running", "reading")  # of docs/; the others follow by name
 LINK = re.compile(r"\[([^\]\n]+)\]\((?:\.\./)+([\w/.-]+)((?:#[\w-]+)?)\)")
 
 
-def start(
-    entries: list[Entry],
-    summary: list[str],
-    claims: "DataFrame",
-    curves: "DataFrame",
-    told: list[str],
-    docs: list[str],
-) -> str:
-    """The first page. claims, curves: of ``fednb.command.scoreboard``; told: what is said of claims, in sentences.
-    docs: the names of the pages of docs/."""
+def start(entries: list[Entry], docs: list[str], summary: list[str], told: list[str], claims, curves) -> str:
+    """The first page. docs: the names of the pages of docs/. summary: what the last command did. told: what is said of
+    claims, in sentences. claims, curves: data frames of ``fednb.command.scoreboard``."""
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
     docs = [f"docs/{name}" for name in sorted(docs, key=lambda name: (name not in FIRST, name))]
@@ -68,16 +57,20 @@ tables and figures of their papers, with the paper's numbers beside ours.
 """
 
 
+def _table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ("", "")) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
 def _table_of(entries: list[Entry]) -> str:
-    rows = ["| | the paper claims |", "|---|---|"]
+    rows = []
     for entry in entries:
         room, _, name = entry.name.partition("/")
         result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
-        rows.append(f"| {link} | {claim}{state} |")
-    return "\n".join(rows)
+        rows.append((link, claim + state))
+    return _table(rows, ("", "the paper claims"))
 
 
 def linked(text: str, books: Container[str]) -> str:
@@ -116,8 +109,8 @@ def _tree(caption: str, pages: Iterable[str]) -> str:
 def listed(title: str, pages: Iterable[str], module: Callable[[str], ModuleType]) -> str:
     """A page that leads to others; each is told by the first line of the module that it describes."""
     told = {name: (inspect.getdoc(module(name)) or "").partition("\n")[0] for name in pages}
-    rows = "\n".join(f"| [{name}]({name}.md) | {line} |" for name, line in told.items())
-    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{_tree('', pages)}\n"
+    rows = ((f"[{name}]({name}.md)", line) for name, line in told.items())
+    return f"# {title}\n\n{_table(rows)}\n\n{_tree('', pages)}\n"
 
 
 def _called(paper: str) -> str:
@@ -138,9 +131,9 @@ def room(room: str, entries: list[Entry]) -> str:
 
 
 def methods(methods: Sequence) -> str:
-    rows = "\n".join(f"| [{m.printed}]({m.name}.md) | {m.paper} | {m.changes} | {m.tasks} |" for m in methods)
-    heads = "| method | from | changes | tasks |\n|---|---|---|---|"
-    return f"# Methods\n\n{heads}\n{rows}\n\n{_tree('', [method.name for method in methods])}\n"
+    rows = ((f"[{each.printed}]({each.name}.md)", each.paper, each.changes, each.tasks) for each in methods)
+    table = _table(rows, ("method", "from", "changes", "tasks"))
+    return f"# Methods\n\n{table}\n\n{_tree('', [method.name for method in methods])}\n"
 
 
 def method(method, books: list[str]) -> str:
@@ -161,10 +154,10 @@ def data_set(name: str, books: list[str], picture: str = "") -> str:
 def _described(title: str, told: dict, books: list[str], module: ModuleType, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
     told = {name: literal(text) for name, text in told.items()} | {"notebooks": links}
-    rows = "\n".join(f"| {name} | {text} |" for name, text in told.items() if text)
+    table = _table((name, text) for name, text in told.items() if text)
     name, code = Path(inspect.getsourcefile(module)).name, inspect.getsource(module)
     file = f"<details><summary>The file {name}</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
-    return f"# {title}\n\n| | |\n|---|---|\n{rows}\n\n{image}\n\n{_automodule(module.__name__)}\n\n{file}\n"
+    return f"# {title}\n\n{table}\n\n{image}\n\n{_automodule(module.__name__)}\n\n{file}\n"
 
 
 def literal(text: str) -> str:

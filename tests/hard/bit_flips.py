@@ -11,6 +11,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def files(folder: Path) -> dict:
     def recorded():
         found = store.find(SMALL)
         artefacts = found and [plain(found.artefact(name)) for name in ("features", "examples")]
-        return found and (vars(found) | {"path": None, "checksums": None}, artefacts)
+        return found and (asdict(found) | {"path": None, "checksums": None}, artefacts)
 
     def resumed():
         state = store.load_checkpoint(SMALL, "cpu")

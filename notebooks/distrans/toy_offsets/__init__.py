@@ -40,7 +40,7 @@ Left open, our choice
      this.
 """
 
-from fednb.analyses.toy_offsets.pictures import figure, findings, table
-from fednb.analyses.toy_offsets.training import cosine_study, linear_study
+from toy_offsets.pictures import figure, findings, table
+from toy_offsets.training import cosine_study, linear_study
 
 __all__ = ["cosine_study", "figure", "findings", "linear_study", "table"]

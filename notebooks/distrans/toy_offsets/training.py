@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.analyses.toy_offsets.data import REAL, Client, cases, shifted, sizes
 from fednb.errors import FednbError, nearest
+from toy_offsets.data import REAL, Client, cases, shifted, sizes
 
 AIMS = ("gap", "loss")
 

@@ -1,4 +1,4 @@
-"""Whether recorded runs come from committed code."""
+"""`fednb run --record`: whether recorded runs come from committed code, and what of notebooks is committed."""
 
 import json
 import os
@@ -6,8 +6,10 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from fednb.command.notebooks import written
+from fednb.command import folder, notebooks
+from fednb.command.notebooks import Notebook, written
 from fednb.errors import DamagedError
+from fednb.files import write_text
 from fednb.runs.behaviour import changed
 from fednb.runs.record import Record, parsed
 
@@ -79,3 +81,15 @@ def _git(root: Path, *words: str) -> str | None:
     except FileNotFoundError:
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
+    """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
+    content = notebooks.settle(notebooks.Notebook(book.name, folder.executed(report, book)).content)
+    write(content, book.path)
+    folder.write_figures(root / "figures", book, content)
+
+
+def write(content: dict, path: Path) -> None:
+    """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n")

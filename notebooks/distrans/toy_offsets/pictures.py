@@ -1,6 +1,6 @@
 """What the two toy problems show: a table, sentences, Figure 2."""
 
-from fednb.analyses.toy_offsets.training import Curves, Path
+from toy_offsets.training import Curves, Path
 
 
 def table(rows: list[dict]):
