@@ -30,7 +30,8 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"runs"},
     {"at_hand"},
     {"results"},
-    {"analyses", "report", "site", "study"},
+    {"analyses", "report", "study"},
+    {"site"},
     {"command"},
     {"cli"},
 ]

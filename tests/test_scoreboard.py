@@ -111,7 +111,7 @@ def test_four_sentences_add_up():
         "made; 3 are exploratory."
     )
     assert others == "Not tested: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
-    assert why == "Of those not run, 2 are on data of which others are run (office_caltech10 2)."
+    assert why == "Of those not run, 2 are on data of which others are run (Office-Caltech-10 2)."
     nothing = report.told(claims(["not run"], ours=[float("nan")]))[3]
     assert nothing == "Of those not run, 1 are on data of which no claim is run yet (office_caltech10 1)."
     assert report.told(claims(["above"]))[3] == "Every claim was run."

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ from fednb import catalogue, data, papers
 from fednb.command import folder, methods, notebooks
 from fednb.command import scoreboard as judging
 from fednb.errors import DataError, NotebookError
+from fednb.report.sentences import SIGNS, TESTED, UNTESTED
 from fednb.report.tables import Table
 from fednb.site import book, formulas, scoreboard, sources
 from fednb.site.pages import Entry
@@ -36,6 +38,9 @@ CLAIMS = pandas.DataFrame(
         "high": [2.5, None, -35.0],
         "together_low": [0.1, None, -48.0],
         "together_high": [2.9, None, -32.0],
+        "fixed_low": [0.4, None, -46.0],
+        "fixed_high": [2.6, None, -34.0],
+        "p": [0.01, None, 0.01],
         "smallest": [1.8, None, 9.0],
         "why": "",
         "exploratory": [True, False, False],
@@ -189,6 +194,7 @@ def test_no_link_leads_nowhere(site, pages):
                 continue
             file, _, anchor = unquote(link).partition("#")
             target = (path.parent / file.partition("?")[0]).resolve() if file else path
+            anchor = "" if target.name == "board.html" and "=" in anchor else anchor  # what is chosen there
             if not target.is_file() or (anchor and target.suffix == ".html" and anchor not in pages[target].anchors):
                 wrong.append(f"{path.relative_to(site)}: {link}")
     assert not wrong
@@ -292,44 +298,145 @@ def test_methods_are_those_of_the_runs_and_not_the_words_of_the_code():
     assert folder._methods(without) is None
 
 
-def test_the_first_page_has_every_claim_and_what_the_last_command_said(site):
+def test_the_first_page_says_what_was_found_and_leads_on(site):
     page = (site / "index.html").read_text()
-    assert "3 claims. Of those tested: 1 reproduced." in page and "runs: 7 &lt;recorded&gt;" in page
-    assert "<h1># $" not in page and r"# $\frac$</pre>" in page
+    assert "Of 3 claims of 2 papers, 1 could be tested at the paper’s own setting: 1 opposite." in page
+    assert "runs: 7 &lt;recorded&gt;" in page and "<h1># $" not in page and r"# $\frac$</pre>" in page
+    assert 'aria-label="FedRDN: 1 reproduced, 1 not run"' in page and 'href="board.html#paper=fedrdn"' in page
+    assert "Failed: fedrdn/made." in page and len(Page(site / "index.html").images) == 1
+    doors = ("board.html", "docs/install.html", "docs/writing.html", "notebooks/together/quickstart.html")
+    assert set(doors) <= set(Page(site / "index.html").links)
+    listed = (site / "notebooks" / "index.html").read_text()
+    assert "Not executed." in listed and "Failed." in listed and "the paper claims" in listed
+
+
+def test_the_scoreboard_has_every_claim_and_offers_its_numbers(site):
+    page = (site / "board.html").read_text()
     row = re.search(r"<tr [^>]*>(?:(?!</tr>).)*A is 2.0 points above B.*?</tr>", page, re.DOTALL)[0]
-    assert (
-        'data-paper="fedrdn" data-data="pacs" data-board="small" data-verdict="reproduced"' in row
-        and "+2.0" in row
-        and "+1.5" in row
-    )
-    assert (
-        'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5, together +0.1 to +2.9"' in row
-        and "notebooks/fedrdn/made.html" in row
-    )
+    assert 'data-paper="fedrdn" data-data="pacs" data-board="small" data-verdict="reproduced"' in row
+    assert ">+2.0<" in row and ">+1.5<" in row and "✓&nbsp;reproduced" in row and "notebooks/fedrdn/made.html" in row
+    assert 'aria-label="the paper +2.0, ours +1.5, +0.5 to +2.5, simultaneous +0.1 to +2.9"' in row
     assert "</span><br><small>best validation: not told</small></td>" in row
-    assert "Not executed." in page and "Failed." in page
-    assert "<option>bioid</option><option>pacs</option>" in page and "the paper claims" in page
+    assert (
+        '<option value="bioid">BioID</option><option value="pacs">PACS</option>' in page
+        and "<summary>Not tested: 1</summary>" in page
+    )
+    files = [unquote(link) for link in Page(site / "board.html").links if link.endswith((".csv", ".tex"))]
+    numbers, latex = ((site / file).read_text() for file in files)
+    assert numbers.startswith("of,claim,") and latex.startswith(r"\begin{tabular}")
 
 
-def test_the_first_page_has_the_claims_on_orders_and_curves(site):
-    page = (site / "index.html").read_text()
-    row = re.search(r"<tr><td>A &gt; B at x 1, 2.*?</tr>", page)[0]
-    assert ">otherwise than in print<" in row and "1 of them the other way" in row and "fedrdn/made.html" in row
-    assert "href" not in re.search(r"<tr><td>A falls over x.*?</tr>", page)[0] and "Not told: in between." in page
+def test_the_scoreboard_has_the_claims_on_orders_and_curves(site):
+    page = (site / "board.html").read_text()
+    row = re.search(r"<tr><td[^>]*>A &gt; B at x 1, 2.*?</tr>", page)[0]
+    assert "✕&nbsp;otherwise than in print<" in row and "1 of them the other way" in row
+    assert "fedrdn/made.html" in row
+    assert "href" not in re.search(r"<tr><td[^>]*>A falls over x.*?</tr>", page)[0] and "Not told: in between." in page
 
 
 def test_a_claim_without_a_run_has_no_picture_and_one_without_a_page_no_link():
-    _, far, silent = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, {"fedrdn/made"}))
-    assert "<svg" not in silent and ">not run<" in silent and 'href="notebooks/fedrdn/made.html"' in silent
-    assert "href" not in far and "<td>fedfa/<wbr>nowhere</td>" in far
+    rows = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, {"fedrdn/made"}))
+    far, silent = rows[0], rows[-1]
+    assert "<svg" not in silent and ">–&nbsp;not run<" in silent and 'href="notebooks/fedrdn/made.html"' in silent
+    assert "href" not in far and ">fedfa/<wbr>nowhere</td>" in far
 
 
-def test_effects_beyond_the_axis_are_arrows_at_its_end():
-    assert "−30 to +30 points" in scoreboard.board(CLAIMS, ())  # nine tenths of 1, 1.5, 2 and 40 are below 28.6
-    rows = re.findall(r"<tr .*?</tr>", scoreboard.board(CLAIMS, ()))
-    assert "<circle" in rows[0] and "<circle" not in rows[1]
-    edge = scoreboard.WIDTH * 0.04
-    assert f"M{edge:.1f} 4.0l-6 5l6 5z" in rows[1]
+def test_no_dot_lies_off_the_axis_and_an_interval_that_goes_on_ends_in_an_arrow():
+    shown = scoreboard.board(CLAIMS, ())
+    rows = re.findall(r"<tr .*?</tr>", shown)
+    edge = scoreboard.WIDTH * 0.04  # ours of -40 sets the axis
+    assert f'<circle cx="{edge:.1f}"' in rows[0] and f"M{edge:.1f} 6.0l-5.0 4l5.0 4z" in rows[0]
+    assert "l5.0 4" not in rows[1] and ">+50<" not in shown and ">-20<" in shown and ">0<" in shown
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """The system's Chromium or playwright's own, driven by playwright; skipped where one of the two is not there."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with playwright.sync_playwright() as driver:
+        try:
+            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium: apt-get install chromium, or python -m playwright install chromium: {error}")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page that fails the test where it logs an error or asks for something from elsewhere."""
+    page, wrong = browser.new_page(viewport={"width": 1280, "height": 900}), []
+    page.on("console", lambda line: wrong.append(line.text) if line.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "request",
+        lambda asked: wrong.append(asked.url) if not asked.url.startswith(("file:", "data:", "about:")) else None,
+    )
+    yield page
+    page.close()
+    assert not wrong
+
+
+def claims_shown(page) -> list[str]:
+    rows = page.locator("table.scoreboard:has(button) tbody tr:not([hidden]) td:first-child")
+    return [text.partition(" is ")[0] for text in rows.all_text_contents()]
+
+
+def test_in_a_browser_a_filter_and_an_order_stay_in_the_address(site, page):
+    page.goto(f"{(site / 'index.html').as_uri()}")
+    with page.expect_navigation():
+        page.get_by_text("Its claims").nth(2).click()  # FedRDN's
+    assert page.url.endswith("board.html#paper=fedrdn") and claims_shown(page) == ["A", "A"]
+    page.get_by_label("verdict").select_option("not run")
+    assert page.url.endswith("#paper=fedrdn&verdict=not+run") and page.get_by_role("status").inner_text() == "1 rows"
+    page.goto("about:blank")
+    page.goto(f"{(site / 'board.html').as_uri()}#sort=3-")
+    assert claims_shown(page)[:2] == ["A", "D"]
+    head = page.get_by_role("button", name="printed").first
+    head.click()
+    assert claims_shown(page)[:2] == ["D", "A"] and page.url.endswith("#sort=2")
+    page.reload()
+    assert claims_shown(page)[:2] == ["D", "A"]
+    head.click()
+    assert claims_shown(page)[:2] == ["A", "D"] and page.url.endswith("#sort=2-")
+
+
+def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site, page):
+    page.set_viewport_size({"width": 400, "height": 800})
+    for name in ("index.html", "board.html", "notebooks/index.html", "notebooks/fedrdn/made.html"):
+        page.goto((site / name).as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.goto((site / "board.html").as_uri())
+    row = page.locator("table.scoreboard tbody tr").first
+    assert row.evaluate("row => getComputedStyle(row).display") == "block"
+    assert row.locator("td").nth(1).evaluate("cell => getComputedStyle(cell, '::before').content") == '"verdict: "'
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_in_a_browser_verdicts_can_be_read_on_either_ground(site, page, theme):
+    """WCAG's contrast of at least 4.5 for each verdict."""
+    page.emulate_media(color_scheme=theme)
+    page.goto((site / "board.html").as_uri())
+    script = """() => [...document.querySelectorAll("td .verdict")].map((one) => {
+        const part = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+        let ground = one;
+        const behind = () => getComputedStyle(ground ?? document.body).backgroundColor;
+        while (ground && /rgba\\(.*, 0\\)/.test(behind())) ground = ground.parentElement;
+        return [part(getComputedStyle(one).color), part(behind())];
+    })"""
+    for pair in page.evaluate(script):
+        darker, lighter = sorted(luminance(colour) for colour in pair)
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+
+
+def luminance(colour: list[float]) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (own / 255 for own in colour)]
+    return sum(weight * own for weight, own in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_every_verdict_has_a_sign():
+    assert set(SIGNS) >= {*TESTED, *UNTESTED} and len(set(SIGNS.values())) == len(SIGNS) - 2
 
 
 def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(made, tmp_path, monkeypatch):

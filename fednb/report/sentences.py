@@ -22,6 +22,24 @@ UNTESTED = {
     "not paired": "run without scores of the same images in the same seeds",
     "other sites": "run over other sites than the paper's",
 }
+SIGNS = {  # beside each verdict, as colour never says it alone
+    "reproduced": "✓",
+    "as in print": "✓",
+    "larger": "▲",
+    "smaller": "▼",
+    "opposite": "✕",
+    "otherwise than in print": "✕",
+    "above": "△",
+    "below": "▽",
+    "no effect as printed": "≈",
+    "not told": "?",
+    "not testable": "⊘",
+    "one seed": "1",
+    "older code": "↺",
+    "not paired": "∦",
+    "other sites": "≠",
+    "not run": "–",
+}
 PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
 HERE = {
     "reproduced": "Reproduced here",
@@ -139,6 +157,21 @@ def _points(row) -> str:
     return f"{told}, simultaneous {together}{detectable})"
 
 
+def in_short(claims: "DataFrame") -> str:
+    """What was found, in one sentence for each board: rows of ``fednb.command.scoreboard.claims``."""
+    tested = claims[claims["verdict"].isin(TESTED)]
+    (of_printed, printed), (of_small, small) = (
+        (len(own), ", ".join(f"{count} {word}" for word, count in own["verdict"].value_counts().items()) or "none")
+        for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
+    )
+    every = len(claims.drop_duplicates(["of", "table", "claim", "federation"]))
+    return (
+        f"Of {every} claims of {claims['of'].nunique()} papers, {of_printed} could be tested at the paper's own "
+        f"setting: {printed}. {of_small} could be tested at a smaller one, which says how the methods do there and "
+        f"nothing of what the paper found: {small}."
+    )
+
+
 def told(claims: "DataFrame") -> list[str]:
     """Four sentences on the claims of all papers: how many there are, what became of those that are tested, why the
     others are not.
@@ -176,4 +209,4 @@ def told(claims: "DataFrame") -> list[str]:
 
 
 def _counted(named) -> str:
-    return ", ".join(f"{name} {count}" for name, count in named.value_counts().items())
+    return ", ".join(f"{names.FEDERATIONS[name]} {count}" for name, count in named.value_counts().items())

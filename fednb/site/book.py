@@ -15,8 +15,10 @@ from pathlib import Path
 
 from fednb import catalogue
 from fednb.errors import NotebookError
+from fednb.report import board
 from fednb.site import notebook_page, sources
-from fednb.site.pages import Entry
+from fednb.site.pages import Entry, figures
+from fednb.site.sources import HEADLINE
 
 TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "math_core")
 SETTINGS = {
@@ -30,9 +32,10 @@ SETTINGS = {
         "footer_content_items": "",
     },
     "html_title": "fednb",
+    "html_context": {"default_mode": "auto"},
     "html_static_path": ["static"],
     "html_css_files": ["site.css"],
-    "html_js_files": [("filters.js", {"defer": "defer"})],
+    "html_js_files": [("board.js", {"defer": "defer"})],
     "html_math_renderer": "mathml",
     "html_show_sourcelink": False,
     "html_copy_source": False,
@@ -102,7 +105,16 @@ def pages(
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(docs.glob("*.md"))}
-    pages = {"index.md": sources.start(entries, list(texts), **of_first)}
+    claims, curves, summary = (of_first[name] for name in ("claims", "curves", "summary"))
+    pages = {
+        "index.md": sources.start(entries, list(texts), claims, summary),
+        "board.md": sources.board(claims, curves, of_first["told"], shown),
+        "notebooks/index.md": sources.books(entries),
+        "board.csv": claims.to_csv(index=False, float_format="%.6g"),
+        "board.tex": board(claims).latex(),
+    }
+    if HEADLINE in shown:
+        pages["headline.png"] = figures(shown[HEADLINE].content)[0]
     pages |= {f"docs/{name}.md": sources.linked(text, shown) for name, text in texts.items()}
     for room in dict.fromkeys(entry.name.partition("/")[0] for entry in entries):
         within = [entry for entry in entries if entry.name.startswith(f"{room}/")]

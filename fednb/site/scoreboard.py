@@ -1,122 +1,180 @@
-"""The scoreboard of a report's first page: every claim of the papers, with its verdict and a picture of the effect."""
+"""The claims of the papers as HTML: a bar for each paper, and a table of all with a picture of each effect."""
 
 import html
+from collections.abc import Container
+from math import copysign, sqrt
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Container
+from fednb.report import names
+from fednb.report.board import CLAIM
+from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED
 
+if TYPE_CHECKING:
     from pandas import DataFrame
 
-WIDTH, HEIGHT = 130, 18  # of the picture of an effect, in pixels
-HEADS = ("the paper claims", "verdict", "printed", "ours", "points", "seeds", "notebook")
-CURVE_HEADS = ("the paper claims, of several runs", "verdict", "why", "board", "notebook")
-CURVE_LEGEND = (
-    "Claims on several runs: an order, the place of a maximum, a curve that rises or falls. A step is a difference "
-    "that the claim states to be above zero; all steps of a claim are tested together. As in print: every step is "
-    "told above zero. Otherwise than in print: some step is told below it. Not told: in between."
-)
+WIDTH, HEIGHT = 150, 20  # of the picture of an effect, in pixels
+HEADS = ("claim", "verdict", "printed", "ours", "effect", "seeds", "board", "notebook")
+CURVE_HEADS = ("claim", "verdict", "why", "board", "notebook")
+FILTERS = {"paper": "of", "data": "federation", "board": "setting", "verdict": "verdict"}  # what is chosen: its column
+TICKS = (1, 5, 10, 20, 50)  # points
 LEGEND = (
     "Effects are in points, one method minus another, of the average unless a claim names a site; an average is the "
     "mean of the sites, each counted alike. The diamond is the paper's, the dot ours; the thick line is its 95 % "
-    "interval, the thin one is as wide as all pairs that the paper prints on the data set need when they are tested "
-    "together, and decides; an arrow points beyond the axis. As printed: the paper's claim at its setting. Small: the "
-    "effect at a smaller setting, which says nothing of what the paper found. No effect as printed: the thin line lies "
-    "within half of the printed effect, or a point. Not told: it holds zero; below stands the smallest effect that "
-    "would be detected in 80 of 100 cases. Not testable: for the reason below. Declared: the protocol named "
-    "the runs before they were made."
+    "interval, the thin one the simultaneous interval of all pairs that the paper prints on the data set, which "
+    "decides. The axis is a square root's, so that small effects are seen beside large ones."
 )
-FILTERS = {
-    "paper": "of",
-    "data": "federation",
-    "board": "setting",
-    "verdict": "verdict",
-}  # what is chosen, and its column
+CURVE_LEGEND = (
+    "A step is a difference that the claim states to be above zero; all steps of a claim are tested together. As in "
+    "print: every step is told above zero. Otherwise than in print: some step is told below it. Not told: in between. "
+    "Not testable: no step passes the gates."
+)
 
 
-def board(claims: "DataFrame", shown: "Container[str]") -> str:
-    """The claims as an HTML table with a filter for paper, data and verdict, those of two seeds first, then those of
-    one; effects are dots on one axis.
+def bars(claims: "DataFrame") -> str:
+    """A bar for each paper: its claims by their verdicts, that at the paper's setting where there are two."""
+    first = claims.drop_duplicates(["of", *CLAIM])
+    rows = []
+    for paper, own in first.groupby("of"):
+        counts = own["verdict"].value_counts()
+        told = [(word, counts[word]) for word in SIGNS if word in counts]
+        parts = "".join(
+            f'<span class="verdict {_class(word)}" style="flex-grow: {count}" title="{count} {word}">'
+            f"{SIGNS[word]}&nbsp;{count}</span>"
+            for word, count in told
+        )
+        words, called = ", ".join(f"{count} {word}" for word, count in told), names.printed(paper)
+        rows.append(
+            f'<div class="bar" role="img" aria-label="{called}: {words}"><b>{called}</b><div>{parts}</div></div>'
+        )
+    legend = "".join(
+        f'<span><i class="verdict {_class(word)}">{sign}</i> {word}</span>'
+        for word, sign in SIGNS.items()
+        if word in set(first["verdict"])
+    )
+    return f'<div class="bars">{"".join(rows)}<div class="key">{legend}</div></div>'
+
+
+def board(claims: "DataFrame", shown: Container[str]) -> str:
+    """The claims as HTML tables with filters and sorting, what is not tested folded.
 
     claims: rows of ``fednb.command.scoreboard.claims``. shown: the notebooks that have a page.
     """
+    tested = claims["verdict"].isin(TESTED)
+    reach = _reach(claims[tested])
     filters = "".join(_filter(name, claims[column]) for name, column in FILTERS.items())
-    reach = _reach(claims)
-    order = claims["ours"].isna().astype(int) + (claims["seeds"] < 2)
-    ordered = claims.loc[order.sort_values(kind="stable").index]
-    rows = "\n".join(_row(one, reach, shown) for one in ordered.itertuples())
-    heads = "".join(f"<th>{head}</th>" for head in HEADS).replace("points", f"−{reach:.0f} to +{reach:.0f} points")
+    others = _table(claims[~tested], reach, shown)
     return (
-        f'<div class="filters">{filters}<span role="status">{len(claims)} claims</span></div>\n'
-        f'<div class="wide"><table class="scoreboard table"><thead><tr>{heads}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>"
+        f'<div class="filters">{filters}<span role="status">{len(claims)} rows</span></div>\n'
+        f"{_table(claims[tested], reach, shown)}\n"
+        f"<details><summary>Not tested: {(~tested).sum()}</summary>\n{others}\n</details>"
     )
 
 
-def curves(claims: "DataFrame", shown: "Container[str]") -> str:
+def _table(claims: "DataFrame", reach: float, shown: Container[str]) -> str:
+    """Those at the paper's setting first, then those that were run at another."""
+    keys = {"board": claims["setting"].map({PRINTED: 0, SMALL: 1}).fillna(2), "size": -claims["paper"]}
+    ordered = claims.assign(**keys).sort_values(["board", "of", "size"])
+    rows = "\n".join(_row(one, reach, shown) for one in ordered.itertuples())
+    heads = "".join(f'<th><button type="button">{head}</button></th>' for head in HEADS)
+    heads = heads.replace("effect</button>", f"points</button>{_axis(reach)}")
+    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>\n{rows}\n</tbody>"
+    return f'<div class="wide"><table class="scoreboard table">{head}\n{body}</table></div>'
+
+
+def curves(claims: "DataFrame", shown: Container[str]) -> str:
     """The claims on orders and curves as an HTML table, without filters: rows of ``fednb.report.curves.COLUMNS``."""
-    rows = "\n".join(
-        f'<tr><td>{html.escape(one.claim)}</td><td><span class="verdict">{one.verdict}</span></td>'
-        f"<td>{html.escape(one.why)}</td><td>{one.setting}</td>{_notebook(one.notebook, shown)}</tr>"
-        for one in claims.itertuples()
-    )
+    rows = []
+    for one in claims.itertuples():
+        texts = (html.escape(one.claim), verdict(one.verdict), html.escape(one.why), one.setting)
+        rows.append(f"<tr>{_cells(CURVE_HEADS, (*texts, _notebook(one.notebook, shown)))}</tr>")
     heads = "".join(f"<th>{head}</th>" for head in CURVE_HEADS)
-    body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
-    return f'<div class="wide"><table class="table">{body}</table></div>'
+    body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody>"
+    return f'<div class="wide"><table class="scoreboard table">{body}</table></div>'
 
 
-def _reach(claims: "DataFrame") -> float:
-    """Where the axis of effects ends: beyond nine tenths of them, a multiple of 5."""
-    sizes = claims[claims["ours"].notna()][["paper", "ours"]].abs().stack()
-    return 5.0 * -(-sizes.quantile(0.9) // 5) if len(sizes) else 10.0
+def verdict(word: str) -> str:
+    """A verdict with its sign: colour never says it alone."""
+    return f'<span class="verdict {_class(word)}">{SIGNS[word]}&nbsp;{word}</span>'
+
+
+def _class(word: str) -> str:
+    return word.replace(" ", "-")
 
 
 def _filter(name: str, values) -> str:
-    options = "".join(f"<option>{html.escape(value)}</option>" for value in sorted(set(values)))
+    called = {value: names.FEDERATIONS.get(value, value) for value in sorted({*values} - {""})}
+    options = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in called.items())
     return f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>'
 
 
-def _row(one, reach: float, shown: "Container[str]") -> str:
+def _row(one, reach: float, shown: Container[str]) -> str:
     marked = " ".join(f'data-{name}="{html.escape(getattr(one, column))}"' for name, column in FILTERS.items())
     ran = one.ours == one.ours
-    numbers = (f"{one.paper:+.1f}", f"{one.ours:+.1f}" if ran else "")
-    word = one.verdict.replace(" ", "-")
     detectable = f"detectable: {one.smallest:.1f}" if one.verdict == "not told" else ""
-    others = "".join(
-        f"<br><small>{html.escape(text)}</small>" for text in (one.why, detectable, one.other_rules) if text
-    )
-    cells = [f"<td>{html.escape(one.claim)}</td>"]
-    cells.append(f'<td><span class="verdict {word}">{one.verdict}</span>{others}</td>')
-    cells += [f'<td class="number">{text}</td>' for text in numbers]
-    cells.append(f'<td class="effect verdict {word}">{_picture(one, reach) if ran else ""}</td>')
+    notes = filter(None, (one.why, detectable, one.other_rules))
     declared = "declared" if one.setting and not one.exploratory else ""
-    cells.append(f"<td>{', '.join(filter(None, (str(one.seeds or ''), one.setting, declared)))}</td>")
-    return f"<tr {marked}>{''.join(cells)}{_notebook(one.notebook, shown)}</tr>"
+    texts = (
+        html.escape(one.claim),
+        verdict(one.verdict) + "".join(f"<br><small>{html.escape(text)}</small>" for text in notes),
+        f"{one.paper:+.1f}",
+        f"{one.ours:+.1f}" if ran else "",
+        _picture(one, reach) if ran else "",
+        str(one.seeds or ""),
+        ", ".join(filter(None, (one.setting, declared))),
+        _notebook(one.notebook, shown),
+    )
+    return f"<tr {marked}>{_cells(HEADS, texts)}</tr>"
 
 
-def _notebook(name: str, shown: "Container[str]") -> str:
+def _cells(heads: tuple[str, ...], texts: tuple[str, ...]) -> str:
+    """Cells that name their column, for a screen on which each row is a card."""
+    each = zip(heads, texts, strict=True)
+    return "".join(f'<td data-head="{head}">{text}</td>' if text else f"<td>{text}</td>" for head, text in each)
+
+
+def _notebook(name: str, shown: Container[str]) -> str:
     escaped = html.escape(name)
     told = escaped.replace("/", "/<wbr>").replace("_", "_<wbr>")
-    return f'<td><a href="notebooks/{escaped}.html">{told}</a></td>' if name in shown else f"<td>{told}</td>"
+    return f'<a href="notebooks/{escaped}.html">{told}</a>' if name in shown else told
+
+
+def _reach(claims: "DataFrame") -> float:
+    """Where the axis of effects ends: beyond each of them, a multiple of 5."""
+    sizes = claims[["paper", "ours"]].abs().stack()
+    return 5.0 * -(-sizes.max() // 5) if len(sizes) else 10.0
+
+
+def _at(points: float, reach: float) -> float:
+    """Where so many points lie in a picture: square roots on either side of zero, cut at the ends."""
+    share = min(1.0, sqrt(abs(points) / reach))
+    return round(WIDTH * (0.5 + copysign(0.46 * share, points)), 1)
+
+
+def _axis(reach: float) -> str:
+    shapes = "".join(
+        f'<path d="M{_at(tick, reach)} {HEIGHT - 5}v5" stroke="currentColor"/>'
+        f'<text x="{_at(tick, reach)}" y="{HEIGHT - 8}">{f"{tick:+d}" if tick else 0}</text>'
+        for most in [[tick for tick in TICKS if tick <= reach]]
+        for tick in (*(-tick for tick in most[1::2]), 0, *most[1::2])
+    )
+    return f'<svg class="axis" aria-hidden="true" width="{WIDTH}" height="{HEIGHT}">{shapes}</svg>'
 
 
 def _picture(one, reach: float) -> str:
-    """The printed effect as a diamond, ours as a dot with its interval, around zero; an arrow for what lies beyond."""
-
-    def at(points: float) -> float:
-        return round(WIDTH * (0.5 + 0.46 * min(max(points, -reach), reach) / reach), 1)
-
+    """The printed effect as a diamond, ours as a dot with its intervals, around zero; an arrow where these go on."""
     middle = HEIGHT / 2
     told = f"the paper {one.paper:+.1f}, ours {one.ours:+.1f}, {one.low:+.1f} to {one.high:+.1f}"
-    told += f", together {one.together_low:+.1f} to {one.together_high:+.1f}" * (one.smallest == one.smallest)
-    shapes = f'<path d="M{at(0)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
+    told += f", simultaneous {one.together_low:+.1f} to {one.together_high:+.1f}" * (one.smallest == one.smallest)
+    shapes = f'<path d="M{_at(0, reach)} 0V{HEIGHT}" stroke="currentColor" opacity=".4"/>'
     for low, high, thick in ((one.low, one.high, 3), (one.together_low, one.together_high, 1)):
         if low == low:
-            shapes += f'<path d="M{at(low)} {middle}H{at(high)}" stroke="currentColor" stroke-width="{thick}"/>'
-    dot = f'<circle cx="{at(one.ours)}" cy="{middle}" r="4" fill="currentColor"/>'
-    diamond = f'<path d="M{at(one.paper)} {middle - 5}l5 5l-5 5l-5 -5z" class="printed"/>'
-    for value, shape, look in ((one.ours, dot, 'fill="currentColor"'), (one.paper, diamond, 'class="printed"')):
-        way = 6 if value > 0 else -6
-        arrow = f'<path d="M{at(value)} {middle - 5}l{way} 5l{-way} 5z" {look}/>'
-        shapes += arrow if abs(value) > reach else shape
-    return f'<svg role="img" aria-label="{told}" width="{WIDTH}" height="{HEIGHT}">{shapes}</svg>'
+            ends = f"M{_at(low, reach)} {middle}H{_at(high, reach)}"
+            shapes += f'<path d="{ends}" stroke="currentColor" stroke-width="{thick}"/>'
+    for end in (one.together_low, one.together_high):
+        if abs(end) > reach:
+            way = copysign(5, end)
+            shapes += f'<path d="M{_at(end, reach)} {middle - 4}l{way} 4l{-way} 4z" fill="currentColor"/>'
+    shapes += f'<circle cx="{_at(one.ours, reach)}" cy="{middle}" r="4" fill="currentColor"/>'
+    shapes += f'<path d="M{_at(one.paper, reach)} {middle - 5}l5 5l-5 5l-5 -5z" class="printed"/>'
+    colour = f"verdict {_class(one.verdict)}"
+    return f'<svg role="img" aria-label="{told}" class="{colour}" width="{WIDTH}" height="{HEIGHT}">{shapes}</svg>'

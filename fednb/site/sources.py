@@ -10,51 +10,127 @@ from types import ModuleType
 
 import fednb
 from fednb import catalogue, papers
+from fednb.report.sentences import TESTED, in_short
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
 OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
 INNER = ("command", "cli", "site", "__main__")
 FIRST = ("install", "running", "reading")  # of docs/; the others follow by name
+HEADLINE = "fedrdn/fig1_convergence"  # whose first figure the first page shows
+WAY = {
+    "together/quickstart": "The quickstart: FedAvg and two methods, in minutes",
+    "fedrdn/table1_main": "A paper's table, with its claims",
+    "together/your_data": "Your images",
+    "together/your_method": "Your method",
+}
+GLOSSARY = {
+    "Claim": "a sentence of a paper that one run scores more than another, with the two printed numbers.",
+    "As printed, small": "the two boards: at the paper's own setting, or at one for two cores, which judges no paper.",
+    "Not told": "the interval holds zero; *detectable* is the smallest effect that it would have told.",
+    "Not testable": "a run has not learned, is not level at its end, or what the paper's argument needs does not hold.",
+    "Exploratory": "the runs were made before the rules; *declared*: the rules named them before they were made.",
+}
 LINK = re.compile(r"\[([^\]\n]+)\]\((?:\.\./)+([\w/.-]+)((?:#[\w-]+)?)\)")
 
 
-def start(entries: list[Entry], docs: list[str], summary: list[str], told: list[str], claims, curves) -> str:
-    """The first page. docs: the names of the pages of docs/. summary: what the last command did. told: what is said of
-    claims, in sentences. claims, curves: data frames of ``fednb.command.scoreboard``."""
+def start(entries: list[Entry], docs: list[str], claims, summary: list[str]) -> str:
+    """The first page: what was found, and the ways on.
+
+    docs: the names of the pages of docs/. claims: of ``fednb.command.scoreboard``. summary: what the last command did.
+    """
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
     docs = [f"docs/{name}" for name in sorted(docs, key=lambda name: (name not in FIRST, name))]
     said = html.escape("\n".join(summary)).replace("\n", "&#10;")  # Markdown ends at an empty line what HTML it takes
+    picture = (
+        f"![Test accuracy over the rounds at FedRDN's printed setting](headline.png)\n\n*FedAvg alone and with each of "
+        "three augmentations at FedRDN's printed setting; each curve ends beside the paper's number. From "
+        f"[fedrdn/fig1_convergence](/notebooks/{HEADLINE}.ipynb).*"
+    )
+    way = [
+        f"{number}. [{called}](/notebooks/{name}.ipynb)" if name in shown else f"{number}. {called}"
+        for number, (name, called) in enumerate(WAY.items(), 1)
+    ]
+    failed = [f"**Failed: {entry.name}.** {literal(entry.error)}" for entry in entries if entry.error]
     return f"""# fednb
 
-Federated learning on images that look different at each site: four methods, their rivals, and notebooks for the
-tables and figures of their papers, with the paper's numbers beside ours.
+Four methods for federated learning on images that look different at each site, their rivals, and a notebook for each
+table and figure of their papers, with the paper's numbers beside ours. {in_short(claims)}
 
-## Scoreboard
+{chr(10).join(failed)}
 
-{" ".join(told)}
+{scoreboard.bars(claims)}
 
-{scoreboard.LEGEND} [What the words mean](docs/reading.md).
+<div class="doors">
 
-{scoreboard.board(claims, shown)}
+[**See results**<br>Each claim with its verdict and the notebook that shows it](board.md)
 
-{scoreboard.CURVE_LEGEND}
+[**Try it**<br>Install, run a notebook, with your images or without any](docs/install.md)
 
-{scoreboard.curves(curves, shown)}
+[**Add your method**<br>One file, tested by the same laws, beside all others](docs/writing.md)
 
-## Notebooks
+</div>
 
-{_table_of(entries)}
+## What was found
+
+{"".join(forest(paper, claims) for paper in papers.names())}
+
+{picture if HEADLINE in shown else ""}
+
+## Where to begin
+
+{chr(10).join(way)}
+
+## Our words
+
+{chr(10).join(f"- **{word}**: {meaning}" for word, meaning in GLOSSARY.items())}
+
+[How to read the numbers](docs/reading.md) says more.
 
 <details><summary>The last command</summary><pre>{said}</pre></details>
 
-{_tree("Notebooks", [f"notebooks/{room}/index" for room in rooms])}
+{_tree("Results", ["board", "notebooks/index", *(f"notebooks/{room}/index" for room in rooms)])}
 
 {_tree("How to", docs)}
 
 {_tree("What it is made of", ["methods/index", "data/index", "reference/index"])}
 """
+
+
+def forest(paper: str, claims) -> str:
+    """One paper's tested claims in a few words, with its figure."""
+    own = claims[claims["of"] == paper]
+    counts = own["verdict"].value_counts()
+    told = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none is tested yet"
+    return f'**{_called(paper)}**: {told}. <a href="board.html#paper={paper}">Its claims</a>\n\n'
+
+
+def board(claims, curves, told: list[str], shown: Container[str]) -> str:
+    """The page of the scoreboard: every claim. told: what is said of all. shown: the notebooks that have a page."""
+    return f"""---
+html_theme.sidebar_secondary.remove: true
+---
+
+# Scoreboard
+
+{chr(10).join(f"- {sentence}" for sentence in told)}
+
+{scoreboard.board(claims, shown)}
+
+<small>{scoreboard.LEGEND}</small> [What the words mean](docs/reading.md). The numbers:
+{{download}}`board.csv`, {{download}}`board.tex`.
+
+## Claims on several runs
+
+{scoreboard.curves(curves, shown)}
+
+<small>{scoreboard.CURVE_LEGEND}</small>
+"""
+
+
+def books(entries: list[Entry]) -> str:
+    return f"# Notebooks\n\n{_table_of(entries)}\n"
 
 
 def _table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ("", "")) -> str:
