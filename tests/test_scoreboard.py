@@ -113,7 +113,7 @@ def test_four_sentences_add_up():
     assert others == "Not tested: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
     assert why == "Of those not run, 2 are on data of which others are run (Office-Caltech-10 2)."
     nothing = report.told(claims(["not run"], ours=[float("nan")]))[3]
-    assert nothing == "Of those not run, 1 are on data of which no claim is run yet (office_caltech10 1)."
+    assert nothing == "Of those not run, 1 are on data of which no claim is run yet (Office-Caltech-10 1)."
     assert report.told(claims(["above"]))[3] == "Every claim was run."
 
 
