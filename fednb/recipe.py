@@ -26,7 +26,7 @@ EACH_OF = {
     "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
 }
 LAST = 10  # rounds of which every image's score is kept
-AT_LEAST_ONE = ("rounds", "local_epochs", "batch_size")
+LEAST = {"rounds": 1, "local_epochs": 1, "batch_size": 1, "local_steps": 0, "seed": -math.inf}  # of whole numbers
 RANGES = {
     "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
     "momentum": (lambda value: 0 <= value < 1, "a number in [0, 1)"),
@@ -112,18 +112,15 @@ class Recipe:
         for name, allowed in EACH_OF.items():
             for value in getattr(self, name):
                 _require_known(name, value, allowed)
-        for name in AT_LEAST_ONE:
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise RecipeError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1.")
-        if type(self.local_steps) is not int or self.local_steps < 0:
-            raise RecipeError(f"local_steps is {self.local_steps!r}; expected a whole number of at least 0.")
+        for name, least in LEAST.items():
+            if type(getattr(self, name)) is not int or getattr(self, name) < least:
+                at_least = f" of at least {least}" * (least > -math.inf)
+                raise RecipeError(f"{name} is {getattr(self, name)!r}; expected a whole number{at_least}.")
         if self.local_steps and self.local_epochs != 1:
             raise RecipeError(
                 f"local_steps is {self.local_steps} and local_epochs {self.local_epochs}; a round is counted in one of "
                 "them. Leave one out."
             )
-        if type(self.seed) is not int:
-            raise RecipeError(f"seed is {self.seed!r}; expected a whole number.")
         for name, (fits, expected) in RANGES.items():
             value = getattr(self, name)
             if type(value) not in (int, float) or not fits(value):
