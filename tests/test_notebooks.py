@@ -143,6 +143,13 @@ def test_notebook_without_a_study_is_not_executed_to_plan_it(made):
     assert notebooks.plan(made("a/b", ["raise RuntimeError('executed')"])) == []
 
 
+def test_plan_finds_what_lies_beside_the_notebook(made):
+    book = made("a/b", ["import beside_of_this_test as beside\nimport fednb", "fednb.Study(beside.RECIPES).run()"])
+    book.path.with_name("beside_of_this_test.py").write_text("from fednb import Recipe\n\nRECIPES = [Recipe()]")
+    before = list(sys.path)
+    assert [recipe.rounds for recipe in notebooks.plan(book)] == [10] and sys.path == before
+
+
 def test_plan_neither_loads_nor_draws_what_is_only_shown(made):
     loading = 'federation = fednb.load("digits")\n'
     head, study = "import fednb\nfrom fednb.report import pictures\n", "fednb.Study(recipes).run()"

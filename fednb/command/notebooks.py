@@ -148,7 +148,7 @@ def plan(notebook: Notebook, **given) -> list:
     from fednb.study import Planned, planning
 
     space = {"__name__": "__main__"}
-    with planning() as recipes, contextlib.redirect_stdout(io.StringIO()):
+    with planning() as recipes, contextlib.redirect_stdout(io.StringIO()), _importing_from(notebook.path.parent):
         idle = _only_shown(notebook)
         for number, source, tags in notebook.code:
             try:
@@ -165,6 +165,16 @@ def plan(notebook: Notebook, **given) -> list:
             if "parameters" in tags:
                 space.update(given)
     return list(recipes)
+
+
+@contextlib.contextmanager
+def _importing_from(folder: Path):
+    """Inside, what lies in the folder can be imported, as in a kernel that starts there."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def _only_shown(notebook: Notebook) -> set[str]:
