@@ -1,7 +1,6 @@
 """All claims of the papers: from recorded runs of the notebooks of their tables, counted, in sentences."""
 
 import json
-import re
 
 import numpy
 import pandas
@@ -11,7 +10,7 @@ from made_results import IMAGES, results, run
 import fednb
 from fednb import papers, report
 from fednb.command import scoreboard
-from fednb.report.sentences import TESTED, claimed, effect
+from fednb.report.sentences import SIGNS, TESTED, claimed, effect
 from fednb.runs.store import Store
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
@@ -140,27 +139,24 @@ def test_a_sentence_says_what_the_verdict_says():
     verdicts = ["below", "not told", "not testable", "not run", "other sites", "not run"]
     frame = claims(verdicts, why=["", "", "A is not level", "", "", ""])
     frame.loc[0, ["together_low", "together_high"]] = [1.0, 5.0]
-    told = report.sentences(report.board(frame)).splitlines()
-    points = "A - B +2.0 points (+1.0 to +3.0, simultaneous"
-    assert told[0] == f"Printed: A is above B. Below here, at another setting: {points} +1.0 to +5.0)."
-    assert told[1] == (f"Printed: A is above B. Not told from zero here: {points} -1.0 to +5.0; detectable: 4.0).")
-    assert told[2].startswith("Printed: A is above B. Not testable here, as A is not level: A - B +2.0")
-    assert told[3:] == [
-        "Not run: 2 of 6 claims.",
-        "Run over other sites than the paper's: 1 of 6 claims.",
-    ]
+    below, not_told, shut, not_run, others = report.sentences(report.board(frame)).split("\n\n")
+    points = "- A is above B; here +2.0 points (+1.0 to +3.0, simultaneous"
+    assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0)"
+    assert not_told == f"? Not told from zero (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
+    assert shut.startswith("⊘ Not testable here (1 of 6 claims)\n- A is") and shut.endswith("; A is not level")
+    assert (not_run, others) == ("– Not run: 2 claims", "≠ Run over other sites than the paper's: 1 claims")
 
 
 @pytest.mark.parametrize("word", TESTED)
-def test_every_verdict_has_a_sentence(word):
-    (told,) = report.sentences(report.board(claims([word]))).splitlines()
-    assert re.match(r"Printed: A is above B\. .*\bhere\b.*: A - B \+2\.0 points", told, re.IGNORECASE)
+def test_every_verdict_has_an_outcome(word):
+    heading, line = report.sentences(report.board(claims([word]))).splitlines()
+    assert heading.startswith(SIGNS[word]) and line.startswith("- A is above B; here +2.0 points")
 
 
 def test_a_sentence_names_the_papers_rule_where_it_says_otherwise():
     table = report.board(claims(["above", "above"], other_rules=["best test: not told", ""]))
-    first, second = report.sentences(table).splitlines()
-    assert first.endswith(" By the paper's rule, best test: not told.") and "rule" not in second
+    _, first, second = report.sentences(table).splitlines()
+    assert first.endswith("; by the paper's rule, best test: not told") and "rule" not in second
     assert table.cells["by the paper's rule"].tolist() == ["best test: not told", ""]
 
 

@@ -141,7 +141,10 @@ def built(tmp_path_factory):
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None) for each in notebooks.found()]
     failed = "as told of $\\frac$, *a*\n\n# <b>"  # a folder may be called so
-    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}))]
+    record = tmp_path_factory.mktemp("results") / "pacs" / "fedbn.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}), (record,))]
     entries += [Entry("fedrdn/other", about, None, None)]
     summary = ["runs: 7 <recorded>", "", "# $\\frac$"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
@@ -283,7 +286,8 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
         and "<p>ran</p>" in page
         and "far" not in page
     )
-    assert page.count("Claims.") == page.count("reproduced") == 1
+    assert page.count("Claims.") == 1 and "✓\xa0reproduced</span> 1 · " in page.replace("&nbsp;", "\xa0")
+    assert (site / "records/pacs/fedbn.json").read_text() == "{}" and "../../records/pacs/fedbn.json" in page
     assert page.count("tag_prose") == 1
     assert "<li>Images of &lt;a&gt; are copies.</li>" in page
     offered = {path.name: path.read_text() for path in (site / "_downloads").rglob("made*")}
@@ -293,9 +297,10 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
 def test_methods_are_those_of_the_runs_and_not_the_words_of_the_code():
     """Office-Caltech-10's split is called "fedbn"; FedAvg is a recipe's default, which no code names."""
     (book_of_runs,) = (each for each in notebooks.found() if each.name == "fedrdn/fig3_tsne")
-    assert folder._methods(book_of_runs) == {"fedavg", "fedrdn"}
+    ran, records = folder._runs(book_of_runs)
+    assert ran == {"fedavg", "fedrdn"} and all(path.name.startswith("fedavg") for path in records)
     (without,) = (each for each in notebooks.found() if each.name == "distrans/fig2_toy_offsets")
-    assert folder._methods(without) is None
+    assert folder._runs(without) == (None, ())
 
 
 def test_the_first_page_says_what_was_found_and_leads_on(site):

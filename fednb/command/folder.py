@@ -16,6 +16,7 @@ from fednb.files import write_atomically, write_text
 from fednb.report import told
 from fednb.site import book as site
 from fednb.site import pages
+from fednb.study import default_store
 
 UNFINISHED = "its last execution did not end; what is shown is of the one before"
 
@@ -135,8 +136,8 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
             if not _stamp(report, book).exists():
                 error = error or pages.failure(content) or UNFINISHED
             content = notebooks.settle(content)
-        ran = _methods(book) if content and not alone else None
-        entries.append(pages.Entry(book.name, book.about, content, error, ran))
+        ran = _runs(book) if content and not alone else (None, ())
+        entries.append(pages.Entry(book.name, book.about, content, error, *ran))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     claims, curves = scoreboard.claims(), scoreboard.curves()
@@ -151,14 +152,17 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     return index
 
 
-def _methods(book: Notebook) -> frozenset[str] | None:
-    """Those of the runs that the notebook's first study asks for with the parameters in its file; None without runs."""
+def _runs(book: Notebook) -> tuple[frozenset[str] | None, tuple[Path, ...]]:
+    """Methods, None without any, and records of the runs that the notebook asks for with the parameters in its file."""
     try:
-        recipes = [recipe.full for recipe in notebooks.plan(book)]
+        recipes = notebooks.plan(book)
     except NotebookError:  # the page tells of it where it was executed
-        return None
-    named = {each["name"] for recipe in recipes for each in (recipe["algorithm"], *recipe["augmentations"])}
-    return frozenset(named) or None
+        return None, ()
+    full = [recipe.full for recipe in recipes]
+    named = {each["name"] for recipe in full for each in (recipe["algorithm"], *recipe["augmentations"])}
+    places = [[folder / recipe.filename for folder in default_store().folders] for recipe in recipes]
+    records = (next((path for path in each if path.exists()), None) for each in places)
+    return frozenset(named) or None, tuple(filter(None, records))
 
 
 def _pictures(report: Path) -> dict[str, bytes]:

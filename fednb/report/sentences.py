@@ -41,19 +41,19 @@ SIGNS = {  # beside each verdict, as colour never says it alone
     "not run": "–",
 }
 PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
-HERE = {
-    "reproduced": "Reproduced here",
-    "larger": "Larger here",
-    "smaller": "Smaller here",
-    "opposite": "The opposite here",
-    "above": "Above here, at another setting",
-    "below": "Below here, at another setting",
-    "no effect as printed": "Here no effect as printed",
-    "not told": "Not told from zero here",
+OUTCOMES = {  # the heading of the claims with a verdict, and of those that have a number and none
+    "reproduced": "Reproduced",
+    "larger": "Larger than printed",
+    "smaller": "Smaller than printed",
+    "opposite": "The opposite",
+    "above": "Above, at another setting",
+    "below": "Below, at another setting",
+    "no effect as printed": "No effect as printed",
+    "not told": "Not told from zero",
     "not testable": "Not testable here",
-    "one seed": "Here, one seed and no verdict",
-    "older code": "Here, by older code and without a verdict",
-    "not paired": "Here, without scores of the same images in the same seeds and without a verdict",
+    "one seed": "One seed, no verdict",
+    "older code": "By older code, no verdict",
+    "not paired": "Without scores of the same images in the same seeds, no verdict",
 }
 BETWEEN = {
     "above": "is above {}",
@@ -119,25 +119,34 @@ def _under(setting: str) -> str:
 
 
 def sentences(table: Table) -> str:
-    """A line for each row of ``fednb.report.scoreboard`` or ``fednb.report.effects``; what was not run is counted.
+    """The rows of ``fednb.report.scoreboard`` under their outcomes, or a line for each row of ``fednb.report.effects``;
+    what was not run is counted.
 
     A sentence says no more than the row's verdict, and names the paper's rule of selection where that gives another:
     what cannot be told from chance is neither above nor below, also where its interval, taken alone, leaves zero out.
     """
-    claims = "verdict" in table.frame
-    rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
-    lines = [_of_claim(row) if claims else _of_effect(label, row) for label, row in rows if row.ours == row.ours]
-    silent = table.frame["ours"].isna()
-    for word, count in table.frame.loc[silent, "verdict"].value_counts().items() if claims else ():
-        lines.append(f"{UNTESTED[word].capitalize()}: {count} of {len(silent)} claims.")
     head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
-    return "\n".join(head + lines) or "No pair was run."
+    if "verdict" not in table.frame:
+        rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
+        return "\n".join([*head, *(_of_effect(label, row) for label, row in rows)]) or "No pair was run."
+    silent, blocks = table.frame["ours"].isna(), ["\n".join(head)]
+    for word, heading in OUTCOMES.items():
+        rows = table.frame[~silent & (table.frame["verdict"] == word)]
+        if len(rows):
+            lines = [
+                f"{SIGNS[word]} {heading} ({len(rows)} of {len(silent)} claims)",
+                *map(_of_claim, rows.itertuples()),
+            ]
+            blocks.append("\n- ".join(lines))
+    counts = table.frame.loc[silent, "verdict"].value_counts()
+    blocks += [f"{SIGNS[word]} {UNTESTED[word].capitalize()}: {count} claims" for word, count in counts.items()]
+    return "\n\n".join(filter(None, blocks))
 
 
 def _of_claim(row) -> str:
-    why = f", as {row.why}" if row.why else ""
-    told = f"Printed: {row.claim} {HERE[row.verdict]}{why}: {row.effect} {_points(row)}."
-    return told + (f" By the paper's rule, {row.other_rules}." if row.other_rules else "")
+    why = f"; {row.why}" if row.why else ""
+    told = f"{row.claim.removesuffix('.')}; here {_points(row)}{why}"
+    return told + (f"; by the paper's rule, {row.other_rules}" if row.other_rules else "")
 
 
 def _of_effect(label: str, row) -> str:

@@ -34,6 +34,7 @@ SETTINGS = {
     "html_title": "fednb",
     "html_context": {"default_mode": "auto"},
     "html_static_path": ["static"],
+    "html_extra_path": ["extra"],
     "html_css_files": ["site.css"],
     "html_js_files": [("board.js", {"defer": "defer"})],
     "html_math_renderer": "mathml",
@@ -43,7 +44,7 @@ SETTINGS = {
     "html_show_sphinx": False,
     "html_permalinks": False,
     "html_domain_indices": False,
-    "exclude_patterns": ["files"],
+    "exclude_patterns": ["files", "extra"],
     "nb_execution_mode": "off",
     "nb_code_prompt_show": "Show the code",
     "nb_code_prompt_hide": "Hide the code",
@@ -79,6 +80,7 @@ def build(place: Path, pages: dict[str, str | bytes]) -> list[str]:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".site-") as folder:
             source, made = Path(folder, "source"), Path(folder, "html")
+            (source / "extra").mkdir(parents=True)
             for name, text in pages.items():
                 page = source / name
                 page.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +123,8 @@ def pages(
         pages[f"notebooks/{room}/index.md"] = sources.room(room, within)
     ran = {name: used[name] if entry.methods is None else entry.methods for name, entry in shown.items()}
     for name, entry in shown.items():
-        pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]], shown)
+        judged = claims[claims["notebook"] == name]
+        pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]], shown, judged)
     pages["methods/index.md"] = sources.methods(methods)
     for method in methods:
         books = [name for name in shown if method.name in ran[name]]

@@ -5,10 +5,15 @@ import html
 import json
 import re
 from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
 
 from fednb import papers
+from fednb.site import scoreboard
 from fednb.site.pages import Entry, notes, without_scripts
 from fednb.site.sources import linked, literal
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FILES = {"text/csv": "csv", "text/latex": "tex"}
 
@@ -24,10 +29,10 @@ def names_in(content: dict) -> set[str]:
     return {*re.findall(r"""["'](\w+)["']""", code), *re.findall(r"\w+", federations)}
 
 
-def page(entry: Entry, methods: Sequence, books: Container[str]) -> dict[str, str]:
-    """The page of a notebook and the files that it offers: itself, and each table as CSV and LaTeX.
+def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFrame") -> dict[str, str]:
+    """The page of a notebook and the files that it offers: itself, its records, and each table as CSV and LaTeX.
 
-    methods: that it runs. books: the notebooks that have a page.
+    methods: that it runs. books: the notebooks that have a page. claims: those that it shows.
     """
     room, _, name = entry.name.rpartition("/")
     folder = f"notebooks/{room}"
@@ -59,14 +64,29 @@ def page(entry: Entry, methods: Sequence, books: Container[str]) -> dict[str, st
     links = [f"[{method.printed}](../../methods/{method.name}.md)" for method in methods]
     told = [f"**failed:** {literal(entry.error)}"] if entry.error else []
     told += [f"**{html.escape(entry.about['claim'])}**"] if entry.about.get("claim") else []
+    counts = claims["verdict"].value_counts()
+    if len(counts):
+        words = " · ".join(f"{scoreboard.verdict(word)} {counts[word]}" for word in scoreboard.SIGNS if word in counts)
+        told.append(f'Its claims: {words}. <a href="../../board.html#paper={room}">Each of them</a>')
     if room in papers.names():
         arxiv = papers.settings(room)["arxiv"]
         told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
-    if not cells or not "".join(cells[0]["source"]).startswith("#"):
-        cells.insert(0, _text(f"# {entry.name}"))
-    cells.insert(1, _text("  \n".join(told)))
+    if entry.records:
+        names = [f"{path.parent.name}/{path.name}" for path in entry.records]
+        pages |= {f"extra/records/{name}": path.read_text() for name, path in zip(names, entry.records, strict=True)}
+        links = "".join(f'<li><a href="../../records/{name}">{name}</a></li>' for name in dict.fromkeys(names))
+        cells.append(
+            _text(f"<details><summary>Its {len(set(names))} recorded runs</summary><ul>{links}</ul></details>")
+        )
+    title, _, text = "".join(cells[0]["source"]).partition("\n") if cells else ("", "", "")
+    if not title.startswith("# "):
+        title, text = f"# {entry.name}", ""
+    else:
+        cells = cells[1:]
+    answer = "  \n".join(told)
+    cells = [_text(f"{title}\n\n{answer}\n\n{text}"), *cells]
     content["cells"] = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
     pages[f"{folder}/{name}.ipynb"] = json.dumps(content)
     return pages

@@ -4,6 +4,7 @@ import base64
 import html
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 NOTES = "results.notes"
 PAGE = """<!DOCTYPE html>
@@ -20,13 +21,15 @@ PAGE = """<!DOCTYPE html>
 @dataclass(frozen=True)
 class Entry:
     """One notebook in a report: its name, what it says about itself, its executed JSON (or None), what went wrong (None
-    if nothing did), and the methods that it runs (None where that is not known: then those that its code names)."""
+    if nothing did), the methods that it runs (None where that is not known: then those that its code names), and the
+    files of its recorded runs."""
 
     name: str
     about: dict
     content: dict | None
     error: str | None
     methods: frozenset[str] | None = None
+    records: tuple[Path, ...] = ()
 
 
 def figures(content: dict) -> list[bytes]:
