@@ -88,8 +88,8 @@ def headline(_) -> str:
     seeds = ", ".join(map(str, sorted(rows["seed"].unique())))
     size = base.full["federation"]["size"]
     return (
-        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {rule_words(rule, rows)}, "
-        f"average of the four sites) FedAvg reaches {number(ours['fedavg'])} % and FedAvg + FedRDN "
+        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; "
+        f"{rule_words(rule, rows)}, average of the four sites) FedAvg reaches {number(ours['fedavg'])} % and FedAvg + FedRDN "
         f"{number(ours['fedavg+fedrdn'])} %; the paper prints {number(theirs[''])} and {number(theirs['fedrdn'])}. "
         f"{sentences(effects(results, [('fedavg+fedrdn', 'fedavg')]))}"
     )
