@@ -87,10 +87,11 @@ def headline(_) -> str:
     theirs = printed.query("algorithm == 'fedavg' and site == 'average'").set_index("augmentation")["value"]
     seeds = ", ".join(map(str, sorted(rows["seed"].unique())))
     size = base.full["federation"]["size"]
+    ended = f"{rule_words(rule, rows)}, average of the four sites"
     return (
-        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; "
-        f"{rule_words(rule, rows)}, average of the four sites) FedAvg reaches {number(ours['fedavg'])} % and FedAvg + FedRDN "
-        f"{number(ours['fedavg+fedrdn'])} %; the paper prints {number(theirs[''])} and {number(theirs['fedrdn'])}. "
+        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {ended}) FedAvg "
+        f"reaches {number(ours['fedavg'])} % and FedAvg + FedRDN {number(ours['fedavg+fedrdn'])} %; the paper prints "
+        f"{number(theirs[''])} and {number(theirs['fedrdn'])}. "
         f"{sentences(effects(results, [('fedavg+fedrdn', 'fedavg')]))}"
     )
 
