@@ -155,7 +155,7 @@ def test_plan_neither_loads_nor_draws_what_is_only_shown(made):
     head, study = "import fednb\nfrom fednb.report import pictures\n", "fednb.Study(recipes).run()"
     book = made("a/b", [head + loading + "pictures.samples(federation)", "federation.counts()", "recipes = []", study])
     assert notebooks.plan(book) == []
-    for use in ("recipes = [federation]", "recipes = []\nfederation.counts()\nlist(recipes)"):
+    for use in ("recipes = [federation]", "recipes = []\nrecipes.append(federation)"):
         with pytest.raises(NotebookError, match="a/b, cell 1: DataError"):
             notebooks.plan(made("a/b", [head + loading + "pictures.samples(federation)", use, study]))
 

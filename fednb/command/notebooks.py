@@ -189,7 +189,7 @@ def _only_shown(notebook: Notebook) -> set[str]:
                 text, named = ast.unparse(line), {each.id for each in ast.walk(line) if isinstance(each, ast.Name)}
                 if re.fullmatch(r"(\w+) = fednb\.load\(.*\)", text):
                     loading[text.split(" ")[0]] = text
-                elif line is last and isinstance(line, ast.Expr) and ".run(" not in text:
+                elif line is last and isinstance(line, ast.Expr) and named <= {*loading, "pictures"}:
                     shown[text] = named
                 else:
                     others |= named
