@@ -21,7 +21,7 @@ from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
 from fednb.recipe import Recipe
 from fednb.report import names
-from fednb.report.claims import declared_runs
+from fednb.report.deviations import declared_runs
 from fednb.report.selection import RULES
 
 PAPERS = ("distrans", "fedfa", "fedrdn", "fraug")

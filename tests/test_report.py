@@ -84,6 +84,15 @@ def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_coloured(
     assert alone.caption[-1].endswith("nothing is known of the spread of runs.")
 
 
+def test_levels_at_another_setting_than_the_papers_are_not_coloured():
+    made = results(*seeds_of("fedavg", (10, 10, 2, 5)))
+    for paper, coloured in (("fedrdn", False), (None, True)):  # 128 x 128 pixels, and the paper has 256
+        made.paper = paper
+        shown = table(made, printed())
+        assert ("!" in shown.cells.to_string()) == coloured
+        assert ("nothing is coloured" in shown.text()) != coloured
+
+
 def test_nothing_is_coloured_when_all_agree():
     assert "background-color" not in table(results(run("fedavg", [FEDAVG])), printed()).html()
 

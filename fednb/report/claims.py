@@ -10,14 +10,15 @@ from math import nan
 from fednb import papers
 from fednb.errors import DataError, RecipeError
 from fednb.report import names
-from fednb.report.comparison import of_unseen, on_federation, tested
+from fednb.report.comparison import on_federation, tested
+from fednb.report.deviations import declared_runs, deviations, labels_of, of_unseen, other_options
 from fednb.report.effects import COLUMNS as EFFECT
 from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.gates import gate
 from fednb.report.intervals import spreads_of
 from fednb.report.selection import selected
 from fednb.report.sentences import PRINTED, SMALL, claimed, effect
-from fednb.report.words import METHODS_AND_SEEDS, all_took_part, frame_of, spaced
+from fednb.report.words import all_took_part, frame_of, spaced
 
 # effect: the claim in short. paper: the printed effect. why: of a claim that is not testable. other_rules: the paper's
 # own where it gives another verdict, "best validation: not told". setting: the board, PRINTED or SMALL, "" without a
@@ -119,7 +120,7 @@ def judged(
         keys = tuple(key for side in sides for key in side)
         deviating = dict.fromkeys(text for key in keys for text in differing[key])
         for rows_of, label in zip(pair[:2] if pair else (), (claim["better"], claim["worse"]), strict=False):
-            deviating |= dict.fromkeys(_other_options(paper, rows_of["run"].iloc[0], label))
+            deviating |= dict.fromkeys(other_options(paper, rows_of["run"].iloc[0], label))
         board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
         of_runs = there[number]["runs"].iloc[0]
         words = {name: verdict(said[number], found[number][0], board, of_runs) for name, found in by_rule.items()}
@@ -155,105 +156,10 @@ def judged(
     return frame
 
 
-def declared_runs(records, paper: str) -> set[str]:
-    """The keys of those that the protocol declares, made under its rules of today; the others are exploratory.
-
-    So is a run of a method that the paper's tables on the data set do not have, or of one with other options, and a
-    record of a changed copy of the code ("-dirty"), of which nobody can say what it declared.
-    """
-    rules, found = papers.protocol(), set()
-    under = [
-        record
-        for record in records
-        if record.origin.get("protocol") == papers.protocol_hash() and not record.origin["code"].endswith("-dirty")
-    ]
-    for entry in rules["runs"]:
-        if entry["paper"] == paper:
-            differing = deviations(under, paper, entry["profile"])
-            found |= {
-                record.key
-                for record in under
-                if record.recipe["federation"]["name"] == entry["federation"]
-                and record.recipe["seed"] in entry["seeds"]
-                and not differing[record.key]
-                and _is_printed(paper, record)
-            }
-    return found
-
-
-def _is_printed(paper: str, record) -> bool:
-    """Whether a table of the paper has a row of the run's methods and options, at its sites, on its data."""
-    from fednb.recipe import Recipe
-
-    run, unseen = Recipe(**record.recipe).label, bool(record.recipe.get("unseen"))
-    return any(
-        names.method(label) == names.method(run) and not _other_options(paper, run, label)
-        for printed in (papers.printed(paper, table) for table in papers.tables(paper))
-        if of_unseen(printed) == unseen
-        for label in _labels(printed[printed["federation"] == record.recipe["federation"]["name"]])
-    )
-
-
-def _labels(printed) -> list[str]:
-    rows = zip(printed["algorithm"], printed["augmentation"], strict=True)
-    return list(dict.fromkeys("+".join(filter(None, row)) for row in rows))
-
-
-@cache
-def _other_options(paper: str, run: str, label: str) -> list[str]:
-    """In which options a run differs from what the paper's settings have for a printed row: ``["FedProx mu=0.1"]``."""
-    from fednb.recipe import Recipe
-
-    named = {name for name, _ in names.parts(label)} & papers.settings(paper)["algorithm"].keys()
-    told = [Recipe(**papers.recipe(paper, "paper"), algorithm=papers.algorithm(paper, name)).label for name in named]
-    wanted = names.options(label) | {option for own in told for option in names.options(own)}
-    return [f"{names.printed(name)} {option}" for name, option in sorted(names.options(run) ^ wanted)]
-
-
-def deviations(records, paper: str, profile: str = "paper") -> dict[str, list[str]]:
-    """In what each recorded run differs from a profile of the paper, by key: ``["rounds 40 (paper: 100)"]``."""
-    from fednb.recipe import Recipe
-
-    rules, found = papers.protocol(), {}
-
-    @cache
-    def printed(federation: str) -> dict:
-        return Recipe(**papers.recipe(paper, profile, federation), algorithm="fedavg").full
-
-    for record in records:
-        own, federation = record.recipe, record.recipe["federation"]["name"]
-        if federation not in papers.profiles_on(paper):
-            found[record.key] = [f"no profile of the paper's is for {federation}"]
-            continue
-        told = []
-        for name, wanted in printed(federation).items():
-            if name in (*METHODS_AND_SEEDS, "unseen", *rules["as_printed"]) or name not in own:
-                continue
-            if name in ("federation", "model"):
-                varied = _varied(paper, federation) if name == "federation" else ()
-                options = dict.fromkeys((*own[name], *wanted))
-                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in ("seed", "spare", *varied)]
-            else:
-                pairs = [(name, own[name], wanted)]
-            told += [
-                f"{spaced(option) if option != 'name' else name} {here} (paper: {there})"
-                for option, here, there in pairs
-                if here != there
-            ]
-        found[record.key] = told
-    return found
-
-
-def _varied(paper: str, federation: str) -> set[str]:
-    """The options of a federation that make what the paper prints rows under."""
-    made_by = papers.settings(paper).get("setting", {}).get(federation, {})
-    return {option for options in made_by.values() for option in options}
-
-
 def _printed_effect(there, claim: dict) -> float:
     """RecipeError, naming the claim, where its two sides are one run, a side is no printed row, or the table does not
     print the one above the other."""
-    rows = _labels(there)
+    rows = labels_of(there)
     missing = [side for side in (claim["better"], claim["worse"]) if side not in rows]
     if missing or claim["better"] == claim["worse"]:
         wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"

@@ -5,9 +5,9 @@ Everything here takes recorded results and printed numbers, never a trainer. ``r
 read, nothing else.
 """
 
-from fednb import papers
 from fednb.errors import RecipeError
 from fednb.report import names
+from fednb.report.deviations import deviations, of_unseen
 from fednb.report.intervals import Measured, of_settings, spreads_of
 from fednb.report.overview import runs_table
 from fednb.report.selection import selected
@@ -94,7 +94,7 @@ def table(results, printed, rule: str = "last", title: str = "", caption: str = 
     about, made = _caption(results, frame, printed, rule, title)
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     return Table(
-        frame.drop(columns=["star", "sites", "clients"]),
+        frame.drop(columns=["star", "sites", "clients", "elsewhere"]),
         about,
         grid(short, rows),
         (*quoted, *made),
@@ -135,7 +135,8 @@ def comparison(results, printed, rule: str = "last"):
     not_run = [label for label in labels if label not in beside.values()]
     texts = row_names([*beside, *not_run])
     known = None if across else spreads_of(selected(frame_of(results.alike), rule, unseen))
-    ours = list(_ours(chosen, federations[0], not_run, results.records, known))
+    differing = deviations(results.records, results.paper) if results.paper else {}
+    ours = list(_ours(chosen, federations[0], not_run, results.records, known, differing))
     rows = []
     for (printed_label, source), cells in theirs.items():
         same = [found[2:] for found in ours if (beside[found[0]], found[1]) == (printed_label, source)]
@@ -145,7 +146,7 @@ def comparison(results, printed, rule: str = "last"):
     for run, source, label, found in ours:
         if (beside[run], source) not in theirs:
             rows += _side_by_side(label, {}, found)
-    columns = "row site paper remark sites ours low high outside images seeds stand_in clients".split()
+    columns = "row site paper remark sites ours low high outside elsewhere images seeds stand_in clients".split()
     frame = pandas.DataFrame(rows, columns=columns)
     if "average" not in set(printed["site"]):
         frame = frame[frame["site"] != "average"].reset_index(drop=True)
@@ -179,11 +180,6 @@ def cross_site(results):
             correct = run["client"].map(dict(zip(record.clients, counts, strict=True)))
             parts.append(run.assign(source=source, correct=correct, accuracy=100 * correct / run["images"]))
     return pandas.concat(parts, ignore_index=True)
-
-
-def of_unseen(printed) -> bool:
-    """Whether the printed numbers are of sites that took no part."""
-    return bool((printed["setting"] == papers.UNSEEN).all())
 
 
 def _theirs(printed) -> dict:
@@ -242,8 +238,9 @@ def _other_sites(frame):
     return (frame["sites"] != "") & (frame["clients"] != "") & (frame["sites"] != frame["clients"])
 
 
-def _ours(chosen, federation: str, not_run, records, known):
-    """(run, source, label, {site or setting: numbers}) of each row that was run. known: see ``of_settings``."""
+def _ours(chosen, federation: str, not_run, records, known, differing):
+    """(run, source, label, {site or setting: numbers}) of each row that was run. known: see ``of_settings``. differing:
+    in what each run differs from the paper's setting."""
     parts = {
         (part["run"].iloc[0], source, _from(label, source), column): part
         for label, runs in settings(chosen, not_run)
@@ -254,6 +251,8 @@ def _ours(chosen, federation: str, not_run, records, known):
     measured = of_settings(parts.values(), of_images, known)
     for (*row, column), part, found in zip(parts, parts.values(), measured, strict=True):
         numbers = _numbers(part, federation, found)
+        elsewhere = any(differing.get(key) for key in part["key"])
+        numbers = {site: own | {"elsewhere": elsewhere} for site, own in numbers.items()}
         rows.setdefault(tuple(row), {}).update({column: numbers["average"]} if column else numbers)
     return [(*row, found) for row, found in rows.items()]
 
@@ -281,7 +280,7 @@ def _beside(theirs: dict, ours: dict) -> dict:
     if not ours:
         return {}
     own: Measured = ours["ours"]
-    compared = "paper" in theirs and not ours["older"]
+    compared = "paper" in theirs and not ours["older"] and not ours["elsewhere"]
     difference = own.against(theirs["paper"], theirs["runs"]) if compared else None
     outside = difference is not None and not difference.low <= 0 <= difference.high
     return ours | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
@@ -293,7 +292,12 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
     outside = "Coloured (plain text: !): farther from the paper's than chance in our runs and in its own explains."
-    if not (frame["seeds"] > 1).any():
+    if frame["elsewhere"].eq(True).any():
+        outside = (
+            "At another setting than the paper's, levels are not compared: nothing is coloured. What one run scores "
+            "more than another is held against the paper on the scoreboard."
+        )
+    elif not (frame["seeds"] > 1).any():
         outside = "One seed: nothing is coloured, as nothing is known of the spread of runs."
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
     caption = (

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from fednb import papers
 from fednb.report import names
-from fednb.report.claims import NOT_RUN, declared_runs, deviations, on_site
+from fednb.report.claims import NOT_RUN, on_site
 from fednb.report.comparison import on_federation
+from fednb.report.deviations import declared_runs, deviations
 from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
 from fednb.report.gates import gate
 from fednb.report.intervals import spreads_of
