@@ -11,9 +11,7 @@ from torch import nn
 
 from fednb.augment._fraug_networks import generator as generator_network
 from fednb.augment._fraug_networks import rtnet as rtnet_network
-from fednb.augment._fraug_printed import Printed
-from fednb.augment._fraug_released import Released
-from fednb.augment._mmd import mmd, spread
+from fednb.augment._fraug_steps import Printed, Released, mmd, spread
 from fednb.augment.fraug import FRAug
 from fednb.engine.client import Client
 from fednb.engine.loop import FederatedRun
@@ -189,7 +187,7 @@ def test_lambda_c_by_hand():
     seen, printed, released = torch.ones(1, 1), FRAug(), FRAug(variant="released")
 
     def lambda_c(method, *when) -> float:
-        return float(method.reading(at(*when)).lambda_c(seen))
+        return float(method.reading(method, at(*when)).lambda_c(seen))
 
     assert lambda_c(printed, 1, 300) == pytest.approx(0.3 * math.exp(-5))
     assert lambda_c(printed, 41, 300) == lambda_c(printed, 5, 30) == pytest.approx(0.3 * math.exp(-1.25))
@@ -202,8 +200,9 @@ def test_prototypes_by_hand(variant, monkeypatch):
     """Features 2 and 4 of class 0 and 8 of class 1, prototypes 1, 2 and 6, lambda_c = 0.5: class 0 goes to
     (1 + 3) / 2, class 1 to (2 + 8) / 2; class 2 is absent, so paper halves it and released leaves it.
     """
-    monkeypatch.setattr(f"fednb.augment._fraug_{'printed' if variant == 'paper' else variant}.LAMBDA_C", 0.5)
-    reading = FRAug(variant=variant).reading(at(300, 300))
+    monkeypatch.setattr("fednb.augment._fraug_steps.LAMBDA_C", 0.5)
+    method = FRAug(variant=variant)
+    reading = method.reading(method, at(300, 300))
     moved = reading.moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
     assert moved.flatten().tolist() == [2, 5, 3 if variant == "paper" else 6]
 
@@ -232,7 +231,7 @@ def test_the_prototype_of_a_class_never_seen_stays(variant, precision):
 def test_a_step_moves_prototypes_by_its_features_in_training(variant):
     client, method = begun(variant=variant)
     batch = one_batch(client, method)
-    before, rate = client.memory(method)["prototypes"], float(method.reading(client).lambda_c(torch.ones(1, 1)))
+    before, rate = client.memory(method)["prototypes"], float(method.reading(method, client).lambda_c(torch.ones(1, 1)))
     client.owner["step"].step(client, batch)
     features, targets = batch.features.detach(), batch.targets
     means = torch.stack([features[targets == c].mean(0) for c in range(3)])  # all three classes are in the batch
@@ -646,7 +645,7 @@ def test_sizes_as_printed():
 def test_noise_is_normal_in_the_paper_and_uniform_as_released():
     for variant, mean, std in (("paper", 0, 1), ("released", 0.5, 12**-0.5)):
         client, method = begun(variant=variant, latent=200)
-        noise, _ = method.reading(client).draw(torch.zeros(50, dtype=torch.int64))
+        noise, _ = method.reading(method, client).draw(torch.zeros(50, dtype=torch.int64))
         assert noise.shape == (50, 200)
         assert float(noise.mean()) == pytest.approx(mean, abs=0.05) and float(noise.std()) == pytest.approx(
             std, abs=0.05
@@ -682,8 +681,8 @@ def test_without_rtnet_the_embedding_is_the_generators():
         two_layers(numbers(client.scratch(method)["generator"].values), z.numpy(), y.numpy(), positive=True)
     )
     base = torch.rand(5, 16, dtype=torch.float64)
-    torch.testing.assert_close(method.reading(client).synthetic(base, z, y, 1.0), v)
-    torch.testing.assert_close(method.reading(client).synthetic(base, z, y, 0.5), (base + v) / 2)
+    torch.testing.assert_close(method.reading(method, client).synthetic(base, z, y, 1.0), v)
+    torch.testing.assert_close(method.reading(method, client).synthetic(base, z, y, 0.5), (base + v) / 2)
 
 
 def test_without_the_generator_rtnet_takes_noise():
@@ -692,7 +691,7 @@ def test_without_the_generator_rtnet_takes_noise():
     z, y = batch.aside["fraug"]["draws"][0]
     assert z.shape == (5, 16) and "generator" not in client.scratch(method)
     residual = two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy())
-    np.testing.assert_allclose(method.reading(client).synthetic(0 * z, z, y, 1.0).detach(), residual)
+    np.testing.assert_allclose(method.reading(method, client).synthetic(0 * z, z, y, 1.0).detach(), residual)
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedsam", "fedproto"])
@@ -779,7 +778,7 @@ def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
         x = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * before[f"{norm}.weight"] + before[f"{norm}.bias"]
         x = np.maximum(x, 0)
     z, y = batch.aside["fraug"]["draws"][0]
-    residual = method.reading(client).synthetic(0 * z, z, y, 1.0).detach()  # between steps it is these that normalise
+    residual = method.reading(method, client).synthetic(0 * z, z, y, 1.0).detach()  # between steps these normalise
     np.testing.assert_allclose(residual, two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy()))
 
 
