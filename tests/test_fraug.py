@@ -6,16 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import SIZES, TINY, federation, same, train
+from methods import SIZES, TINY, federation, heard, messages, same, train
 from torch import nn
 
 from fednb.augment._fraug_networks import generator as generator_network
 from fednb.augment._fraug_networks import rtnet as rtnet_network
 from fednb.augment._fraug_steps import Printed, Released, mmd, spread
 from fednb.augment.fraug import FRAug
-from fednb.engine.client import Client
 from fednb.engine.loop import FederatedRun
-from fednb.engine.server import Server
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 from fednb.models.resnet18 import ResNet18
@@ -515,59 +513,34 @@ def test_a_loss_computed_twice_is_the_same_twice(variant):
 # Messages
 
 
-def messages(monkeypatch, **options) -> tuple[FederatedRun, dict[str, list[dict]]]:
-    """A run of two rounds, and copies of all that went up and down."""
-    sent = {"up": [], "down": []}
-    for kind, name, way in (
-        (Client, "offer", "up"),
-        (Client, "reply", "up"),
-        (Server, "prepare", "down"),
-        (Server, "send", "down"),
-    ):
-        original = getattr(kind, name)
-
-        def keep(self, *arguments, original=original, way=way):
-            message = original(self, *arguments)
-            sent[way].append({key: value.clone() for key, value in message.items()})
-            return message
-
-        monkeypatch.setattr(kind, name, keep)
-    run = FederatedRun(recipe(precision="fp32", **options), federation())
-    for _ in range(2):
-        run.train_round()
-    return run, sent
-
-
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedproto"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_generator_is_sent_and_rtnet_is_not(variant, algorithm, monkeypatch):
-    run, sent = messages(monkeypatch, variant=variant, algorithm=algorithm)
+def test_the_generator_is_sent_and_rtnet_is_not(variant, algorithm):
+    trained, sent = messages({"augmentations": [{"name": "fraug", "variant": variant}], "algorithm": algorithm}, 2)
     names = {f"fraug/{name}" for name in generator_network(2, 4, 3).state_dict()}
     everything = [message for way in sent.values() for message in way]
     found = {key for message in everything for key in message if key.startswith("fraug/")}
     assert found == names | ({"fraug/sizes"} if variant == "paper" else set())
-    for client in run.clients.values():
+    for client in trained.run.clients.values():
         state = client.memory(client.methods[-1])
         local = [value for key, value in state.items() if value.numel() > 1]
         assert len(local) == 1 + 8 + 4 + 8 + 8  # prototypes, RTNet and its statistics, the momenta of both networks
         assert not any(v.shape == s.shape and torch.equal(v, s) for v in local for m in everything for s in m.values())
 
 
-def test_without_the_generator_nothing_is_sent(monkeypatch):
-    _, sent = messages(monkeypatch, generator=False)
+def test_without_the_generator_nothing_is_sent():
+    _, sent = messages({"augmentations": [{"name": "fraug", "generator": False}]}, 2)
     assert not any(key.startswith("fraug/") for way in sent.values() for message in way for key in message)
 
 
 @pytest.mark.parametrize("weights", ["size", "equal"])
-def test_the_server_averages_the_generator(weights, monkeypatch):
-    run, sent = messages(monkeypatch, settings={"weights": weights})
-    replies = [message for message in sent["up"] if "fraug/0.weight" in message][-3:]
+def test_the_server_averages_the_generator(weights):
+    run = FederatedRun(recipe(settings={"weights": weights}), federation())
+    replies = heard(run, "fraug").values()
     shares = np.array(list(SIZES.values())) if weights == "size" else np.ones(3)
     for name, value in run.server.memory(run.server.methods[-1]).items():
-        wanted = sum(
-            s * reply[f"fraug/{name}"].double() for s, reply in zip(shares / shares.sum(), replies, strict=True)
-        )
-        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-7)
+        wanted = sum(s * reply[name] for s, reply in zip(shares / shares.sum(), replies, strict=True))
+        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-15)
 
 
 def test_the_released_start_is_the_mean_of_the_clients_draws():
@@ -783,10 +756,8 @@ def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_rtnets_running_statistics_go_on_at_the_client_and_are_not_sent(variant, monkeypatch):
+def test_rtnets_running_statistics_go_on_at_the_client(variant):
     entries = [f"{norm}.running_{kind}" for norm in (1, 4) for kind in ("mean", "var")]
-    sent, reply = [], Client.reply
-    monkeypatch.setattr(Client, "reply", lambda self: sent.append(reply(self)) or sent[-1])
     run = FederatedRun(recipe(variant=variant), federation())
     run.prepare()
     kept = []
@@ -803,7 +774,3 @@ def test_rtnets_running_statistics_go_on_at_the_client_and_are_not_sent(variant,
         client.methods[-1].begin(client)
         learner = client.scratch(client.methods[-1])["rtnet"]
         assert same({entry: learner.values[entry] for entry in entries}, kept[1][name])
-    values = [value for clients in kept for found in clients.values() for value in found.values()]
-    told = [value for message in [*sent, *map(run.server.send, SIZES)] for value in message.values()]
-    assert len(sent) == 6 and told
-    assert not any(one.shape == other.shape and torch.equal(one, other) for one in values for other in told)
