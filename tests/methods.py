@@ -11,12 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import cycle
 
+import pytest
 import torch
 
 from fednb import catalogue
 from fednb.augment.fedrdn import channel_statistics
-from fednb.doors import Method, overrides
+from fednb.doors import Method, overrides, part
+from fednb.engine.client import Client
 from fednb.engine.loop import FederatedRun
+from fednb.engine.server import Server
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.recipe import Recipe
 
@@ -123,6 +126,39 @@ def train(settings: dict, data: Federation | None = None, rounds: int | None = N
     recipe = Recipe(**TINY | settings)
     run = FederatedRun(recipe, data or federation())
     return Trained(run, [run.advance() for _ in range(recipe.rounds if rounds is None else rounds)])
+
+
+def heard(run: FederatedRun, name: str = "model") -> dict[str, dict]:
+    """Trains one more round; copies of what each client sent under this name."""
+    sent, receive = {}, Server.receive
+
+    def keep(server, client, reply):
+        sent[client] = {entry: value.clone() for entry, value in part(reply, name).items()}
+        receive(server, client, reply)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "receive", keep)
+        run.train_round()
+    return sent
+
+
+def messages(settings: dict, rounds: int | None = None) -> tuple[Trained, dict[str, list[dict]]]:
+    """``train``, and copies of all messages: "up" those of the clients, "down" those of the server."""
+    sent = {"up": [], "down": []}
+
+    def keep(original, way):
+        def kept(self, *arguments):
+            message = original(self, *arguments)
+            sent[way].append({key: value.clone() for key, value in message.items()})
+            return message
+
+        return kept
+
+    with pytest.MonkeyPatch.context() as patch:
+        for way, side, names in (("up", Client, ("offer", "reply")), ("down", Server, ("prepare", "send"))):
+            for name in names:
+                patch.setattr(side, name, keep(getattr(side, name), way))
+        return train(settings, rounds=rounds), sent
 
 
 def perturbed(build: Callable, seed: int, size: dict[torch.dtype, float]) -> Callable:

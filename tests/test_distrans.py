@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from methods import HELD_OUT, SIZES, TINY, federation, reloaded, same, train
+from methods import HELD_OUT, SIZES, TINY, federation, heard, reloaded, same
 from small_runs import use_toy
 from torch import nn
 
@@ -235,16 +235,9 @@ def test_whose_statistics_are_used_changes_no_trained_weight(variant):
     assert buffers > 0 and sent["channel"] - sent["shared"] == 3 * buffers
 
 
-def test_the_server_averages_the_statistics_of_both_channels(monkeypatch):
-    run, replies = made(), {}
-    receive = type(run.server).receive
-
-    def spy(server, client, reply):
-        replies[client] = reply[f"model/{FIRST}.running_mean"].clone()
-        receive(server, client, reply)
-
-    monkeypatch.setattr(type(run.server), "receive", spy)
-    run.train_round()
+def test_the_server_averages_the_statistics_of_both_channels():
+    run = made()
+    replies = {name: reply[f"{FIRST}.running_mean"] for name, reply in heard(run).items()}
     mean = sum(SIZES[name] / 24 * value for name, value in replies.items())
     torch.testing.assert_close(run.server.model[f"{FIRST}.running_mean"], mean)
     assert mean.shape == (2, TINY["model"]["channels"]) and not torch.allclose(*mean, rtol=0.1)
@@ -664,14 +657,6 @@ def test_it_is_trained_on_what_it_last_put_out():
     with torch.no_grad():
         torch.testing.assert_close(torch.stack([at_server(run)[name] for name in SIZES]), network(fractions, now))
     torch.testing.assert_close(at_server(run, "seen"), at_server(none))
-
-
-def test_a_run_with_the_network_resumes_exactly():
-    settings = with_options(aggregation="network", offset_rate=1.0) | {"participation": 0.67}
-    killed, resumed, whole = train(settings, rounds=1), train(settings, rounds=0), train(settings)
-    resumed.run.load_state(reloaded(killed.run.state()))
-    assert [resumed.run.advance() for _ in range(2)] == whole.rounds[1:]
-    assert same(resumed.run.state(), whole.run.state())
 
 
 # The aggregation network as released

@@ -5,8 +5,7 @@ import pytest
 import torch
 from methods import TINY, federation, same
 
-from fednb.augment._conditional_gan import Discriminator, Generator, trained
-from fednb.augment.faug import FAug
+from fednb.augment.faug import Discriminator, FAug, Generator, trained
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation

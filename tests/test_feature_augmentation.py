@@ -189,6 +189,17 @@ def test_low_precision_costs_one_rounding(dtype, allowed):
     assert (low.double() - expected).abs().max() < allowed
 
 
+@pytest.mark.parametrize("value", [131.13, 4e4 / 3])
+def test_a_constant_feature_has_no_deviation_where_its_mean_is_rounded(value):
+    """The sum of 49 equal numbers is rounded in float32."""
+    x = features(batch=8, size=7).float()
+    x[:, 1] = value
+    made = FeatureAugmentation(3, probability=1)
+    out = made(x)
+    assert (out[:, 1].amax((1, 2)) == out[:, 1].amin((1, 2))).all()
+    assert made.statistics(x)[1][:, 1].max() < 2e-6
+
+
 def torch_draws(seed: int, x: torch.Tensor) -> list[torch.Tensor]:
     torch.manual_seed(seed)
     torch.rand(())

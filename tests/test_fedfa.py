@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from methods import SIZES, TINY, federation, train
+from methods import SIZES, TINY, federation, heard, train
 from torch import nn
 
 from fednb import models, randomness
 from fednb.augment._feature_statistics import layers
 from fednb.augment.fedfa import FedFA, gamma_of_channels, gamma_of_one_variance
-from fednb.doors import part
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.models._staged import Staged
@@ -25,20 +24,6 @@ def run(rounds: int = 2, **options) -> FederatedRun:
     return train({"augmentations": [chosen], "rounds": rounds, "precision": "fp64"}).run
 
 
-def replies(made: FederatedRun, monkeypatch) -> dict[str, dict]:
-    """What every client sends in the next round."""
-    sent, receive = {}, type(made.server).receive
-
-    def spy(server, client, reply):
-        sent[client] = {name: value.clone() for name, value in part(reply, "fedfa").items()}
-        receive(server, client, reply)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(made.server), "receive", spy)
-        made.train_round()
-    return sent
-
-
 def test_paper_and_released_part_in_the_smallest_case():
     """Two clients, two channels. Means (0, 1) and (2, 1): Eq. 5 gives variances 1 and 0, Eq. 6 the shares 1/2 and 0, so
     gamma = (2, 0). The released code takes the variance of the four numbers 0, 1, 2, 1 at once: gamma = (1, 1)."""
@@ -48,7 +33,7 @@ def test_paper_and_released_part_in_the_smallest_case():
 
 
 @pytest.mark.parametrize("name", ["fedfa", "fedfa_direct"])
-def test_the_server_sends_what_eq_5_and_6_make_of_the_replies(name, monkeypatch):
+def test_the_server_sends_what_eq_5_and_6_make_of_the_replies(name):
     made = run(rounds=1, name=name) if name == "fedfa_direct" else run(rounds=1)
     server = made.server
     sent = server.memories[name]
@@ -125,10 +110,10 @@ def test_running_statistics_stay_with_the_client_as_printed_and_are_averaged_as_
         assert not client.memories.get("fedfa")
 
 
-def test_reset_starts_each_round_from_0_and_1(monkeypatch):
+def test_reset_starts_each_round_from_0_and_1():
     """At momentum 0.5 and one step a round (tower has one), the reply is half the batch's statistics: below half of
     what two rounds reach together."""
-    kept, reset = (replies(run(rounds=1, momentum=0.5, reset=reset), monkeypatch) for reset in (False, True))
+    kept, reset = (heard(run(rounds=1, momentum=0.5, reset=reset), "fedfa") for reset in (False, True))
     assert kept["tower"]["1/mean"].sum() > 1.2 * reset["tower"]["1/mean"].sum()
 
 

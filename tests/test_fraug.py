@@ -6,18 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import SIZES, TINY, federation, same, train
+from methods import SIZES, TINY, federation, heard, messages, same, train
 from torch import nn
 
 from fednb.augment._fraug_networks import generator as generator_network
 from fednb.augment._fraug_networks import rtnet as rtnet_network
-from fednb.augment._fraug_printed import Printed
-from fednb.augment._fraug_released import Released
-from fednb.augment._mmd import mmd, spread
+from fednb.augment._fraug_steps import Printed, Released, mmd, spread
 from fednb.augment.fraug import FRAug
-from fednb.engine.client import Client
 from fednb.engine.loop import FederatedRun
-from fednb.engine.server import Server
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 from fednb.models.resnet18 import ResNet18
@@ -189,7 +185,7 @@ def test_lambda_c_by_hand():
     seen, printed, released = torch.ones(1, 1), FRAug(), FRAug(variant="released")
 
     def lambda_c(method, *when) -> float:
-        return float(method.reading(at(*when)).lambda_c(seen))
+        return float(method.reading(method, at(*when)).lambda_c(seen))
 
     assert lambda_c(printed, 1, 300) == pytest.approx(0.3 * math.exp(-5))
     assert lambda_c(printed, 41, 300) == lambda_c(printed, 5, 30) == pytest.approx(0.3 * math.exp(-1.25))
@@ -202,8 +198,9 @@ def test_prototypes_by_hand(variant, monkeypatch):
     """Features 2 and 4 of class 0 and 8 of class 1, prototypes 1, 2 and 6, lambda_c = 0.5: class 0 goes to
     (1 + 3) / 2, class 1 to (2 + 8) / 2; class 2 is absent, so paper halves it and released leaves it.
     """
-    monkeypatch.setattr(f"fednb.augment._fraug_{'printed' if variant == 'paper' else variant}.LAMBDA_C", 0.5)
-    reading = FRAug(variant=variant).reading(at(300, 300))
+    monkeypatch.setattr("fednb.augment._fraug_steps.LAMBDA_C", 0.5)
+    method = FRAug(variant=variant)
+    reading = method.reading(method, at(300, 300))
     moved = reading.moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
     assert moved.flatten().tolist() == [2, 5, 3 if variant == "paper" else 6]
 
@@ -232,7 +229,7 @@ def test_the_prototype_of_a_class_never_seen_stays(variant, precision):
 def test_a_step_moves_prototypes_by_its_features_in_training(variant):
     client, method = begun(variant=variant)
     batch = one_batch(client, method)
-    before, rate = client.memory(method)["prototypes"], float(method.reading(client).lambda_c(torch.ones(1, 1)))
+    before, rate = client.memory(method)["prototypes"], float(method.reading(method, client).lambda_c(torch.ones(1, 1)))
     client.owner["step"].step(client, batch)
     features, targets = batch.features.detach(), batch.targets
     means = torch.stack([features[targets == c].mean(0) for c in range(3)])  # all three classes are in the batch
@@ -516,59 +513,34 @@ def test_a_loss_computed_twice_is_the_same_twice(variant):
 # Messages
 
 
-def messages(monkeypatch, **options) -> tuple[FederatedRun, dict[str, list[dict]]]:
-    """A run of two rounds, and copies of all that went up and down."""
-    sent = {"up": [], "down": []}
-    for kind, name, way in (
-        (Client, "offer", "up"),
-        (Client, "reply", "up"),
-        (Server, "prepare", "down"),
-        (Server, "send", "down"),
-    ):
-        original = getattr(kind, name)
-
-        def keep(self, *arguments, original=original, way=way):
-            message = original(self, *arguments)
-            sent[way].append({key: value.clone() for key, value in message.items()})
-            return message
-
-        monkeypatch.setattr(kind, name, keep)
-    run = FederatedRun(recipe(precision="fp32", **options), federation())
-    for _ in range(2):
-        run.train_round()
-    return run, sent
-
-
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedproto"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_generator_is_sent_and_rtnet_is_not(variant, algorithm, monkeypatch):
-    run, sent = messages(monkeypatch, variant=variant, algorithm=algorithm)
+def test_the_generator_is_sent_and_rtnet_is_not(variant, algorithm):
+    trained, sent = messages({"augmentations": [{"name": "fraug", "variant": variant}], "algorithm": algorithm}, 2)
     names = {f"fraug/{name}" for name in generator_network(2, 4, 3).state_dict()}
     everything = [message for way in sent.values() for message in way]
     found = {key for message in everything for key in message if key.startswith("fraug/")}
     assert found == names | ({"fraug/sizes"} if variant == "paper" else set())
-    for client in run.clients.values():
+    for client in trained.run.clients.values():
         state = client.memory(client.methods[-1])
         local = [value for key, value in state.items() if value.numel() > 1]
         assert len(local) == 1 + 8 + 4 + 8 + 8  # prototypes, RTNet and its statistics, the momenta of both networks
         assert not any(v.shape == s.shape and torch.equal(v, s) for v in local for m in everything for s in m.values())
 
 
-def test_without_the_generator_nothing_is_sent(monkeypatch):
-    _, sent = messages(monkeypatch, generator=False)
+def test_without_the_generator_nothing_is_sent():
+    _, sent = messages({"augmentations": [{"name": "fraug", "generator": False}]}, 2)
     assert not any(key.startswith("fraug/") for way in sent.values() for message in way for key in message)
 
 
 @pytest.mark.parametrize("weights", ["size", "equal"])
-def test_the_server_averages_the_generator(weights, monkeypatch):
-    run, sent = messages(monkeypatch, settings={"weights": weights})
-    replies = [message for message in sent["up"] if "fraug/0.weight" in message][-3:]
+def test_the_server_averages_the_generator(weights):
+    run = FederatedRun(recipe(settings={"weights": weights}), federation())
+    replies = heard(run, "fraug").values()
     shares = np.array(list(SIZES.values())) if weights == "size" else np.ones(3)
     for name, value in run.server.memory(run.server.methods[-1]).items():
-        wanted = sum(
-            s * reply[f"fraug/{name}"].double() for s, reply in zip(shares / shares.sum(), replies, strict=True)
-        )
-        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-7)
+        wanted = sum(s * reply[name] for s, reply in zip(shares / shares.sum(), replies, strict=True))
+        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-15)
 
 
 def test_the_released_start_is_the_mean_of_the_clients_draws():
@@ -646,7 +618,7 @@ def test_sizes_as_printed():
 def test_noise_is_normal_in_the_paper_and_uniform_as_released():
     for variant, mean, std in (("paper", 0, 1), ("released", 0.5, 12**-0.5)):
         client, method = begun(variant=variant, latent=200)
-        noise, _ = method.reading(client).draw(torch.zeros(50, dtype=torch.int64))
+        noise, _ = method.reading(method, client).draw(torch.zeros(50, dtype=torch.int64))
         assert noise.shape == (50, 200)
         assert float(noise.mean()) == pytest.approx(mean, abs=0.05) and float(noise.std()) == pytest.approx(
             std, abs=0.05
@@ -682,8 +654,8 @@ def test_without_rtnet_the_embedding_is_the_generators():
         two_layers(numbers(client.scratch(method)["generator"].values), z.numpy(), y.numpy(), positive=True)
     )
     base = torch.rand(5, 16, dtype=torch.float64)
-    torch.testing.assert_close(method.reading(client).synthetic(base, z, y, 1.0), v)
-    torch.testing.assert_close(method.reading(client).synthetic(base, z, y, 0.5), (base + v) / 2)
+    torch.testing.assert_close(method.reading(method, client).synthetic(base, z, y, 1.0), v)
+    torch.testing.assert_close(method.reading(method, client).synthetic(base, z, y, 0.5), (base + v) / 2)
 
 
 def test_without_the_generator_rtnet_takes_noise():
@@ -692,7 +664,7 @@ def test_without_the_generator_rtnet_takes_noise():
     z, y = batch.aside["fraug"]["draws"][0]
     assert z.shape == (5, 16) and "generator" not in client.scratch(method)
     residual = two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy())
-    np.testing.assert_allclose(method.reading(client).synthetic(0 * z, z, y, 1.0).detach(), residual)
+    np.testing.assert_allclose(method.reading(method, client).synthetic(0 * z, z, y, 1.0).detach(), residual)
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedsam", "fedproto"])
@@ -779,15 +751,13 @@ def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
         x = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * before[f"{norm}.weight"] + before[f"{norm}.bias"]
         x = np.maximum(x, 0)
     z, y = batch.aside["fraug"]["draws"][0]
-    residual = method.reading(client).synthetic(0 * z, z, y, 1.0).detach()  # between steps it is these that normalise
+    residual = method.reading(method, client).synthetic(0 * z, z, y, 1.0).detach()  # between steps these normalise
     np.testing.assert_allclose(residual, two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy()))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_rtnets_running_statistics_go_on_at_the_client_and_are_not_sent(variant, monkeypatch):
+def test_rtnets_running_statistics_go_on_at_the_client(variant):
     entries = [f"{norm}.running_{kind}" for norm in (1, 4) for kind in ("mean", "var")]
-    sent, reply = [], Client.reply
-    monkeypatch.setattr(Client, "reply", lambda self: sent.append(reply(self)) or sent[-1])
     run = FederatedRun(recipe(variant=variant), federation())
     run.prepare()
     kept = []
@@ -804,7 +774,3 @@ def test_rtnets_running_statistics_go_on_at_the_client_and_are_not_sent(variant,
         client.methods[-1].begin(client)
         learner = client.scratch(client.methods[-1])["rtnet"]
         assert same({entry: learner.values[entry] for entry in entries}, kept[1][name])
-    values = [value for clients in kept for found in clients.values() for value in found.values()]
-    told = [value for message in [*sent, *map(run.server.send, SIZES)] for value in message.values()]
-    assert len(sent) == 6 and told
-    assert not any(one.shape == other.shape and torch.equal(one, other) for one in values for other in told)

@@ -16,6 +16,7 @@ from methods import (
     federation,
     label,
     lessons,
+    messages,
     reloaded,
     row_of,
     same,
@@ -119,9 +120,9 @@ def test_a_state_survives_saving_and_loading(case):
 
 
 @each_case
-def test_what_a_method_keeps_is_never_sent(case, monkeypatch):
+def test_what_a_method_keeps_is_never_sent(case):
     """privacy: put no entry that keeps names, nor a copy of its values, into a message"""
-    sent = _messages(case, monkeypatch)
+    sent = _messages(case)
     run = trained(case).run
     known = {"model", "images", *(method.name for method in run.server.methods)}
     keeps = set().union(*(method.keeps(run.model) for method in run.server.methods))
@@ -138,7 +139,7 @@ def test_what_a_method_keeps_is_never_sent(case, monkeypatch):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ROW_IDS)
-def test_no_image_leaves_its_client_unless_the_row_says_so(row, monkeypatch):
+def test_no_image_leaves_its_client_unless_the_row_says_so(row):
     """privacy: send no training image; where the method must, the row says sends_images"""
     images = [image for site in federation().sites for image in site.train.images.float() / 255]
 
@@ -148,7 +149,7 @@ def test_no_image_leaves_its_client_unless_the_row_says_so(row, monkeypatch):
         return any(torch.equal(row, image) for row in rows for image in images)
 
     for case in row.cases():
-        sent = [value for message in _messages(case, monkeypatch) for value in message.values()]
+        sent = [value for message in _messages(case) for value in message.values()]
         assert any(map(has_image, sent)) == row.sends_images
 
 
@@ -307,26 +308,9 @@ def test_a_method_has_no_state_of_its_own(case):
         assert any(overrides(method, door) for door in pairs.DOORS) != ROW[method.name].plain
 
 
-def _messages(case: dict, monkeypatch) -> list[dict]:
-    """Copies of all messages of a run."""
-    sent = []
-
-    def spy(kind, name):
-        original = getattr(kind, name)
-
-        def keep(self, *arguments):
-            message = original(self, *arguments)
-            sent.append({key: value.clone() for key, value in message.items()})
-            return message
-
-        monkeypatch.setattr(kind, name, keep)
-
-    for name in ("offer", "reply"):
-        spy(type(next(iter(trained(case).run.clients.values()))), name)
-    for name in ("prepare", "send"):
-        spy(type(trained(case).run.server), name)
-    train(case)
-    return sent
+def _messages(case: dict) -> list[dict]:
+    _, sent = messages(case)
+    return [*sent["up"], *sent["down"]]
 
 
 def _found(value: torch.Tensor, message: dict) -> bool:

@@ -13,8 +13,8 @@ from methods import (
     ROWS,
     SIZES,
     TINY,
-    Trained,
     federation,
+    heard,
     label,
     lessons,
     reloaded,
@@ -36,25 +36,13 @@ from fednb.federation import Federation, Site
 from fednb.recipe import Recipe
 
 
-def replies_of(settings: dict, monkeypatch) -> tuple[Trained, dict[str, dict]]:
-    """One round, and a copy of the weights that each client sent."""
-    sent = {}
-    receive = Server.receive
-
-    def keep(self, client, reply):
-        sent[client] = {name: value.clone() for name, value in part(reply, "model").items()}
-        receive(self, client, reply)
-
-    monkeypatch.setattr(Server, "receive", keep)
-    return train(settings, rounds=1), sent
-
-
 @pytest.mark.parametrize("weights", ["size", "equal"])
-def test_the_new_weights_are_the_weighted_mean(weights, monkeypatch):
-    trained, sent = replies_of({"weights": weights, "precision": "fp64"}, monkeypatch)
+def test_the_new_weights_are_the_weighted_mean(weights):
+    run = train({"weights": weights, "precision": "fp64"}, rounds=0).run
+    sent = heard(run)
     sizes = SIZES if weights == "size" else dict.fromkeys(SIZES, 1)
     p = {name: size / sum(sizes.values()) for name, size in sizes.items()}
-    for name, value in trained.run.server.model.items():
+    for name, value in run.server.model.items():
         expected = sum(p[client] * sent[client][name] for client in p)
         if not value.is_floating_point():  # batches seen: 3, 2 and 1; mean 2.29 by size, 2 equal
             assert int(value) == {"size": 2, "equal": 2}[weights]
@@ -68,17 +56,18 @@ def test_the_counter_of_batches_is_rounded_not_cut():
     assert int(run.server.model["stage1.1.num_batches_tracked"]) == 3
 
 
-def test_local_buffers_stay_with_their_client(monkeypatch):
-    trained, sent = replies_of({"buffers": "local"}, monkeypatch)
-    buffers = {name for name, _ in trained.run.model.named_buffers()}
+def test_local_buffers_stay_with_their_client():
+    run = train({"buffers": "local"}, rounds=0).run
+    sent = heard(run)
+    buffers = {name for name, _ in run.model.named_buffers()}
     assert buffers and not any(message.keys() & buffers for message in sent.values())
-    assert not trained.run.server.model.keys() & buffers
-    held = [client.memories["kept"] for client in trained.run.clients.values()]
+    assert not run.server.model.keys() & buffers
+    held = [client.memories["kept"] for client in run.clients.values()]
     assert all(kept.keys() == buffers for kept in held)
     assert not torch.equal(held[0]["stage1.1.running_mean"], held[1]["stage1.1.running_mean"])
-    first, *_ = trained.run.clients.values()
-    first.receive(trained.run.server.send(first.name), 2)
-    assert all(torch.equal(trained.run.model.state_dict()[name], held[0][name]) for name in buffers)
+    first, *_ = run.clients.values()
+    first.receive(run.server.send(first.name), 2)
+    assert all(torch.equal(run.model.state_dict()[name], held[0][name]) for name in buffers)
 
 
 def test_a_share_of_the_clients_takes_part():

@@ -421,47 +421,29 @@ def test_who_is_needed_and_sends_what_is_no_reply_is_named_with_the_reason(kind,
         there.advance()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
-        ("images", torch.zeros(1, 3, 8, 9, dtype=torch.uint8), "images is .1, 3, 8, 9."),
-        ("images", torch.zeros(1, 3, 8, 8), "images is torch.float32"),
-        ("targets", torch.tensor([3], dtype=torch.uint8), "targets goes from 3 to 3"),
-        ("predictions", torch.zeros(2, dtype=torch.uint8), "predictions is .2."),
-    ],
-)
-def test_examples_that_are_none_are_named(name, value, why):
-    there = remote({}, federation(), twisted={("show", 0, "tower"): put(**{name: value})})
-    with pytest.raises(RunError, match=rf"tower \({why}"):
-        there.examples()
+ARTEFACTS = {"show": "examples", "represent": "features", "compare": "masks"}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "why"),
+    ("kind", "name", "value", "why"),
     [
-        ("features", torch.full((24, 16), NAN), "features goes from nan"),
-        ("features", torch.zeros(24, 17), "features is .24, 17."),
-        ("targets", torch.full((24,), -1), "targets goes from -1"),
+        ("show", "images", torch.zeros(1, 3, 8, 9, dtype=torch.uint8), "images is .1, 3, 8, 9."),
+        ("show", "images", torch.zeros(1, 3, 8, 8), "images is torch.float32"),
+        ("show", "targets", torch.tensor([3], dtype=torch.uint8), "targets goes from 3 to 3"),
+        ("show", "predictions", torch.zeros(2, dtype=torch.uint8), "predictions is .2."),
+        ("represent", "features", torch.full((24, 16), NAN), "features goes from nan"),
+        ("represent", "features", torch.zeros(24, 17), "features is .24, 17."),
+        ("represent", "targets", torch.full((24,), -1), "targets goes from -1"),
+        ("compare", "common", torch.full((3, 2), 1025, dtype=torch.int32), "common goes .*expected 0 to 1024"),
+        ("compare", "distances", -torch.ones(3, 1), "distances goes from -1"),
+        ("compare", "volumes", torch.zeros(3), "volumes is torch.float32"),
     ],
 )
-def test_features_that_are_none_are_named(name, value, why):
-    there = remote({}, federation(), twisted={("represent", 0, "tower"): put(**{name: value})})
+def test_artefacts_that_are_none_are_named(kind, name, value, why):
+    task = (PIXELS, pixel_federation()) if kind == "compare" else ({}, federation())
+    there = remote(*task, twisted={(kind, 0, "tower"): put(**{name: value})})
     with pytest.raises(RunError, match=rf"tower \({why}"):
-        there.features()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
-        ("common", torch.full((3, 2), 1025, dtype=torch.int32), "common goes from 1025 to 1025 .*expected 0 to 1024"),
-        ("distances", -torch.ones(3, 1), "distances goes from -1"),
-        ("volumes", torch.zeros(3), "volumes is torch.float32"),
-    ],
-)
-def test_masks_that_are_none_are_named(name, value, why):
-    there = remote(PIXELS, pixel_federation(), twisted={("compare", 0, "tower"): put(**{name: value})})
-    with pytest.raises(RunError, match=rf"tower \({why}"):
-        there.masks()
+        getattr(there, ARTEFACTS[kind])()
 
 
 @pytest.mark.parametrize("number", [-10, 1000, 2**31])

@@ -1,31 +1,41 @@
 """What FedFA and its variants have in common: layers after stages, and the statistics that clients exchange."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from fednb.augment._stages import append
-from fednb.doors import EVERY_TASK, Client, Message, Method, Server
+from fednb.augment._stages import append, stages_option
+from fednb.doors import EVERY_TASK, Client, Message, Method, Server, option
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 START = {"mean": 0.0, "std": 1.0}  # FedFA, Eq. 4
 
 
+@dataclass(frozen=True)
 class FeatureStatistics(Method):
-    """A ``layer`` after each stage of the option ``stages``; nothing is exchanged.
+    """A ``FeatureAugmentation`` layer after each of the stages; nothing is exchanged.
 
     The layers draw from a stream of their own, so that dropout in the network draws what it would without them.
+
+    fusion: the layer's. Options are explained at FedFA.
     """
 
     tasks = EVERY_TASK
+    fusion: ClassVar[str]
 
-    def layer(self, channels: int) -> FeatureAugmentation:
-        raise NotImplementedError
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
+
+    def layer_options(self) -> dict:
+        """Of the layer, beside the options that all variants have."""
+        return {}
 
     def build(self, model: nn.Module) -> nn.Module:
-        append(model, self.stages, self.layer)
+        own = {"probability": self.probability, "fusion": self.fusion} | self.layer_options()
+        append(model, self.stages, lambda channels: FeatureAugmentation(channels, **own))
         return model
 
     def begin(self, client: Client) -> None:
@@ -33,6 +43,7 @@ class FeatureStatistics(Method):
             layer.generator = client.generator("layers")
 
 
+@dataclass(frozen=True)
 class ExchangedStatistics(FeatureStatistics):
     """Clients keep the layers' running statistics and send them; what the server makes of them is each layer's gamma.
 
@@ -40,6 +51,11 @@ class ExchangedStatistics(FeatureStatistics):
     """
 
     first_gamma: ClassVar[float]
+
+    momentum: float = option(0.99, within="[0, 1]")
+
+    def layer_options(self) -> dict:
+        return {"momentum": self.momentum}
 
     def gamma(self, values: Tensor) -> Tensor:
         """Of one statistic of all clients, float64 ``[clients, C]`` -> ``[C]``."""

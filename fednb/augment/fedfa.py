@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fednb.augment._feature_statistics import ExchangedStatistics, over_clients, told
-from fednb.augment._stages import stages_option
 from fednb.doors import Client, Message, Server, option
-from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance, weights
+from fednb.standalone.feature_augmentation import client_sharing_variance, weights
 
 EPS = 1e-6  # released code
 
@@ -53,17 +52,13 @@ class FedFA(ExchangedStatistics):
     4. Clients also upload the two variances that they received; we leave them out of the bytes.
     """
 
-    first_gamma = 1.0
+    fusion, first_gamma = "adaptive", 1.0
 
     variant: str = option("paper", one_of=("paper", "released"))
-    stages: tuple[int, ...] | None = stages_option(None)
-    probability: float = option(0.5, within="[0, 1]")
-    momentum: float = option(0.99, within="[0, 1]")
     reset: bool = False
 
-    def layer(self, channels: int) -> FeatureAugmentation:
-        correction = int(self.variant == "released")
-        return FeatureAugmentation(channels, self.probability, self.momentum, correction=correction)
+    def layer_options(self) -> dict:
+        return super().layer_options() | {"correction": int(self.variant == "released")}
 
     def gamma(self, values: Tensor) -> Tensor:
         return gamma_of_one_variance(values) if self.variant == "released" else gamma_of_channels(values)

@@ -1,14 +1,8 @@
 """FedFA-C: statistics are resampled with the client's own variances alone; nothing is exchanged."""
 
-from dataclasses import dataclass
-
 from fednb.augment._feature_statistics import FeatureStatistics
-from fednb.augment._stages import stages_option
-from fednb.doors import option
-from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
-@dataclass(frozen=True)
 class FedFAC(FeatureStatistics):
     r"""FedFA without the federation.
 
@@ -23,9 +17,4 @@ class FedFAC(FeatureStatistics):
     """
 
     printed = "FedFA-C"
-
-    stages: tuple[int, ...] | None = stages_option(None)
-    probability: float = option(0.5, within="[0, 1]")
-
-    def layer(self, channels: int) -> FeatureAugmentation:
-        return FeatureAugmentation(channels, self.probability, fusion="client")
+    fusion = "client"

@@ -1,16 +1,11 @@
 """FedFA's ablation: the server's variances enter the fusion as they are, without the weights of Eq. 6."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from fednb.augment._feature_statistics import ExchangedStatistics
-from fednb.augment._stages import stages_option
-from fednb.doors import option
-from fednb.standalone.feature_augmentation import FeatureAugmentation, client_sharing_variance
+from fednb.standalone.feature_augmentation import client_sharing_variance
 
 
-@dataclass(frozen=True)
 class FedFADirect(ExchangedStatistics):
     r"""FedFA with "Direct Fusion" of the clients' and the server's variances.
 
@@ -26,14 +21,7 @@ class FedFADirect(ExchangedStatistics):
     """
 
     printed = "Direct Fusion"
-    first_gamma = 0.0
-
-    stages: tuple[int, ...] | None = stages_option(None)
-    probability: float = option(0.5, within="[0, 1]")
-    momentum: float = option(0.99, within="[0, 1]")
-
-    def layer(self, channels: int) -> FeatureAugmentation:
-        return FeatureAugmentation(channels, self.probability, self.momentum, fusion="direct")
+    fusion, first_gamma = "direct", 0.0
 
     def gamma(self, values: Tensor) -> Tensor:
         return client_sharing_variance(values)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from fednb.augment._feature_statistics import FeatureStatistics
-from fednb.augment._stages import stages_option
 from fednb.doors import option
-from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,9 @@ class FedFAR(FeatureStatistics):
     """
 
     printed = "FedFA-R"
+    fusion = "random"
 
     scale: float = option(0.5, at_least=0)
-    stages: tuple[int, ...] | None = stages_option(None)
-    probability: float = option(0.5, within="[0, 1]")
 
-    def layer(self, channels: int) -> FeatureAugmentation:
-        return FeatureAugmentation(channels, self.probability, fusion="random", scale=self.scale)
+    def layer_options(self) -> dict:
+        return {"scale": self.scale}

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.algorithms.fedbn import FedBN
 from fednb.augment._fraug_networks import Learner, generator, rtnet
-from fednb.augment._fraug_printed import Printed, sizes
-from fednb.augment._fraug_released import Released
+from fednb.augment._fraug_steps import READINGS, Printed, sizes
 from fednb.doors import DTYPES, Batch, Client, Method, Server, classification_only, option
-from fednb.doors.messages import Message, add, alike, entries, part
+from fednb.doors.messages import Message, add, entries, part
 from fednb.errors import DataError, RecipeError
 from fednb.randomness import seeded
 
@@ -119,7 +117,7 @@ class FRAug(Method):
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
     hard_labels = "its generator makes features of one class, and its prototypes are means over one class each"
 
-    variant: str = option("paper", one_of=("paper", "released"))
+    variant: str = option("paper", one_of=READINGS)
     generator: bool = True
     rtnet: bool = True
     ema: bool = True
@@ -144,16 +142,17 @@ class FRAug(Method):
         """The weight of the residuals in a round, from 1, of so many."""
         return math.exp(ROUNDS * self.growth * ((round - 1) / rounds - 1))
 
-    def reading(self, client: Client) -> Printed:
-        """What the variant trains at a client."""
-        return (Released if self.variant == "released" else Printed)(self, client)
+    @property
+    def reading(self) -> type[Printed]:
+        """What the variant does; of a method and a client in a round it is made anew."""
+        return READINGS[self.variant]
 
     def network(self, which: str, sizes: tuple[int, int]) -> nn.Module:
         """A new "generator" or "rtnet" for features of this width and so many classes."""
         features, classes = sizes
         if which == "generator":
             return generator(self.noise_width(features), features, classes)
-        return rtnet(self.noise_width(features), features, classes if self.variant == "released" else 0)
+        return rtnet(self.noise_width(features), features, classes if self.reading.rtnet_sees_labels else 0)
 
     def noise_width(self, features: int) -> int:
         return self.latent or max(1, features // 2)
@@ -172,7 +171,7 @@ class FRAug(Method):
         return model
 
     def keeps(self, model: nn.Module) -> set[str]:
-        return {name for name in FedBN().keeps(model) if self.variant == "paper" or "downsample" not in name}
+        return self.reading.keeps(model)
 
     def unseen(self, client: Client) -> None:
         """Its statistics are its own by then; nothing else that is kept has a part in testing."""
@@ -180,21 +179,11 @@ class FRAug(Method):
     def prepare_offer(self, client: Client) -> Message:
         if self.networks and not client.unseen:
             _refuse_batches_of_one(client)
-        if not self.generator:
-            return {}
-        if self.variant == "paper":
-            return {"sizes": torch.tensor(sizes(client), device=client.device)}
-        return self._drawn("generator", sizes(client), client.recipe, client.device, client.name)
+        return self.reading(self, client).offer() if self.generator else {}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
-        if self.generator and self.variant == "paper":
-            found = alike(offers, "sizes")
-            omega_0 = self._drawn("generator", found.tolist(), server.recipe, found.device, "server")
-            server.memory(self).update(omega_0)
-        elif self.generator:
-            images = {name: server.images[name] if server.recipe.weights == "size" else 1 for name in offers}
-            for name, offer in offers.items():
-                add(server.memory(self), images[name] / sum(images.values()), offer)
+        if self.generator:
+            server.memory(self).update(self.reading.start(self, server, offers))
         return {}
 
     def prepare_receive(self, client: Client, shared: Message) -> None:
@@ -202,17 +191,16 @@ class FRAug(Method):
             return
         memory, recipe, (features, classes) = client.memory(self), client.recipe, sizes(client)
         memory["prototypes"] = torch.zeros(classes, features, dtype=DTYPES[recipe.precision], device=client.device)
-        if self.variant == "released":
-            memory["turn"] = torch.zeros((), dtype=torch.int64, device=client.device)
+        memory.update(self.reading(self, client).first_memory())
         if self.rtnet:
-            drawn = self._drawn("rtnet", (features, classes), recipe, client.device, client.name)
+            drawn = self.drawn("rtnet", (features, classes), recipe, client.device, client.name)
             memory.update(entries("rtnet", drawn))
 
     def send(self, server: Server, client: str) -> Message:
         return server.memory(self)
 
     def begin(self, client: Client) -> None:
-        memory, groups = client.memory(self), self.reading(client).groups
+        memory, groups = client.memory(self), self.reading(self, client).groups
         received = {"generator": client.inbox(self), "rtnet": part(memory, "rtnet")}
         for which in self.networks:
             with torch.device("meta"):  # nothing is drawn
@@ -223,12 +211,12 @@ class FRAug(Method):
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.networks:
-            batch.aside["fraug"] = {"draws": self.reading(client).draws(batch.targets)}
+            batch.aside["fraug"] = {"draws": self.reading(self, client).draws(batch.targets)}
 
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
         if not self.networks:
             return None
-        reading, aside = self.reading(client), batch.aside["fraug"]
+        reading, aside = self.reading(self, client), batch.aside["fraug"]
         real = batch.features.detach().to(batch.images.dtype)
         if "prototypes" not in aside:  # a second pass, as FedSAM's, takes those of the first
             aside["prototypes"] = reading.moved_prototypes(real, batch.targets)
@@ -237,7 +225,7 @@ class FRAug(Method):
     def after_step(self, client: Client, batch: Batch) -> None:
         if not self.networks:
             return
-        reading, learners, aside = self.reading(client), client.scratch(self), batch.aside["fraug"]
+        reading, learners, aside = self.reading(self, client), client.scratch(self), batch.aside["fraug"]
         real = _encoded(client, batch)
         client.memory(self)["prototypes"] = aside["prototypes"]
         for_g, for_m = reading.draws_after_step(batch.targets, aside["draws"])
@@ -260,7 +248,8 @@ class FRAug(Method):
     def aggregate(self, server: Server) -> None:
         server.memory(self).update(server.scratch(self))  # Algorithm 1, line 6 of the server
 
-    def _drawn(self, which: str, sizes, recipe, device: torch.device, owner: str) -> Message:
+    def drawn(self, which: str, sizes, recipe, device: torch.device, owner: str) -> Message:
+        """The first values of a "generator" or "rtnet" that this owner draws."""
         with seeded(recipe.seed, owner, f"fraug {which}"):
             network = self.network(which, sizes)
         return network.to(device, DTYPES[recipe.precision]).state_dict()

@@ -194,13 +194,12 @@ class Rounds:
         ``features`` float16 ``[n, min(50, n, d)]``, ``labels`` and ``sites`` ``[n]``, uint8 (int32 where there are more
         than 256): small enough to keep.
         """
-        replies = [reply for _, reply in self.exchange("represent", self.rounds, self._to_all())]
-        components = evaluate.principal_components(torch.cat([reply["features"] for reply in replies])).half()
-        labels = torch.cat([reply["targets"] for reply in replies])
+        found = self._gathered("represent")
+        labels = found["targets"]
         return {
-            "features": components,
+            "features": evaluate.principal_components(found["features"]).half(),
             "labels": labels.to(evaluate.whole(int(labels.max()) + 1)),
-            "sites": _sites([len(reply["targets"]) for reply in replies]),
+            "sites": found["sites"],
         }
 
     def examples(self) -> dict[str, Tensor]:
@@ -208,9 +207,7 @@ class Rounds:
 
         ``sites`` ``[n]`` says which sites: those that have test images.
         """
-        replies = [reply for _, reply in self.exchange("show", self.rounds, self._to_all())]
-        shown = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
-        return shown | {"sites": _sites([len(reply["images"]) for reply in replies])}
+        return self._gathered("show")
 
     def masks(self) -> dict[str, Tensor]:
         """How the global model's masks of all test images lie on the true ones: see ``evaluate.masks``.
@@ -218,9 +215,13 @@ class Rounds:
         ``sites`` ``[n]`` says whose image it is. A few bytes an image, from which ``fednb.report.readings`` has
         Dice in several ways and the distance of borders.
         """
-        replies = [reply for _, reply in self.exchange("compare", self.rounds, self._to_all())]
-        masks = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
-        return masks | {"sites": _sites([len(reply["volumes"]) for reply in replies])}
+        return self._gathered("compare")
+
+    def _gathered(self, kind: str) -> dict[str, Tensor]:
+        """The entries of all clients' replies in a row, and the number of the site of each."""
+        replies = [reply for _, reply in self.exchange(kind, self.rounds, self._to_all())]
+        found = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
+        return found | {"sites": _sites([len(next(iter(reply.values()))) for reply in replies])}
 
 
 class FederatedRun(Rounds):

@@ -68,7 +68,8 @@ def require(
         _require_range(name, value, wanted[name], told.site)
     require_shapes(added, model, told.site)
     for name, value in added.items():
-        ends = (0, _most_seen(told.images[0], recipe)) if _is_of("counts", name, methods) else _ranges(name, methods)
+        method, entry = _method(name, methods), name.partition("/")[2]
+        ends = (0, _most_seen(told.images[0], recipe)) if entry in method.counts else method.ranges.get(entry, ())
         _require_range(name, value, Entry(value.dtype, (), *ends), told.site)
     _require_lengths(added, methods, max(told.images[0], len(told.outline.classes)), told.site)
     return reply
@@ -86,9 +87,9 @@ def expected(
     if kind == "offer":
         return {"images": Entry(torch.int64, (), train, train)}
     if kind == "work":
-        replied = {"loss": Entry(torch.float64, ())} | _grown(sent, model)
         last = round == recipe.rounds and "cross_site" in recipe.evaluation
-        return replied | (_like("local", state_of(model)) if last else {})
+        local = {n: Entry(value.dtype, tuple(value.shape)) for n, value in state_of(model).items()} if last else {}
+        return {"loss": Entry(torch.float64, ())} | _grown(sent, model) | entries("local", local)
     if kind == "represent":
         head: Any = model.head
         features = Entry(torch.float32, (test, head.in_features))
@@ -113,7 +114,7 @@ def expected(
 def form(reply: Message, methods: list[Method]) -> tuple[str, ...]:
     """What methods added, without its numbers, and without the lengths that are each client's own."""
     added = {name: value for name, value in reply.items() if _method(name, methods)}
-    lines = (f"{name} is {_form(value, _is_of('own_lengths', name, methods))}" for name, value in sorted(added.items()))
+    lines = (f"{name} is {_form(value, _has_own_length(name, methods))}" for name, value in sorted(added.items()))
     return tuple(map(sys.intern, lines))
 
 
@@ -144,7 +145,7 @@ def _require_lengths(added: Message, methods: list[Method], most: int, sender: s
     """One length for each method's entries of ``own_lengths``, and at most so many rows."""
     first: dict[str, tuple[str, int]] = {}
     for name, value in added.items():
-        if not (value.ndim and _is_of("own_lengths", name, methods)):
+        if not (value.ndim and _has_own_length(name, methods)):
             continue
         other, expected = first.setdefault(_method(name, methods).name, (name, len(value)))
         if len(value) > most or len(value) != expected:
@@ -160,20 +161,10 @@ def _grown(sent: Message, model: nn.Module) -> dict[str, Entry]:
     return entries("model", {n: Entry(value.dtype, tuple(value.shape), *ends[n]) for n, value in sent.items()})
 
 
-def _like(name: str, message: Message) -> dict[str, Entry]:
-    return entries(name, {key: Entry(value.dtype, tuple(value.shape)) for key, value in message.items()})
-
-
 def _method(name: str, methods: list[Method]) -> Method | None:
     first = name.partition("/")[0]
     return next((method for method in methods if method.name == first and first != name), None)
 
 
-def _ranges(name: str, methods: list[Method]) -> tuple[float, ...]:
-    return _method(name, methods).ranges.get(name.partition("/")[2], ())
-
-
-def _is_of(kind: str, name: str, methods: list[Method]) -> bool:
-    """Whether the entry's method names it among its ``own_lengths`` or its ``counts``."""
-    method = _method(name, methods)
-    return method is not None and name.partition("/")[2] in getattr(method, kind)
+def _has_own_length(name: str, methods: list[Method]) -> bool:
+    return name.partition("/")[2] in _method(name, methods).own_lengths

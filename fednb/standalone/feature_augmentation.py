@@ -86,20 +86,32 @@ class FeatureAugmentation(nn.Module):
         self._refuse(features)
         if not float(torch.rand((), generator=self.generator)) < self.probability:
             return features
-        mean, std = self.statistics(features)
+        centred, error, mean, std = self._centred(features)
         if self.track_running_stats:
             self._update(mean.detach(), std.detach())
         spread_mean, spread_std = self.spread(mean, self.gamma_mean), self.spread(std, self.gamma_std)
         new_mean = mean + self._normal(mean) * spread_mean  # Eq. 9
         new_std = std + self._normal(std) * spread_std
-        normalised = (_precise(features) - _plane(mean)) / _plane(std)
-        normalised = normalised.where(_plane(std) > 2 * TINY**0.5, 0)  # constant: 0 / 0, and gradients times 10^6
-        return (_plane(new_std) * normalised + _plane(new_mean)).to(features.dtype)  # Eq. 8
+        scale = (new_std / std).where(std > 2 * TINY**0.5, 0)  # constant: 0 / 0, and gradients times 10^6
+        return (_plane(scale) * centred + _plane(new_mean - scale * error)).to(features.dtype)  # Eq. 8
 
     def statistics(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each image and channel, ``[B, C]`` each, at least float32 (Eq. 2)."""
-        variance, mean = torch.var_mean(_precise(features), (2, 3), correction=self.correction)
-        return mean, _root(variance + self.eps)
+        _, _, mean, std = self._centred(features)
+        return mean, std
+
+    def _centred(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Features less a first mean, what that mean was off by through rounding, and ``statistics``.
+
+        On a CPU ``torch.var_mean`` over planes takes many times as long as these two passes, and the gradient of
+        ``mean`` is written in another memory layout than that of the features, which that of ``sum`` is not.
+        """
+        features, pixels = _precise(features), features.shape[2] * features.shape[3]
+        mean = features.sum((2, 3)) / pixels
+        centred = features - _plane(mean)
+        error = centred.detach().sum((2, 3)) / pixels
+        squares = centred.square().sum((2, 3)) - pixels * error.square()
+        return centred, error, mean + error, _root(squares / (pixels - self.correction) + self.eps)
 
     def spread(self, statistic: Tensor, gamma: Tensor) -> Tensor:
         """The standard deviation of the new statistics, ``[C]``, from those of the batch ``[B, C]`` (Eq. 3, 7)."""

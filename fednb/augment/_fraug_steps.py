@@ -1,16 +1,20 @@
-"""What FRAug trains in a step at a client, as the paper prints it: Eq. 1 to 6."""
+"""What FRAug's variants do at the start and in a step at a client: the paper's Eq. 1 to 6, and the released code.
+
+Numbers in comments are those of FRAug's "As printed" and "As released".
+"""
 
 import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from fednb.augment._mmd import mmd, spread
-from fednb.doors import DTYPES, Batch, Client
+from fednb.algorithms.fedbn import FedBN
+from fednb.doors import DTYPES, Batch, Client, Message, Server, add, alike
 
 LAMBDA_C = 0.3
 RAMP = 80 / 300  # the share of the training that Laine and Aila's ramp takes: 80 of 300 epochs
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of MMD's kernel
 
 Draw = tuple[Tensor, Tensor]  # noise, and the labels that it is for
 
@@ -21,13 +25,33 @@ class Printed:
     learners: a ``Learner`` each for "generator" (g) and "rtnet" (m), where the method has them.
     """
 
-    noise = staticmethod(torch.randn)
+    noise = staticmethod(torch.randn)  # 1
     together = staticmethod(sum)  # the terms of Eq. 2 and 6
+    rtnet_sees_labels = False  # 2
 
     def __init__(self, method, client: Client):
         self.method, self.client = method, client
         self.memory, self.learners = client.memory(method), client.scratch(method)
         self.lambda_syn = method.lambda_syn(client.round, client.recipe.rounds)
+
+    @staticmethod
+    def keeps(model: nn.Module) -> set[str]:
+        """Entries of the network."""
+        return FedBN().keeps(model)  # 6
+
+    @staticmethod
+    def start(method, server: Server, offers: dict[str, Message]) -> Message:
+        """The generator's start."""
+        found = alike(offers, "sizes")
+        return method.drawn("generator", found.tolist(), server.recipe, found.device, "server")  # 2
+
+    def offer(self) -> Message:
+        """What the generator's start is made of, before round 1."""
+        return {"sizes": torch.tensor(sizes(self.client), device=self.client.device)}
+
+    def first_memory(self) -> Message:
+        """Beside the prototypes and RTNet."""
+        return {}
 
     def lambda_c(self, images: Tensor) -> float | Tensor:
         """Of each class, by its images in the batch, ``[classes, 1]``."""
@@ -118,6 +142,65 @@ class Printed:
         return logits.to(features.dtype)
 
 
+class Released(Printed):
+    """What the released code does otherwise."""
+
+    noise = staticmethod(torch.rand)  # 1
+    rtnet_sees_labels = True  # 2
+    groups = 1
+
+    @staticmethod
+    def keeps(model: nn.Module) -> set[str]:
+        return {name for name in FedBN().keeps(model) if "downsample" not in name}  # 6
+
+    def offer(self) -> Message:
+        client = self.client
+        return self.method.drawn("generator", sizes(client), client.recipe, client.device, client.name)
+
+    @staticmethod
+    def start(method, server: Server, offers: dict[str, Message]) -> Message:
+        mean: Message = {}
+        images = {name: server.images[name] if server.recipe.weights == "size" else 1 for name in offers}
+        for name, offer in offers.items():
+            add(mean, images[name] / sum(images.values()), offer)  # 2
+        return mean
+
+    def first_memory(self) -> Message:
+        return {"turn": torch.zeros((), dtype=torch.int64, device=self.client.device)}  # 4
+
+    @staticmethod
+    def together(terms: list[Tensor]) -> Tensor:
+        return sum(terms) / len(terms)  # 3, 4
+
+    def lambda_c(self, images: Tensor) -> Tensor:
+        return LAMBDA_C * images.clamp(max=1)  # 5
+
+    def class_labels(self, count: int) -> Tensor:
+        return (self.memory["turn"] + torch.arange(count, device=self.client.device)) % self.client.classes  # 4
+
+    def draws_after_step(self, targets: Tensor, draws: list[Draw]) -> tuple[Draw | None, list[Draw]]:
+        count = len(targets)
+        for_g = self.draw(self.class_labels(count)) if self.method.generator else None
+        for_m = self.draws(targets) if self.method.rtnet else []
+        self.memory["turn"] = (self.memory["turn"] + count) % self.client.classes
+        return for_g, for_m
+
+    def head_loss(self, batch: Batch, starts: list[tuple]) -> Tensor:
+        real = self.client.task.loss(self.client.logits(batch), batch.targets)
+        return min(0.5, self.lambda_syn) * (super().head_loss(batch, starts) - real)  # 3
+
+    def rtnet_loss(self, starts: list[tuple]) -> Tensor:
+        self.learners["rtnet"].network.train()
+        terms = []
+        for base, noise, labels, groups in reversed(starts):  # 4
+            made = self.synthetic(base, noise, labels, 1.0)
+            terms.append(self._rtnet_term(made, base, groups, spread(made, base)))
+        return self.together(terms)
+
+
+READINGS = {"paper": Printed, "released": Released}  # by FRAug's option ``variant``
+
+
 def sizes(client: Client) -> tuple[int, int]:
     """Width of the features, and classes."""
     return client.model.head.in_features, client.classes
@@ -130,3 +213,35 @@ def _entropy(logits: Tensor) -> Tensor:
 
 def _distance(kind: str, one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
     return mmd(one, other, scale) if kind == "mmd" else (one - other).square().mean((-2, -1))
+
+
+def mmd(one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
+    r"""The squared discrepancy of two samples, ``[..., n, d]`` and ``[..., m, d]``: one number for each leading index.
+
+    .. math::
+        \overline{k(x, x')} + \overline{k(y, y')} - 2\, \overline{k(x, y)}, \quad
+        k(a, b) = \sum_i \exp(-\lVert a - b \rVert^2 / (w_i s)), \quad w_i = 1/4, 1/2, 1, 2, 4
+
+    with means over all pairs, a row with itself included (the biased estimate); 0 for equal samples. The kernel
+    is that of FRAug's released code, where the scale s is ``spread(one, other)``.
+    """
+    n, rows = one.shape[-2], _centred(one, other)
+    products = rows @ rows.mT
+    squares = products.diagonal(dim1=-2, dim2=-1)
+    distances = (squares[..., :, None] + squares[..., None, :] - 2 * products).clamp(min=0)
+    kernel = sum(torch.exp(-distances / (width * scale)) for width in WIDTHS)
+    within = kernel[..., :n, :n].mean((-2, -1)) + kernel[..., n:, n:].mean((-2, -1))
+    return within - 2 * kernel[..., :n, n:].mean((-2, -1))
+
+
+@torch.no_grad()
+def spread(one: Tensor, other: Tensor) -> Tensor:
+    """The mean squared distance of two different rows of ``[n, d]`` and ``[m, d]`` together; without a gradient."""
+    rows = _centred(one, other)
+    return (2 * rows.square().sum() / (len(rows) - 1)).clamp(min=1e-12)
+
+
+def _centred(one: Tensor, other: Tensor) -> Tensor:
+    """All rows around their common mean: distances stay, rounding errors shrink."""
+    rows = torch.cat([one, other], -2)
+    return rows - rows.detach().mean(-2, keepdim=True)
