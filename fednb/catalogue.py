@@ -49,7 +49,7 @@ def file(room: str, name: str):
     if name in own(room):
         return importlib.import_module(f"fednb.{room}.{name}")
     if room == "data" and name in IN_MEMORY.values():
-        return importlib.import_module(f"fednb.data._{name}")
+        return importlib.import_module("fednb.data._in_memory")
     if place := _outside(room).get(name):
         return outside.loaded(place)[0]
     raise RecipeError(f'"{name}" is not in fednb/{room}; {nearest(name, names(room))}')
@@ -94,6 +94,8 @@ def task(federation: str | dict) -> str:
     classification."""
     name, chosen = choice(federation)
     loader = file("data", name)
+    if name in IN_MEMORY.values():
+        return next(task for task, made in IN_MEMORY.items() if made == name)
     return loader.task(**chosen) if hasattr(loader, "task") else getattr(loader, "TASK", "classification")
 
 

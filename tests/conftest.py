@@ -10,6 +10,8 @@ import loaders
 import pytest
 import torch
 
+import fednb.data
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
@@ -80,6 +82,26 @@ def files_of(tmp_path_factory):
         return roots[name]
 
     return make
+
+
+@pytest.fixture(scope="module")
+def whole(request, files_of):
+    """The files of the data set that a module is named by, such as test_data_rxrx1; not to be changed."""
+    return files_of(request.module.__name__.removeprefix("test_data_"))
+
+
+@pytest.fixture
+def real(request, real_data) -> Path:
+    """The folder of real images, where it has that data set; else skip."""
+    if problem := fednb.data.available(request.module.__name__.removeprefix("test_data_"), real_data):
+        pytest.skip(problem)
+    return real_data
+
+
+@pytest.fixture
+def tree(whole, tmp_path):
+    """A copy of ``whole``, of a module's own where it has one, for a test to change."""
+    return loaders.copied(whole, tmp_path / "data")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
-from fednb.data._persons import Persons
+from fednb.data.celeba import Persons
 from fednb.data.prostate_mri import SITES as HOSPITALS
 from fednb.data.retinal_vessels import SITES as EYES
 from fednb.federation import SPLITS
@@ -137,26 +137,8 @@ def digits(root: Path) -> None:
 
 
 NAMES = (  # of folders, each of which means something to one of the formats that it goes into
-    *(
-        "$x$",
-        r"$\frac$",
-        "a_b",
-        "_a",
-        "<b>",
-        "a|b",
-        "*",
-        "**",
-        "[x]",
-        "%",
-        "&",
-        "\\",
-        "`",
-        "\"'",
-        "new\nline",
-        "-rf",
-        "{}",
-    ),
-    *("\u05d0\u05d1", "n" * 200, "\u00e9" * 110),
+    *("$x$", r"$\frac$", "a_b", "_a", "<b>", "a|b", "*", "**", "[x]", "%", "&", "\\", "`", "\"'", "new\nline", "-rf"),
+    *("{}", "\u05d0\u05d1", "n" * 200, "\u00e9" * 110),
 )
 
 

@@ -10,6 +10,7 @@ from PIL import Image
 import fednb.data
 from fednb.data import _images as images
 from fednb.data import emnist
+from fednb.data._partition import sizes
 from fednb.errors import DataError
 from fednb.federation import SPLITS
 
@@ -78,7 +79,7 @@ class TestFederation:
         assert counts == [[16, 2, 2], [23, 2, 3], [28, 4, 3]]
 
     def test_ten_images_suffice_for_all_shares(self):
-        assert all(min(emnist.sizes(count, emnist.SHARES)) >= 1 for count in range(emnist.LEAST, 1000))
+        assert all(min(sizes(count, emnist.SHARES)) >= 1 for count in range(emnist.LEAST, 1000))
 
     def test_fewer_clients_are_the_first_of_more(self, root):
         two, three = load(root, clients=2), load(root)
@@ -103,7 +104,7 @@ class TestFederation:
         (root / "femnist" / "data").mkdir(parents=True)
         (root / "emnist").rename(root / "femnist" / "data" / "all_data")
         assert load(root).fingerprint == expected
-        assert emnist.describe(root) == ["ready", "2 files in femnist/data/all_data (complete: 36)"]
+        assert emnist.describe(root) == ["ready", "all_data_*.json: 2 files (complete: 36)"]
 
     def test_notes(self, root):
         assert load(root).notes[:2] == (

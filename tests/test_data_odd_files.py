@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 import fednb.data
+from fednb.data import _files
 from fednb.data import _images as images
-from fednb.data import _pickles as pickles
 from fednb.errors import DataError, RecipeError
 
 
@@ -62,7 +62,7 @@ class TestUsedAsMeant:
         assert any((image == meant).all() for image in held) and federation.notes == ()
         assert load(own).fingerprint == federation.fingerprint
         paths = images.files(own / "own" / "north" / "cat")
-        _, notes = images.read(own, "own_north", paths, images.digests(paths), 8)
+        _, notes = images.read(own, "own_north", paths, 8)
         assert notes == [
             "Stored turned (EXIF), which is heeded in your own folders alone: 1 of 10 images, first north/cat/00.png."
         ]
@@ -253,7 +253,7 @@ class TestMoreThanTheyMay:
     def test_a_pickle_that_reserves_memory_is_refused(self, tmp_path, content, why):
         (tmp_path / "list.pkl").write_bytes(content)
         with pytest.raises(DataError, match=rf"list\.pkl cannot be read \(.*{why}"):
-            pickles.paths_and_labels(tmp_path / "list.pkl")
+            _files.paths_and_labels(tmp_path / "list.pkl")
 
     def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(self, own):
         Image.new("L", (9000, 9000)).save(own / "own" / "north" / "cat" / "wide.png")
@@ -291,7 +291,13 @@ class TestMoreThanTheyMay:
 
 
 class TestNamedErrors:
-    @pytest.mark.parametrize("shares", ["abc", 3, None, (0.6, "a", 0.2), (0.6, float("nan"), 0.2)])
+    @pytest.mark.parametrize(
+        "shares",
+        [
+            *("abc", 3, None, (0.6, "a", 0.2), (0.6, float("nan"), 0.2)),
+            *((0.5, 0.5), (0.5, 0.3, 0.3), (1.2, -0.3, 0.1), (0.5, 0.5, 0.0)),
+        ],
+    )
     def test_shares_that_are_none(self, own, shares):
         with pytest.raises(RecipeError, match="expected three positive numbers"):
             load(own, shares=shares)
@@ -319,15 +325,6 @@ class TestNamedErrors:
             (np.savez_compressed if held == "packed" else np.savez)(file, **arrays)
         assert load(own).fingerprint == expected
 
-    def test_a_cache_of_digits_without_images_is_made_again(self, tmp_path):
-        import loaders
-
-        loaders.digits(tmp_path)
-        expected = fednb.data.load("digits", tmp_path, fraction=0.01).fingerprint
-        for file in (tmp_path / ".fednb_cache").iterdir():
-            np.savez(file, nothing=np.zeros(3))
-        assert fednb.data.load("digits", tmp_path, fraction=0.01).fingerprint == expected
-
     def test_a_file_that_cannot_be_read_is_named(self, own, monkeypatch):
         bad = own / "own" / "north" / "cat" / "00.png"
         listed = images.files
@@ -352,11 +349,6 @@ class TestNamedErrors:
         federation = load(own)
         assert federation.fingerprint == before
         assert "1 in own/__MACOSX/north/cat" in federation.notes[0]
-
-    def test_an_empty_site_is_named(self, own):
-        (own / "own" / "west").mkdir()
-        with pytest.raises(DataError, match="west has no class folder with images"):
-            load(own)
 
     def test_a_pipe_among_the_images_is_named_and_not_waited_for(self, own):
         os.mkfifo(own / "own" / "north" / "cat" / "pipe.png")

@@ -5,12 +5,11 @@ import gzip
 import io
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
+from fednb.data._files import reading, refuse_more, unpacked
 from fednb.errors import DataError
 
 Arrays = dict[str, np.ndarray]
@@ -69,31 +68,6 @@ def read(domain: str, files: list[Path]) -> Arrays:
     return arrays
 
 
-def reading(file: Path, reader: Callable, *limit: int):
-    """``reader(file, *limit)``; DataError naming the file, whatever else its damage makes the reader raise."""
-    try:
-        return reader(file, *limit)
-    except (DataError, MemoryError):
-        raise
-    except Exception as error:  # readers of damaged files raise many kinds
-        raise DataError(f"{file} cannot be read ({error}). Fetch it again.") from error
-
-
-def _refuse_more(file: Path, count: int, most: int):
-    if count > most:
-        raise DataError(
-            f"{file} unpacks to more than {most} bytes, which is more than its complete source has. Fetch it again."
-        )
-
-
-def unpacked(file: Path, stream: BinaryIO, most: int) -> bytes:
-    """What the stream of a packed file gives; DataError if it is more than ``most`` bytes."""
-    with stream:
-        content = stream.read(most + 1)
-    _refuse_more(file, len(content), most)
-    return content
-
-
 def _check(file: Path, part: str, arrays: Arrays):
     x, y = arrays.get(f"x_{part}"), arrays.get(f"y_{part}")
     if x is None or y is None:
@@ -111,7 +85,7 @@ def _check(file: Path, part: str, arrays: Arrays):
 
 def _npz(file: Path, most: int) -> Arrays:
     with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
-        _refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), most)
+        refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), most)
         return {name: held[name] for name in held.files}
 
 
@@ -148,7 +122,7 @@ def _mat(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
         from scipy.io import loadmat
     except ImportError:
         raise DataError(f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere.") from None
-    _refuse_more(file, _mat_bytes(file, most), most)
+    refuse_more(file, _mat_bytes(file, most), most)
     held = loadmat(file, variable_names=("X", "y"))
     digits = held["y"].ravel().astype(np.int64)
     return np.ascontiguousarray(held["X"].transpose(3, 0, 1, 2)), np.where(digits == 10, 0, digits)

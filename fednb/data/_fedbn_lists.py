@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from fednb.data import _class_folders as class_folders
+from fednb.data import _files as tables
 from fednb.data import _images as images
-from fednb.data import _pickles as pickles
-from fednb.data import _text_lists as text_lists
 from fednb.data._partition import stratified
 from fednb.data._published import Count, Needs, Published, damage
 from fednb.errors import DataError, RecipeError, nearest
@@ -27,8 +26,9 @@ class Lists(Published):
     """One data set: images at ``folder``/<domain>/<class>/<file>, and their lists.
 
     domains: the rows of FedBN's train and test list of each. classes: in FedBN's numbering. splits: their names; the
-    last needs no lists. whole: whether all images of a domain are read, and what lies beside them is told; else those
-    that a split uses.
+    last needs no lists. sizes: by domain, split and the length of a train list, how many of its first images are for
+    training and of its last for validation. whole: whether all images of a domain are read, and what lies beside them
+    is told; else those that a split uses.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Lists(Published):
     domains: Mapping[str, tuple[int, int]]
     classes: tuple[str, ...]
     splits: tuple[str, ...]
+    sizes: Callable[[str, str, int], tuple[int, int]]
     needs: Needs
     whole: bool = False
 
@@ -46,15 +47,19 @@ class Lists(Published):
         size: int,
         drop_duplicates: bool,
         site: str | None,
-        parts: Callable[[Path, str, str], Parts],
+        train_images: int | None = None,
+        spare: bool = False,
     ) -> Federation:
-        """The images of ``parts(root, domain, split)``; options and errors are those of ``domainnet.load``."""
+        """The options are those of ``office_caltech10.load``."""
         images.check_size(size)
         here = chosen_sites(self.name, self.domains, site)
         self.needs.require(self.missing(root, split=split, domains=here))
         sites, notes = [], []
         for domain in here:
-            made, said = self._site(root, domain, parts(root, domain, split), size, drop_duplicates)
+            parts = self._parts(root, domain, split, train_images)
+            if not spare:
+                del parts["spare"]
+            made, said = self._site(root, domain, parts, size, drop_duplicates)
             sites.append(made)
             notes += [*said, *([] if split == self.splits[-1] else self._lacking(root, domain))]
             notes += self._unused(root, domain)
@@ -101,7 +106,31 @@ class Lists(Published):
         held = class_folders.there(root / self.folder / domain, self.classes)
         return {"/".join(file.parts[-3:]): file for file in held}
 
-    def both(self, root: Path, domain: str) -> tuple[list[str], list[str]]:
+    def _parts(self, root: Path, domain: str, split: str, train_images: int | None) -> Parts:
+        """The images for training, validation and testing, and the others. Without lists, of sizes as FedFA has them.
+
+        Raises DataError for a train list that is too short; RecipeError for ``train_images`` out of its range.
+        """
+        lists = split != self.splits[-1]
+        listed, test = (self._both if lists else self._drawn)(root, domain)
+        length = len(listed) if lists else self.domains[domain][0]
+        train, validation = self.sizes(domain, split if lists else "fedfa", length)
+        most, given = len(listed) - validation, train_images is not None
+        if validation < 1 or most < 1 or not (given or 0 < train <= most):
+            others = f"{validation} others" if validation > 0 else "others"
+            raise DataError(
+                f'the train list of {domain} has {len(listed)} images; split="{split}" trains on {train} and validates '
+                f"on {others}. Get the whole list."
+            )
+        count = train_images if given else train
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= most:
+            raise RecipeError(
+                f'train_images is {count!r}; {domain} with split="{split}" has 1 to {most} beside its validation '
+                "images."
+            )
+        return {"train": listed[:count], "validation": listed[most:], "test": test, "spare": listed[count:most]}
+
+    def _both(self, root: Path, domain: str) -> tuple[list[str], list[str]]:
         """The train and the test list; DataError if an image is in both."""
         train, test = (self.listed(root, domain, part) for part in SIDES)
         common = set(train) & set(test)
@@ -109,19 +138,21 @@ class Lists(Published):
             raise DataError(f"{min(common)} is in the train list and in the test list of {domain}; expected one only.")
         return train, test
 
-    def drawn(self, root: Path, domain: str, sizes: tuple[int, int, int]) -> Parts:
-        """Parts of these sizes, all classes in proportion, always the same; no list is read.
+    def _drawn(self, root: Path, domain: str) -> tuple[list[str], list[str]]:
+        """Training and validation images, and test images, drawn, all classes in proportion, always the same.
 
         Raises DataError unless the domain is complete.
         """
-        names, complete = list(self.files(root, domain)), sum(self.domains[domain])
-        if len(names) != complete:
+        names, (rows, tested) = list(self.files(root, domain)), self.domains[domain]
+        if len(names) != rows + tested:
             raise DataError(
-                f'{root / self.folder / domain} has {len(names)} images; split="stratified" divides {complete}. '
+                f'{root / self.folder / domain} has {len(names)} images; split="stratified" divides {rows + tested}. '
                 'Complete the folder, or use the federation "folders" for other images.'
             )
+        sizes = *self.sizes(domain, "fedfa", rows), tested
         cuts = stratified(np.array(self._targets(names)), sizes, self.name, domain)
-        return dict(zip(("train", "validation", "test"), ([names[i] for i in cut] for cut in cuts), strict=True))
+        train, validation, test = ([names[position] for position in cut] for cut in cuts)
+        return train + validation, test
 
     def _site(self, root: Path, domain: str, parts: Parts, size: int, drop_duplicates: bool) -> tuple[Site, list[str]]:
         """The site of these parts, and notes on duplicates and unusual files.
@@ -139,8 +170,8 @@ class Lists(Published):
             )
         hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
         notes = _duplicates(domain, parts, hashes, drop_duplicates)
-        name, decoded = f"{self.name}_{domain}", list(files.values())
-        pixels, unusual = images.read(root, name, decoded, list(hashes.values()), size)
+        held = list(files.values())
+        pixels, unusual = images.read(root, f"{self.name}_{domain}", held, size, hashes=list(hashes.values()))
         row = {path: number for number, path in enumerate(files)}
         splits = []
         for part in parts.values():
@@ -152,9 +183,9 @@ class Lists(Published):
         """The paths of a list, in its order, as <domain>/<class>/<file>."""
         file = self._list_file(root, domain, part)
         if file.suffix == ".pkl":
-            rows = zip(*pickles.paths_and_labels(file), strict=True)
+            rows = zip(*tables.paths_and_labels(file), strict=True)
         else:
-            rows = text_lists.table(file, ("path", "label"))
+            rows = tables.table(file, ("path", "label"))
         paths = []
         for number, (path, label) in enumerate(rows, 1):
             path = "/".join(path.replace("\\", "/").split("/")[-3:])

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import ExifTags, Image, ImageOps
 
 from fednb.data._cache import cached, key
 from fednb.errors import DataError, RecipeError
+from fednb.federation import Split
 
 SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # the same, as Pillow tells them by the first bytes
@@ -164,14 +166,13 @@ def dimensions(path: Path, upright: bool = False) -> tuple[int, int]:
 
 
 def resized(pixels: np.ndarray, size: int) -> np.ndarray:
-    """uint8 ``[n, channels, height, width]``, one or three channels, bilinearly as ``[n, channels, size, size]``."""
+    """uint8 ``[n, channels, height, width]``, bilinearly as ``[n, channels, size, size]``."""
     if pixels.shape[2:] == (size, size):
         return pixels
     made = np.empty((*pixels.shape[:2], size, size), np.uint8)
     for image, into in zip(pixels, made, strict=True):
-        picture = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
-        larger = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
-        into[:] = larger if len(image) == 1 else larger.transpose(2, 0, 1)
+        for number, channel in enumerate(image):
+            into[number] = Image.fromarray(channel).resize((size, size), Image.Resampling.BILINEAR)
     return made
 
 
@@ -191,20 +192,26 @@ def digests(paths: Sequence[Path]) -> list[str]:
         return list(pool.map(digest, paths))
 
 
+def labelled(root: Path, name: str, paths: Sequence[Path], targets, size: int, **how) -> tuple[Split, list[str]]:
+    """These images with their targets, and notes on unusual ones; see ``read``."""
+    pixels, notes = read(root, name, paths, size, **how)
+    return Split(torch.from_numpy(pixels), torch.as_tensor(targets)), notes
+
+
 def read(
     root: Path,
     name: str,
     paths: Sequence[Path],
-    hashes: Sequence[str],
     size: int,
     upright: bool = False,
     crop: int | None = None,
+    hashes: Sequence[str] = (),
 ) -> tuple[np.ndarray, list[str]]:
     """uint8 ``[n, 3, size, size]`` of these files, from the cache of ``root`` if they have been decoded
     before, and notes on unusual ones.
 
-    ``hashes`` are the files' ``digests``; with the size they name the cache file. ``upright``, ``crop``: see
-    ``decode``.
+    ``hashes`` are the files' ``digests``, where they are known; with the size they name the cache file. ``upright``,
+    ``crop``: see ``decode``.
     Raises DataError naming the first file that cannot be decoded.
     """
     shape = len(paths), 3, size, size
@@ -224,7 +231,7 @@ def read(
         return same_shape and held["pixels"].dtype == np.uint8 and held["unusual"].dtype == bool
 
     how = "upright_" * upright + ("" if crop is None else f"crop{crop}_")
-    held = cached(root, f"{name}_{size}_{how}{key(hashes)}", make, fits)
+    held = cached(root, f"{name}_{size}_{how}{key(hashes or digests(paths))}", make, fits)
     kinds = [{kind for kind, yes in zip(UNUSUAL, row, strict=True) if yes} for row in held["unusual"]]
     return held["pixels"], notes(paths, [found - {"turned"} if upright else found for found in kinds])
 

@@ -10,11 +10,10 @@ NEEDS = None
 
 def load(root: Path | None = None, *, fingerprint: str = "") -> Federation:
     """Raises DataError: only who made these images has them."""
-    raise DataError(missing(root, fingerprint=fingerprint))
+    raise DataError(missing(fingerprint=fingerprint))
 
 
 def missing(root: Path | None = None, *, fingerprint: str = "") -> str:
-    """What to do, in one sentence."""
     return (
         f"images that were in memory only (fingerprint {fingerprint}): make them again, and give them to "
         "Study(recipes, federation=...)."
@@ -22,5 +21,4 @@ def missing(root: Path | None = None, *, fingerprint: str = "") -> str:
 
 
 def describe(root: Path | None = None) -> list[str]:
-    """Nothing of them is on disk."""
     return ["in memory"]

@@ -1,15 +1,23 @@
-"""Cutting one list of labelled images into parts: every class in proportion, or each part its own classes."""
+"""Cutting one list of labelled images into parts, every class in proportion; dealing it out to clients, each with its
+own classes: the sites client_0, client_1, ..."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from math import gcd
 
 import numpy as np
 
-from fednb.errors import RecipeError
+from fednb.errors import DataError, RecipeError
+from fednb.federation import Site, Split
 from fednb.randomness import random_state
-from fednb.standalone.class_shares import check_whole
+from fednb.standalone.class_shares import check_whole, class_shares
 
 TRIES = 1000  # of a Dirichlet draw that leaves a client too few images
+VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no validation images on these data
+LEAST = 5  # training images of a client, so that one becomes validation; batch normalisation needs two of the others
+LEAST_DRAWN = 10  # the same by Dirichlet, as released
+
+Dealt = tuple[list[Site], list[str]]  # sites, and notes
 
 
 def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarray]:
@@ -34,16 +42,10 @@ def sizes(total: int, shares: Sequence[float]) -> list[int]:
     return np.diff(np.rint(total * np.cumsum(shares)), prepend=0).astype(int).tolist()
 
 
-def dealt(counts: Sequence[int], shares: np.ndarray) -> np.ndarray:
-    """How many images ``deal`` gives each client of classes with so many."""
-    return np.sum([sizes(count, column) for count, column in zip(counts, shares.T, strict=True)], axis=0)
-
-
-def largest(possible: Callable[[int], bool], below: int, step: int = 1) -> int:
-    """The largest number below ``below`` that is possible, found by halving among the multiples of ``step``; 0 if none
-    is. Where a few smaller ones are impossible, by a bad draw, one that is possible all the same."""
-    numbers = range(step, below, step)
-    return step * bisect_left(numbers, True, key=lambda number: not possible(number))
+def cut(split: Split, shares: Sequence[float], *key) -> list[Split]:
+    """A part for each share, all classes in proportion; images with masks as if all were of one class."""
+    targets = split.targets.numpy() if split.targets.ndim == 1 else np.zeros(len(split))
+    return [split.select(part) for part in stratified(targets, sizes(len(split), shares), *key)]
 
 
 def check_shares(**shares: float) -> None:
@@ -51,6 +53,66 @@ def check_shares(**shares: float) -> None:
     for name, share in shares.items():
         if not isinstance(share, int | float) or not 0 < share <= 1:
             raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
+
+
+def by_class_shares(
+    train: Split, test: Split, classes: int, clients: int, classes_per_client: int, *key, spare: Split | None = None
+) -> Dealt:
+    """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes.
+
+    Test images are cut by the same shares, and so are spare ones. With one class per client each is tested first on
+    its own test images, the positives, then on as many of other classes with their true labels, drawn with replacement
+    (as released; the paper says "randomly selected"): DisTrans, Sec. 5.1.
+
+    Raises DataError as ``_shares`` does.
+    """
+    check_whole("classes_per_client", classes_per_client)
+    held = [split.targets.bincount(minlength=classes).tolist() for split in (train, test)]
+
+    def draw(clients: int, tries: int) -> np.ndarray | None:
+        shares = class_shares(classes, clients, classes_per_client, *key)
+        fewest = [
+            np.sum([sizes(count, column) for count, column in zip(counts, shares.T, strict=True)], axis=0).min()
+            for counts in held
+        ]
+        return shares if fewest[0] >= LEAST and fewest[1] >= 1 else None
+
+    step = classes // gcd(classes, classes_per_client)
+    shares = _shares(draw, train, test, clients, LEAST, f"{classes_per_client} of {classes} classes each", step)
+
+    def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
+        dealt = deal(targets, shares, *key, name)
+        if classes_per_client > 1:
+            return dealt
+        return [_with_negatives(targets, own, *key, client) for client, own in enumerate(dealt)]
+
+    note = "A client is tested on its own class and on as many images of the others, drawn with replacement."
+    return _sites(train, shares, test, spare, hands, *key), [note] * (classes_per_client == 1)
+
+
+def by_dirichlet(
+    train: Split, test: Split, classes: int, clients: int, concentration: float, *key, spare: Split | None = None
+) -> Dealt:
+    """Sites whose training classes follow a Dirichlet distribution, as FedFA cuts them, and notes.
+
+    FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its
+    equal part of them, with all classes in proportion; together the parts are the whole, each image once. Spare
+    images are dealt out as test images are.
+
+    Raises DataError as ``_shares`` does.
+    """
+    counts = train.targets.bincount(minlength=classes).tolist()
+
+    def draw(clients: int, tries: int) -> np.ndarray | None:
+        return dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN, tries=tries)
+
+    shares = _shares(draw, train, test, clients, LEAST_DRAWN, f"Dir({concentration})")
+
+    def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
+        return stratified(targets, sizes(len(targets), [1 / clients] * clients), *key, name)
+
+    note = "A client is tested on its equal part of all test images, with all classes in proportion."
+    return _sites(train, shares, test, spare, hands, *key), [note]
 
 
 def dirichlet_shares(
@@ -105,3 +167,43 @@ def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:
         for hand, part in zip(hands, parts, strict=False):
             hand.append(part)
     return [np.concatenate(hand) for hand in hands]
+
+
+def _shares(draw: Callable, train: Split, test: Split, clients: int, least: int, how: str, step: int = 1) -> np.ndarray:
+    """``draw(clients, tries)``, the shares.
+
+    Raises DataError when there are none that give each client ``least`` training images and one test image. It names
+    the largest number of clients, a multiple of ``step``, that has such shares, found by halving; where a few smaller
+    ones have none, by a bad draw, one that has all the same.
+    """
+    check_whole("clients", clients)
+    most = min(len(train) // least, len(test))
+    shares = draw(clients, TRIES) if clients <= most else None
+    if shares is None:
+        fitting = range(step, min(clients, most + 1), step)
+        fewer = step * bisect_left(fitting, True, key=lambda number: draw(number, 10) is None)
+        raise DataError(
+            f"{len(train)} training and {len(test)} test images cannot be dealt out to {clients} clients by {how}, "
+            f"with {least} training images (one for validation) and one test image for each client. "
+            f"{f'Take at most {fewer} clients, or' if fewer else 'Take'} more images."
+        )
+    return shares
+
+
+def _with_negatives(targets: np.ndarray, positives: np.ndarray, *key) -> np.ndarray:
+    others = np.flatnonzero(~np.isin(targets, targets[positives]))
+    return np.concatenate((positives, random_state(*key, "negatives").choice(others, len(positives))))
+
+
+def _sites(train: Split, shares: np.ndarray, test: Split, spare: Split | None, hands: Callable, *key) -> list[Site]:
+    """Training images by the shares; ``hands(name, targets)``: the positions of each client's test and spare images."""
+    held_out = [
+        [split.select(hand) for hand in hands(name, split.targets.numpy())]
+        for name, split in {"test": test, "spare": spare}.items()
+        if split
+    ]
+    trained, sites = deal(train.targets.numpy(), shares, *key, "train"), []
+    for client, (own, *others) in enumerate(zip(trained, *held_out, strict=True)):
+        parts = cut(train.select(own), (1 - VALIDATION, VALIDATION), *key, "validation", client)
+        sites.append(Site(f"client_{client}", *parts, *others))
+    return sites

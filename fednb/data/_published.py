@@ -55,14 +55,8 @@ class Count:
 
 
 class Published:
-    """What is asked of every file in ``fednb.data``. A data set says what is missing and counts; the rest follows."""
-
-    def missing(self, root: Path, **options) -> str | None:
-        raise NotImplementedError
-
-    def counts(self, root: Path) -> list[Count]:
-        """What is on disk beside what is published."""
-        raise NotImplementedError
+    """What is asked of every file in ``fednb.data``. A data set has ``missing(root, **options)``, one sentence or None,
+    and ``counts(root)``, what is on disk beside what is published; the rest follows."""
 
     def damaged(self, root: Path) -> list[tuple[Path, str]]:
         """The files other than images that cannot be read, each with the reason."""
@@ -77,7 +71,35 @@ class Published:
         return [self.missing(root) or "ready", *self.told(root)]
 
 
-def damage(paths: Iterable[Path], read: Callable[[Path], object]) -> list[tuple[Path, str]]:
+@dataclass(frozen=True)
+class Listed(Published):
+    """A data set whose lists say what it has: ``listed(root)`` reads them, raising DataError; nothing is told without
+    them.
+
+    name: its folder. needed: what has to be there, the list first.
+    """
+
+    name: str
+    needed: tuple[str, ...]
+
+    def named(self, root: Path) -> Path:
+        """What is named when the lists are damaged."""
+        return root / self.name / self.needed[0]
+
+    def missing(self, root: Path, **options) -> str | None:
+        """One sentence that names the files and folders that are not there."""
+        absent = [str(root / self.name / name) for name in self.needed if not (root / self.name / name).exists()]
+        return f"There is no {' and no '.join(absent)}." if absent else None
+
+    def damaged(self, root: Path) -> list[tuple[Path, str]]:
+        return [] if self.missing(root) else damage([self.named(root)], lambda _: self.listed(root))
+
+    def describe(self, root: Path) -> list[str]:
+        problem = self.missing(root) or "; ".join(reason for _, reason in self.damaged(root))
+        return [problem] if problem else ["ready", *self.told(root)]
+
+
+def damage(paths: Iterable, read: Callable) -> list[tuple]:
     """Those of the paths for which ``read`` raises DataError or OSError, each with the reason."""
     found = []
     for path in paths:

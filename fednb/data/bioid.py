@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fednb.data._persons import Persons
 from fednb.data._published import Needs
+from fednb.data.celeba import Persons
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -20,22 +20,17 @@ missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, D
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:
-    """Sites client_0, client_1, ..., each with the images of one person; grey ``size`` x ``size``, a class for each
-    client: the persons by their names in the list.
+    """Sites client_0, client_1, ..., each with the images of one person; grey, a class for each client: the
+    persons by their names in the list.
 
     Which persons they are and how their images are divided: as in ``fednb.data.celeba.load``.
 
     Args:
         clients: how many sites, and classes. DisTrans: 20.
-        size: height and width in pixels; the centre, 256 x 256, is resized bilinearly. DisTrans: 256, for LeNet.
+        size: of the centre, 256 x 256, when resized. DisTrans: 256, for LeNet.
         seed: of who holds whom, of the validation images and of the test images of others.
-
-    ``notes`` says so if the list is not whole. Licence and layout: see ``NEEDS``.
 
     Reference: DisTrans, Sec. 5 ("20 people's images in a descending order") and 5.1. Its reader and its list of the
     persons are not released, nor is the share of test images printed: CelebA's is taken.
-
-    Raises DataError when the list or an image of a person in use is missing or damaged, or there are too few persons
-    or images; RecipeError for an option out of its range.
     """
     return DATA.federation(root, clients, size, seed)

@@ -1,17 +1,15 @@
 """Bird-200: photographs of two hundred species of birds, dealt out to clients by class."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from fednb.data import _dealing as dealing
 from fednb.data import _images as images
-from fednb.data._published import Count, Needs
-from fednb.data._text_lists import Listed, pairs
+from fednb.data._files import pairs
+from fednb.data._partition import by_class_shares
+from fednb.data._published import Count, Listed, Needs
 from fednb.errors import DataError
-from fednb.federation import Federation, Split
+from fednb.federation import Federation
 
 NEEDS = Needs(
     what="Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images",
@@ -28,12 +26,9 @@ CLASSES = 200
 COMPLETE = {"train": 5994, "test": 5794}
 PARTS = {"train": "1", "test": "0"}  # in train_test_split.txt
 
-Files = dict[str, tuple[list[Path], np.ndarray]]
-
 
 def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: int = 128, seed: int = 0) -> Federation:
-    """Sites client_0, client_1, ...; RGB ``size`` x ``size``, two hundred classes. A tenth of each client's training
-    images is validation.
+    """Sites client_0, client_1, ...; two hundred classes. A tenth of each client's training images is validation.
 
     Training and test images are those of the data set's own list. Both are cut by DisTrans' class shares
     (``fednb.standalone.class_shares``).
@@ -42,27 +37,22 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
         clients: how many sites. DisTrans: 10.
         classes_per_client: times ``clients`` a multiple of 200. DisTrans: 200, 120, 80, 40, 20, which are DH = 0, 40,
             60, 80, 100 %.
-        size: height and width in pixels; resized bilinearly without cropping. DisTrans: 128.
+        size: DisTrans: 128.
         seed: of the class shares, of the images that each client gets and of its validation images.
 
-    Complete: 5,994 training and 5,794 test images; ``notes`` says so if it is fewer. Licence and layout: see ``NEEDS``.
-
     Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, and the paper does not say by which list it tests.
-
-    Raises DataError when a list or a listed image is missing or damaged, or the images are too few for so many
-    clients; RecipeError for an option out of its range.
     """
     images.check_size(size)
     NEEDS.require(missing(root))
     classes, listed = DATA.listed(root)
     notes, splits = [], []
     for part, (paths, targets) in listed.items():
-        pixels, unusual = images.read(root, f"bird200_{part}", paths, images.digests(paths), size)
-        splits.append(Split(torch.from_numpy(pixels), torch.from_numpy(targets)))
+        split, unusual = images.labelled(root, f"bird200_{part}", paths, targets, size)
+        splits.append(split)
         notes += unusual
         if len(paths) != COMPLETE[part]:
             notes.append(f"{len(paths)} {part} images are listed; Bird-200 has {COMPLETE[part]}.")
-    sites, dealt = dealing.by_class_shares(*splits, CLASSES, clients, classes_per_client, "bird200", seed)
+    sites, dealt = by_class_shares(*splits, CLASSES, clients, classes_per_client, "bird200", seed)
     return Federation("bird200", sites, classes, (*notes, *dealt))
 
 
@@ -72,7 +62,7 @@ class Birds(Listed):
     def named(self, root: Path) -> Path:
         return root / FOLDER
 
-    def listed(self, root: Path) -> tuple[Sequence[str], Files]:
+    def listed(self, root: Path) -> tuple[tuple[str, ...], dict[str, tuple[list[Path], np.ndarray]]]:
         """The names of the classes; the image files and class numbers of each part, in the order of images.txt."""
         place = root / FOLDER
         names, paths, labels, parts = (pairs(place / name) for name in LISTS)
@@ -101,12 +91,8 @@ class Birds(Listed):
         return made
 
     def told(self, root: Path) -> list[str]:
-        listed = {part: paths for part, (paths, _) in self.listed(root)[1].items()}
-        lines = [
-            f"{part}: {sum(path.is_file() for path in own)} of {len(own)} listed images (complete: {COMPLETE[part]})"
-            for part, own in listed.items()
-        ]
-        return lines + images.unused(root / FOLDER / "images", sum(listed.values(), []), "images.txt")
+        used = [path for paths, _ in self.listed(root)[1].values() for path in paths]
+        return super().told(root) + images.unused(root / FOLDER / "images", used, "images.txt")
 
 
 DATA = Birds(FOLDER, (*LISTS, "images"))

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from fednb.data import _class_folders as class_folders
-from fednb.data import _dealing as dealing
 from fednb.data import _images as images
-from fednb.data._partition import sizes
+from fednb.data._partition import by_class_shares, sizes
 from fednb.data._published import Count, Needs
-from fednb.federation import Federation, Split
+from fednb.federation import Federation
 from fednb.randomness import random_state
 
 NEEDS = Needs(
@@ -28,8 +26,7 @@ SHARES = (0.8, 0.2)  # training and test images
 
 
 def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int = 64, seed: int = 0) -> Federation:
-    """Sites client_0, client_1, ...; RGB ``size`` x ``size``, eight classes. A tenth of each client's training
-    images is validation.
+    """Sites client_0, client_1, ...; eight classes. A tenth of each client's training images is validation.
 
     A fifth of all images is for testing, drawn without regard to classes (as released) and always the same. Both
     parts are cut by DisTrans' class shares (``fednb.standalone.class_shares``); with one class per client each is
@@ -39,24 +36,18 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
         clients: how many sites. DisTrans: 8; 16, 24 and 40 in its Table 5.
         classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1, which are DH = 0, 25,
             50, 75, 100 %.
-        size: height and width in pixels; resized bilinearly.
         seed: of the class shares, of the images that each client gets and of its validation images.
-
-    Licence and layout: see ``NEEDS``.
 
     Reference: DisTrans, Sec. 5 and 5.1. As released: the split depends on the order in which the file system
     lists the folders, so it is not the one here.
-
-    Raises DataError when folders are missing or images are damaged; RecipeError for an option out of its range.
     """
     images.check_size(size)
     NEEDS.require(missing(root))
     paths, targets, unused = class_folders.listed(_place(root), CLASSES)
-    pixels, unusual = images.read(root, "ch_mnist", paths, images.digests(paths), size)
-    whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
+    whole, unusual = images.labelled(root, "ch_mnist", paths, targets, size)
     order = random_state("ch_mnist", "test").permutation(len(whole))
     train, test = (whole.select(part) for part in np.split(order, sizes(len(whole), SHARES)[:1]))
-    sites, dealt = dealing.by_class_shares(train, test, len(CLASSES), clients, classes_per_client, "ch_mnist", seed)
+    sites, dealt = by_class_shares(train, test, len(CLASSES), clients, classes_per_client, "ch_mnist", seed)
     notes = [*dealt, *unused, *unusual]
     if len(whole) < COMPLETE:
         notes.append(f"{len(whole)} of CH-MNIST's {COMPLETE} images are on disk.")
@@ -69,14 +60,11 @@ def missing(root: Path, **options) -> str | None:
 
 
 def describe(root: Path) -> list[str]:
-    """Images on disk, for ``fednb data``."""
-    found = len(class_folders.there(_place(root), CLASSES))
-    counted = f"{found} images (complete: {COMPLETE})"
-    return [missing(root) or "ready", counted, *class_folders.unused(_place(root), CLASSES)]
+    found = Count("all classes", len(class_folders.there(_place(root), CLASSES)), COMPLETE)
+    return [missing(root) or "ready", str(found), *class_folders.unused(_place(root), CLASSES)]
 
 
 def counts(root: Path) -> list[Count]:
-    """Images on disk by class, for ``fednb data --check``."""
     return class_folders.counts(_place(root), CLASSES, COMPLETE)
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fednb.data._cifar import Cifar
 from fednb.data._published import Needs
+from fednb.data.cifar10 import Cifar
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -32,7 +32,6 @@ CIFAR = Cifar(
     folder="cifar-100-python",
     archive="cifar-100-python.tar.gz",
     files={"train": ("train",), "test": ("test",)},
-    called="files",
     labels="fine_labels",
     classes=CLASSES,
     needs=NEEDS,
@@ -52,30 +51,23 @@ def load(
     test_images: int | None = None,
     seed: int = 0,
 ) -> Federation:
-    """Sites client_0, client_1, ...; RGB ``size`` x ``size``, a hundred classes. A tenth of each client's training
-    images is validation.
+    """Sites client_0, client_1, ...; a hundred classes, the fine ones. All as for ``cifar10``, but that no image is
+    spare.
 
     Args:
         clients: how many sites. DisTrans: 10; 50, 100 and 500 in its Table 6.
-        partition: as for ``cifar10``: ``"class_shares"``, DisTrans', or ``"dirichlet"``.
+        partition: ``"class_shares"``, DisTrans', or ``"dirichlet"``.
         classes_per_client: for class shares; times ``clients`` a multiple of a hundred. DisTrans, with 10 clients:
             100, 60, 40, 20, 10, which are DH = 0, 40, 60, 80, 100 %; at 100 % the clients' classes are disjoint.
             Table 6: 10.
         concentration: for Dirichlet.
-        size: height and width in pixels; resized bilinearly. The files have 32. DisTrans, Sec. 5 names no resizing;
-            its Table 7 counts ResNet-50, used for CIFAR-100 alone, at 64.
-        train_images: how many training images to use, stratified by class; None takes all on disk. A tenth of
-            them is validation.
+        size: the files have 32. DisTrans, Sec. 5 names no resizing; its Table 7 counts ResNet-50, used for CIFAR-100
+            alone, at 64.
+        train_images: how many training images to use, stratified by class; None takes all on disk.
         test_images: the same for test images.
         seed: of all draws.
 
-    Complete: 50,000 training and 10,000 test images; ``notes`` says how many are used if it is fewer. The labels are
-    the fine ones; the twenty coarse ones are not read. Licence and layout: see ``NEEDS``.
-
     Reference: DisTrans, Sec. 5, 5.1 and 5.4. Its released code has no CIFAR-100.
-
-    Raises DataError when files are missing, damaged, fewer than asked for or too few for so many clients; RecipeError
-    for an option out of its range.
     """
-    partitioned = clients, partition, classes_per_client, concentration
-    return CIFAR.federation(root, *partitioned, size, train_images, test_images, seed)
+    dealt = clients, partition, classes_per_client, concentration
+    return CIFAR.federation(root, *dealt, size, train_images, test_images, seed)

@@ -10,7 +10,7 @@ from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
 from fednb.data._partition import check_shares, sizes, stratified
-from fednb.data._published import Count, Needs
+from fednb.data._published import Count, Needs, damage
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 
@@ -48,7 +48,7 @@ def load(
     seed: int = 0,
     site: str | None = None,
 ) -> Federation:
-    """Sites mnist, mnist_m, usps, svhn; RGB 32 x 32, ten classes.
+    """Sites mnist, mnist_m, usps, svhn; 32 x 32, ten classes.
 
     Args:
         domains: which sites, in this order; None takes every one on disk, and ``notes`` names those missing.
@@ -66,14 +66,7 @@ def load(
         seed: of all draws.
         site: reads this one alone; with ``separate_mnist_m``, MNIST reads MNIST-M as well.
 
-    Complete sources (train, test): MNIST 60,000, 10,000; MNIST-M 59,001, 9,001; USPS 7,291, 2,007; SVHN 73,257,
-    26,032. Images of another size are resized bilinearly; grey ones get three equal channels.
-    Licences and layout: see ``NEEDS``.
-
     Reference: FRAug, Sec. 4.1.1.
-
-    Raises DataError when a named domain or all of them are missing, fewer training images are on disk than
-    ``fraction`` asks for, a file is damaged or holds something else; RecipeError for an option out of its range.
     """
     check_shares(fraction=fraction, test_fraction=test_fraction)
     needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
@@ -111,7 +104,6 @@ def missing(root: Path, *, domains: tuple[str, ...] | None = None, needed=None, 
 
 
 def describe(root: Path) -> list[str]:
-    """The files of each domain, for ``fednb data``."""
     lines = [missing(root) or "ready"]
     for domain in DOMAINS:
         files = digit_files.find(root, domain)
@@ -120,7 +112,6 @@ def describe(root: Path) -> list[str]:
 
 
 def counts(root: Path) -> list[Count]:
-    """Images by domain and part, for ``fednb data --check``."""
     made = []
     for domain, complete in COMPLETE.items():
         files = digit_files.find(root, domain)
@@ -131,16 +122,9 @@ def counts(root: Path) -> list[Count]:
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
-    """Files of digits that cannot be read, each with the reason."""
-    found = []
-    for domain in DOMAINS:
-        files = digit_files.find(root, domain)
-        if files:
-            try:
-                digit_files.read(domain, files)
-            except DataError as error:
-                found.append((files[0].parent, str(error)))
-    return found
+    places = {domain: files for domain in DOMAINS if (files := digit_files.find(root, domain))}
+    found = damage(places, lambda domain: digit_files.read(domain, places[domain]))
+    return [(places[domain][0].parent, reason) for domain, reason in found]
 
 
 def _arrays(root: Path, domain: str) -> Arrays:

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from fednb.data._fedbn_lists import Lists, Parts
+from fednb.data._fedbn_lists import Lists
 from fednb.data._published import Needs
-from fednb.errors import DataError
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -27,6 +26,15 @@ FEDBN = 105  # int(0.05 * 2103) of FedBN's fed_domainnet.py; 2103 is the length 
 # Percent of a train list for training, from its start, and for validation, from its end.
 PERCENT = {"fedbn_95": (95, 5), "fedfa": (32, 20), "fedfa_released": (48, 20)}
 SPLITS = ("fedbn", *PERCENT, "stratified")
+
+
+def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
+    if split == "fedbn":
+        return FEDBN, FEDBN
+    train, validation = PERCENT[split]
+    return length * train // 100, length * validation // 100
+
+
 LISTS = Lists(
     name="domainnet",
     folder="DomainNet",
@@ -40,6 +48,7 @@ LISTS = Lists(
     },
     classes=CLASSES,
     splits=SPLITS,
+    sizes=_sizes,
     needs=NEEDS,
 )
 missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts, LISTS.damaged
@@ -48,8 +57,7 @@ missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts
 def load(
     root: Path, *, split: str = "fedbn", size: int = 256, drop_duplicates: bool = False, site: str | None = None
 ) -> Federation:
-    """Six sites clipart, infograph, painting, quickdraw, real, sketch; RGB ``size`` x ``size``, ten classes in FedBN's
-    numbering.
+    """Six sites clipart, infograph, painting, quickdraw, real, sketch; ten classes in FedBN's numbering.
 
     Args:
         split: which images of FedBN's train lists, in their order, are for training (the first) and validation (the
@@ -62,35 +70,9 @@ def load(
             ``"fedfa_released"``: 48 % and 20 %; FedFA's code has six tenths of that 80 %.
             ``"stratified"``: without lists, the sizes of Table 12, drawn with all classes in proportion, always the
             same. Its test images are not FedBN's.
-        size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image
             of the same site.
 
-    Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image.
-
-    Raises DataError when a domain, a list or a listed image is missing, an image or a list is damaged, or a
-    list is too short for the split; RecipeError for an option out of its range.
+    ``notes`` counts the images that duplicate a test image.
     """
-    return LISTS.federation(root, split, size, drop_duplicates, site, _parts)
-
-
-def _parts(root: Path, domain: str, split: str) -> Parts:
-    if split == "stratified":
-        rows, test = LISTS.domains[domain]
-        return LISTS.drawn(root, domain, (*_sizes("fedfa", rows), test))
-    listed, test = LISTS.both(root, domain)
-    train, validation = _sizes(split, len(listed))
-    if not 0 < validation <= len(listed) - train:
-        raise DataError(
-            f'the train list of {domain} has {len(listed)} images; split="{split}" trains on {train} and validates on '
-            f"{validation} others. Get the whole list."
-        )
-    return {"train": listed[:train], "validation": listed[len(listed) - validation :], "test": test}
-
-
-def _sizes(split: str, length: int) -> tuple[int, int]:
-    """The training and validation images of a train list of this length."""
-    if split == "fedbn":
-        return FEDBN, FEDBN
-    train, validation = PERCENT[split]
-    return length * train // 100, length * validation // 100
+    return LISTS.federation(root, split, size, drop_duplicates, site)

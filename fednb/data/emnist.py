@@ -9,8 +9,8 @@ import torch
 from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached
 from fednb.data._cache import key as cache_key
-from fednb.data._digit_files import reading
-from fednb.data._partition import sizes, stratified
+from fednb.data._files import reading
+from fednb.data._partition import cut
 from fednb.data._published import Count, Needs, damage
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
@@ -35,8 +35,8 @@ LEAST = 10  # images of a writer: with fewer one of the shares may be empty
 
 
 def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Federation:
-    """Sites client_0, client_1, ..., each with the images of one writer; grey ``size`` x ``size``, 62 classes: digits,
-    capital and small letters.
+    """Sites client_0, client_1, ..., each with the images of one writer; grey, 62 classes: digits, capital and small
+    letters.
 
     FedFA prints two settings. Taken is that of Sec. 4.1, 200 clients of which 10 train in a round on batches of 10: it
     is where the partition "w.r.t. writers" is described, after FedMix. Table 9 has 100 clients, a participation of 0.1
@@ -47,7 +47,7 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
 
     Args:
         clients: how many writers, drawn among those with 10 images or more; a smaller number takes the first of them.
-        size: height and width in pixels; resized bilinearly. The files have 28.
+        size: the files have 28.
         seed: of all draws.
 
     As LEAF writes them the images are upright, dark on white. (EMNIST's own files, which torchvision reads, are
@@ -57,9 +57,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST: extending MNIST to handwritten letters*, IJCNN 2017;
     Caldas et al., *LEAF: a benchmark for federated settings*, 2018. FedFA's code for EMNIST is not released; which
     writers it takes, how it divides their images, and how it draws them, is not printed.
-
-    Raises DataError when files are missing or damaged, or there are fewer writers than clients; RecipeError for an
-    option out of its range.
     """
     images.check_size(size)
     check_whole("clients", clients)
@@ -76,9 +73,8 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     sites = []
     for number, name in enumerate(fitting[position] for position in drawn):
         pixels, targets = writers[name]
-        cuts = stratified(targets, sizes(len(targets), SHARES), "emnist", name, seed)
         whole = Split(torch.from_numpy(images.resized(pixels, size)), torch.from_numpy(targets))
-        sites.append(Site(f"client_{number}", *(whole.select(cut) for cut in cuts)))
+        sites.append(Site(f"client_{number}", *cut(whole, SHARES, "emnist", name, seed)))
     notes = [f"{clients} of the {len(fitting)} writers on disk with at least {LEAST} images take part."]
     if (count := len(_files(root))) < COMPLETE:
         notes.append(f"{count} of LEAF's {COMPLETE} files are on disk.")
@@ -91,20 +87,14 @@ def missing(root: Path, **options) -> str | None:
 
 
 def describe(root: Path) -> list[str]:
-    """How many files there are, for ``fednb data``."""
-    if problem := missing(root):
-        return [problem]
-    files = _files(root)
-    return ["ready", f"{len(files)} files in {files[0].parent.relative_to(root)} (complete: {COMPLETE})"]
+    return [missing(root) or "ready", *map(str, counts(root))]
 
 
 def counts(root: Path) -> list[Count]:
-    """How many files there are, for ``fednb data --check``."""
     return [Count("all_data_*.json", len(_files(root)), COMPLETE, "files")]
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
-    """Files that cannot be read, each with the reason."""
     return damage(_files(root), lambda file: _held(root, file, *images.digests([file])))
 
 

@@ -8,7 +8,7 @@ import torch
 
 from fednb.data import _images as images
 from fednb.data import _masks as mask_files
-from fednb.data._partition import sizes, stratified
+from fednb.data._partition import cut
 from fednb.errors import DataError, RecipeError, printable
 from fednb.federation import IGNORED, SPLITS, Federation, Site, Split, chosen_sites, refuse_names
 
@@ -39,12 +39,10 @@ def load(
     classes: tuple[str, ...] = (),
     site: str | None = None,
 ) -> Federation:
-    """A site for each folder; RGB ``size`` x ``size``; classes are the class folders of all sites, sorted, or those of
-    the masks' pixels.
+    """A site for each folder; classes are the class folders of all sites, sorted, or those of the masks' pixels.
 
     Args:
         folder: where the sites are inside ``root``; empty if they are in ``root`` itself.
-        size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk:
             these are cut by class, drawn by ``seed`` and the site's name. Where train and test are folders
             and validation is not, validation is cut from train in the first two shares' proportion. Images with masks
@@ -63,18 +61,16 @@ def load(
     and white instead: where no mask of a site has another value than 0 and 255, 255 is the second class. A resized
     pixel takes the class that covers most of it, by which what is thinner than half a pixel is lost.
 
-    Photographs, and masks, are turned upright as their EXIF tag says; see ``_images.decode``. Layout: see ``NEEDS``.
+    Photographs, and masks, are turned upright as their EXIF tag says; see ``_images.decode``.
     Hidden files and files that are not images by their suffix or, without one, by their first bytes are left out.
     ``notes`` has a line for a class that a site lacks, a class folder without an image, a site without validation or
     test images, each class's share of a site's masks, masks that are background alone, files that are left out by their
     suffix, images in other places than the layout's, and unusual images.
 
-    Raises DataError when the folder, its sites or a site's images are missing; when some sites have masks and others
-    class folders, or class folders differ in case only or are none of ``classes``; when folders that mean a split, or
-    images and masks, are called otherwise or lie on another level; when a name is refused, see
-    ``federation.refuse_names``; when an image is damaged; when a mask is missing, has no image, another size, more than
-    one channel or 8 bits, or values that are no class; or when the fingerprint is another;
-    RecipeError for an option out of its range.
+    Raises DataError also when some sites have masks and others class folders, or class folders differ in case only or
+    are none of ``classes``; when folders that mean a split, or images and masks, are called otherwise or lie on another
+    level; when a name is refused, see ``federation.refuse_names``; when a mask has no image, another size, more than
+    one channel or 8 bits, or values that are no class; or when the fingerprint is another.
     """
     images.check_size(size)
     if not _three_shares(shares):
@@ -90,14 +86,11 @@ def load(
         read = _masked if masks else _labelled
         whole = read(root, f"{place.absolute().name}_{name}", name, parts, classes, size, notes)
         if "" in whole:
-            everything = whole[""]
-            cuts = _cut(everything, shares, seed, name)
-            sites.append(Site(name, *(everything.select(cut) for cut in cuts)))
+            sites.append(Site(name, *cut(whole[""], shares, "folders", seed, name)))
             continue
         if "validation" not in whole:
-            divided = whole["train"]
-            cuts = _cut(divided, (shares[0] / sum(shares[:2]), shares[1] / sum(shares[:2])), seed, name)
-            whole["train"], whole["validation"] = (divided.select(cut) for cut in cuts)
+            both = shares[0] / sum(shares[:2]), shares[1] / sum(shares[:2])
+            whole["train"], whole["validation"] = cut(whole["train"], both, "folders", seed, name)
         sites.append(Site(name, *(whole[part] for part in SPLITS)))
     for each in sites:
         none = [part for part in SPLITS[1:] if not len(getattr(each, part))]
@@ -327,11 +320,9 @@ def _labelled(
     """The images of a site by split, each with the number of its class."""
     splits = {}
     for part, (paths, labels) in parts.items():
-        pixels, unusual = images.read(
-            root, f"{name}_{part}".strip("_"), paths, images.digests(paths), size, upright=True
-        )
+        targets = [classes.index(label) for label in labels]
+        splits[part], unusual = images.labelled(root, f"{name}_{part}".strip("_"), paths, targets, size, upright=True)
         notes.extend(unusual)
-        splits[part] = Split(torch.from_numpy(pixels), torch.tensor([classes.index(label) for label in labels]))
     return splits
 
 
@@ -340,16 +331,9 @@ def _masked(
 ) -> dict[str, Split]:
     """The images of a site by split, each with its mask. The site's masks together say what 255 means."""
     paths, masks = (sum((pair[number] for pair in parts.values()), []) for number in (0, 1))
-    pixels, unusual = images.read(root, name, paths, images.digests(paths), size, upright=True)
     targets, said = mask_files.as_classes(site, masks, *mask_files.read(root, name, paths, masks, size), len(classes))
+    whole, unusual = images.labelled(root, name, paths, targets, size, upright=True)
     notes.extend([*unusual, *said])
-    whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
     ends = np.cumsum([len(own) for own, _ in parts.values()])
     cuts = np.split(np.arange(len(whole)), ends[:-1])
     return {part: whole.select(cut) for part, cut in zip(parts, cuts, strict=True)}
-
-
-def _cut(split: Split, shares: tuple[float, ...], seed: int, site: str) -> list[np.ndarray]:
-    """By class; images with masks as if all were of one."""
-    labels = split.targets.numpy() if split.targets.ndim == 1 else np.zeros(len(split))
-    return stratified(labels, sizes(len(split), shares), "folders", seed, site)

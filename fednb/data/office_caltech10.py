@@ -4,9 +4,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from fednb.data import _images as images
-from fednb.data._fedbn_lists import Lists, Parts
+from fednb.data._fedbn_lists import Lists
 from fednb.data._published import Needs
-from fednb.errors import DataError, RecipeError
+from fednb.errors import RecipeError
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -32,12 +32,20 @@ TABLE11 = {
     "dslr": (75, 50, 32),
     "webcam": (141, 95, 59),
 }
+
+
+def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
+    train = TABLE11[domain][0]
+    return (FEDBN_TRAIN, FEDBN_VALIDATION) if split == "fedbn" else (train, length - train)
+
+
 LISTS = Lists(
     name="office_caltech10",
     folder="office_caltech_10",
     domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
     classes=CLASSES,
     splits=SPLITS,
+    sizes=_sizes,
     needs=NEEDS,
     whole=True,
 )
@@ -54,7 +62,7 @@ def load(
     spare: bool = False,
     site: str | None = None,
 ) -> Federation:
-    """Four sites amazon, caltech, dslr, webcam; RGB ``size`` x ``size``, ten classes in FedBN's numbering.
+    """Four sites amazon, caltech, dslr, webcam; ten classes in FedBN's numbering.
 
     Args:
         split: ``"fedbn"``: FedBN's lists in their order, the first 62 of a train list for training and its
@@ -62,7 +70,6 @@ def load(
             141 for training, the rest for validation (FedFA, Table 11). Both test on 192 / 225 / 32 / 59
             images. ``"stratified"``: without lists, the sizes of Table 11, drawn with all classes in
             proportion, always the same. Its test images are not FedBN's.
-        size: height and width in pixels; resized bilinearly without cropping. Grey images get three channels.
         train_images: only the first so many training images of each site; None takes the split's own number.
             With ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image
@@ -71,28 +78,17 @@ def load(
             images beside 62 and 50), is handed over as each site's ``spare``: all but those whose files are byte for
             byte a training, validation or test image of the site.
 
-    Licence and layout: see ``NEEDS``. ``notes`` counts the images that duplicate a test image, and the spare ones.
-
-    Raises DataError when a domain, a list or a listed image is missing, an image or a list is damaged, or a
-    list is too short for the split; RecipeError for an option out of its range.
+    ``notes`` counts the images that duplicate a test image, and the spare ones.
     """
     if spare and split != "fedbn":
         raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')
-
-    def parts(root: Path, domain: str, split: str) -> Parts:
-        parts = _parts(root, domain, split)
-        rest = parts["train"]
-        parts["train"] = _first(parts, domain, split, train_images)
-        return parts | ({"spare": rest[len(parts["train"]) :]} if spare else {})
-
-    return LISTS.federation(root, split, size, drop_duplicates, site, parts)
+    return LISTS.federation(root, split, size, drop_duplicates, site, train_images, spare)
 
 
 def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
     """Groups of byte-identical files on both sides of FedBN's lists: (paths in train, paths in test) of each.
 
     The original images have nine groups, eight in amazon and one in caltech.
-    Raises DataError as ``load`` does.
     """
     NEEDS.require(missing(root))
     groups = []
@@ -106,34 +102,3 @@ def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
                     members[hashes[path]][side].append(path)
         groups.extend(group for group in members.values() if all(group))
     return groups
-
-
-def _parts(root: Path, domain: str, split: str) -> Parts:
-    if split == "stratified":
-        return LISTS.drawn(root, domain, TABLE11[domain])
-    listed, test = LISTS.both(root, domain)
-    start = len(listed) - FEDBN_VALIDATION if split == "fedbn" else TABLE11[domain][0]
-    if not 0 < start < len(listed):
-        raise DataError(
-            f'the train list of {domain} has {len(listed)} images; split="{split}" needs more than '
-            f"{FEDBN_VALIDATION if split == 'fedbn' else start}. Get the whole list."
-        )
-    return {"train": listed[:start], "validation": listed[start:], "test": test}
-
-
-def _first(parts: Parts, domain: str, split: str, train_images: int | None) -> list[str]:
-    """The training images in use: the first of those that validation leaves."""
-    most = len(parts["train"])
-    count = train_images
-    if count is None:
-        count = FEDBN_TRAIN if split == "fedbn" else most
-        if count > most:
-            raise DataError(
-                f"the train list of {domain} leaves {most} images beside {FEDBN_VALIDATION} for validation; "
-                f"FedBN's split trains on {count}. Get the whole list, or say train_images={most}."
-            )
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= most:
-        raise RecipeError(
-            f'train_images is {count!r}; {domain} with split="{split}" has 1 to {most} beside its validation images.'
-        )
-    return parts["train"][:count]

@@ -8,8 +8,9 @@ import torch
 
 from fednb.data import _images as images
 from fednb.data._cache import Arrays, cached, key
+from fednb.data._files import reading
 from fednb.data._partition import sizes
-from fednb.data._published import Count, Needs
+from fednb.data._published import Count, Needs, damage
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
@@ -50,7 +51,7 @@ def load(
     index_files: bool = False,
     site: str | None = None,
 ) -> Federation:
-    """Six sites BIDMC, HK, I2CVB, BMC, RUNMC, UCL; ``size`` x ``size``, a class for every pixel.
+    """Six sites BIDMC, HK, I2CVB, BMC, RUNMC, UCL; a class for every pixel.
 
     An image is a slice with prostate, its channels the slice before, itself and the slice after. The first and the last
     slice of a volume are used as neighbours only. Grey values are clipped at the volume's 99 % quantile and stretched
@@ -60,8 +61,8 @@ def load(
     volume a slice is of.
 
     Args:
-        size: height and width in pixels; 384 is that of the files, which are then taken as they are. Otherwise images
-            are resized bilinearly without cropping, and so are masks, as coverage: from a half on a pixel is prostate.
+        size: 384 is that of the files, which are then taken as they are. Otherwise masks are resized as coverage: from
+            a half on a pixel is prostate.
         split: ``"fedfa"``: of the n slices of a site in a drawn order the first int(ratio n) but at least 32 are for
             training, the next int(0.2 n) for validation, the last int(0.2 n) for testing (Table 13). ``"harmofl"``: the
             first int(0.64 n), up to int(0.8 n), the rest (HarmoFL's code). Both deal out slices: those of one patient
@@ -73,11 +74,10 @@ def load(
             data/prostate, which HarmoFL's has too; those of BMC and RUNMC are called ISBI_1.5 and ISBI there. False
             draws the order, always the same. HarmoFL's order of the volumes themselves is not read.
 
-    Layout, sources, licence: see ``NEEDS``. ``notes`` says where a site has other slices than FedFA's.
+    ``notes`` says where a site has other slices than FedFA's.
 
-    Raises DataError when a site, a volume, its mask or an index is missing, damaged or not the other's size, when a
-    mask is empty or has values beside 0, 1, 2, when a site has too few slices, and when nibabel is not installed;
-    RecipeError for an option out of its range.
+    Raises DataError also when a volume and its mask are of two sizes, when a mask is empty or has values beside 0, 1,
+    2, and when nibabel is not installed.
     """
     images.check_size(size)
     if not isinstance(ratio, float) or not 0 < ratio <= RATIO:
@@ -118,12 +118,11 @@ def missing(root: Path, *, split: str = "fedfa", index_files: bool = False, site
 
 
 def describe(root: Path) -> list[str]:
-    """Volumes on disk by site, for ``fednb data``."""
     return [missing(root) or "ready", *map(str, _volume_counts(root))]
 
 
 def counts(root: Path) -> list[Count]:
-    """Volumes by site, and the slices that FedFA's Table 13 is made from, for ``fednb data --check``."""
+    """Volumes by site, and the slices that FedFA's Table 13 is made from."""
     used = {name: [pair for pair in _pairs(root, name) if _small(pair)] for name in SITES}
     return _volume_counts(root) + [
         Count(f"{name}, slices with prostate", len(_read(root, name, used[name], SIDE)["middle"]), complete, "slices")
@@ -132,15 +131,9 @@ def counts(root: Path) -> list[Count]:
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
-    """Volumes and masks that cannot be read, with the reason; none where nibabel is not installed."""
-    found = []
-    for name in SITES if find_spec("nibabel") else ():
-        for path in (path for pair in _pairs(root, name) for path in pair if path.is_file()):
-            try:
-                _voxels(path)
-            except DataError as error:
-                found.append((path, str(error.__cause__ or error)))
-    return found
+    """None where nibabel is not installed."""
+    files = (path for name in SITES for pair in _pairs(root, name) for path in pair if path.is_file())
+    return damage(files, _voxels) if find_spec("nibabel") else []
 
 
 def _site(root: Path, name: str, size: int, split: str, ratio: float, index_files: bool, notes: list[str]) -> Site:
@@ -250,20 +243,16 @@ def _voxels(path: Path) -> np.ndarray:
     """What a NIfTI file holds, float64 ``[slices, height, width]``."""
     import nibabel
 
-    try:
+    def voxels(path: Path) -> np.ndarray:
         volume = nibabel.Nifti1Image.from_filename(path)
         if len(volume.shape) != 3 or min(volume.shape) < 1 or np.prod(volume.shape, dtype=float) > MOST_VOXELS:
             raise ValueError(f"its shape is {volume.shape}, no volume of up to {MOST_VOXELS} voxels")
         voxels = np.asarray(volume.dataobj).astype(np.float64, casting="safe").transpose()
         if not np.isfinite(voxels).all():
             raise ValueError("it has voxels that are no numbers")
-    except MemoryError:
-        raise
-    except Exception as error:  # readers raise many kinds for damaged files
-        raise DataError(
-            f"{path} cannot be read ({error}); expected a whole NIfTI volume. Fetch it again, or remove the case."
-        ) from error
-    return voxels
+        return voxels
+
+    return reading(path, voxels, advice="Expected a whole NIfTI volume. Fetch it again, or remove the case.")
 
 
 def _index_file(root: Path, name: str) -> Path:
@@ -274,12 +263,7 @@ def _index_file(root: Path, name: str) -> Path:
 def _index(root: Path, name: str, count: int) -> np.ndarray:
     """The released order of a site's slices."""
     path = _index_file(root, name)
-    try:
-        order = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DataError(
-            f"{path} cannot be read ({error}); expected numpy's list of numbers. Fetch it again."
-        ) from error
+    order = reading(path, lambda path: np.load(path)[:], advice="Expected numpy's list of numbers. Fetch it again.")
     if order.dtype.kind not in "iu" or sorted(order.ravel()) != list(range(count)) or order.ndim != 1:
         raise DataError(
             f"{path} holds {order.dtype} {list(order.shape)}; expected each of 0..{count - 1} once, {name} has {count} "

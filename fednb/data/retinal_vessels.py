@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fednb.data import _class_folders as class_folders
 from fednb.data import _images as images
 from fednb.data._masks import refuse_other_size
 from fednb.data._partition import check_shares, sizes
@@ -36,7 +37,7 @@ TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the oth
 
 
 def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, site: str | None = None) -> Federation:
-    """Five sites CHASEDB1, DRIVE, HRF, LES-AV, STARE; RGB ``size`` x ``size``, a class for every pixel.
+    """Five sites CHASEDB1, DRIVE, HRF, LES-AV, STARE; a class for every pixel.
 
     Classes are background and vessel; pixels outside the field of view are ignored (255).
 
@@ -46,8 +47,8 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     in one split.
 
     Args:
-        size: height and width in pixels. Images are resized bilinearly without cropping, and so are masks, as
-            coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the files themselves. At 128
+        size: masks are resized as coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the
+            files themselves. At 128
             this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files) and breaks it
             into about a third of the pieces that nearest sampling makes; thin vessels are lost. At 64 little is left
             of them (HRF 2.3 %, 6.1 in the files).
@@ -55,11 +56,8 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
             share is part of a larger one. 1.0 uses all, 9 to 19 a site.
         seed: of the validation images, and of that order.
 
-    Layout and sources: see ``NEEDS``.
-
-    Raises DataError when a site or the mask or field of view of an image is missing, when they have another size than
-    their image, are not black and white or are black alone, or when a file is damaged; RecipeError for an
-    option out of its range.
+    Raises DataError also when a mask or a field of view has another size than its image, is not black and white or is
+    black alone.
     """
     images.check_size(size)
     check_shares(fraction=fraction)
@@ -73,12 +71,8 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
 def missing(root: Path, *, sites=SITES, **options) -> str | None:
     """One sentence when a site's folder is not there, or an image lacks its mask or its field of view."""
     whole = root / "retinal_vessels"
-    if not whole.is_dir():
-        return f"There is no folder {whole}."
-    places = [whole / name / kind for name in sites for kind in KINDS]
-    absent = [str(place) for place in places if not place.is_dir()]
-    if absent:
-        return f"There is no folder {', '.join(absent)}."
+    if absent := class_folders.missing([whole / name for name in sites], KINDS):
+        return absent
     for name in sites:
         found = _files(root, name)
         if len(found["images"]) < FEWEST:
@@ -91,7 +85,6 @@ def missing(root: Path, *, sites=SITES, **options) -> str | None:
 
 
 def describe(root: Path) -> list[str]:
-    """Images on disk by site, for ``fednb data``."""
     lines = [missing(root) or "ready"]
     for count in counts(root):
         lines += [str(count), *(_unused(root, count.what, _files(root, count.what)) if count.found else [])]
@@ -99,17 +92,13 @@ def describe(root: Path) -> list[str]:
 
 
 def counts(root: Path) -> list[Count]:
-    """The same as numbers, for ``fednb data --check``."""
     return [Count(name, len(_files(root, name)["images"]), complete) for name, complete in SITES.items()]
 
 
 def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: list[str]) -> Site:
     found = _files(root, name)
     _refuse_odd_masks(found)
-    read = [
-        images.read(root, f"retinal_vessels_{name}_{kind}", found[kind], images.digests(found[kind]), size)
-        for kind in KINDS
-    ]
+    read = [images.read(root, f"retinal_vessels_{name}_{kind}", found[kind], size) for kind in KINDS]
     (pixels, vessels, field), unusual = zip(*read, strict=True)
     notes += [*_unused(root, name, found), *(note for lines in unusual for note in lines)]
     vessels, field = (coverage[:, 0] >= 255 * COVERAGE for coverage in (vessels, field))

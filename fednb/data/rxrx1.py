@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from fednb.data import _images as images
-from fednb.data._partition import sizes, stratified
-from fednb.data._published import Count, Needs
-from fednb.data._text_lists import Listed, table
+from fednb.data._files import table
+from fednb.data._partition import cut
+from fednb.data._published import Count, Listed, Needs
 from fednb.errors import DataError, RecipeError
-from fednb.federation import Federation, Site, Split
+from fednb.federation import Federation, Site
 from fednb.standalone.class_shares import check_whole
 
 NEEDS = Needs(
@@ -38,8 +37,8 @@ Images = list[tuple[str, int]]  # path and class number
 
 
 def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
-    """Sites HEPG2_1, HEPG2_2, ..., HUVEC_1, ..., RPE_1, ..., U2OS_1, ...; RGB ``size`` x ``size``, 48 classes: the
-    genetic treatments of the cells.
+    """Sites HEPG2_1, HEPG2_2, ..., HUVEC_1, ..., RPE_1, ..., U2OS_1, ...; 48 classes: the genetic treatments of
+    the cells.
 
     The batches of experiments on a cell type, in the order of their names, are cut into four groups of equal size; a
     client has one group, and what four groups leave over is not used (``notes``). A fifth of each client's images is
@@ -49,17 +48,13 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     Args:
         clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
             which are 8, 12 and 16 clients.
-        size: height and width in pixels; resized bilinearly. The files have 256, as has the released reader.
+        size: the files have 256, as has the released reader.
         seed: of the validation images.
 
     FRAug prints 50 classes of 1139; its code lists the 48 that are taken here. Four groups of equally many batches are
     printed; which batches a group has, and the division into training and test images, is neither printed nor released.
-    Licence and layout: see ``NEEDS``.
 
     Reference: FRAug, Sec. 4.2.1.
-
-    Raises DataError when the table or an image that it lists is missing or damaged, or a cell type has too few batches
-    or images; RecipeError for an option out of its range.
     """
     images.check_size(size)
     check_whole("clients_per_cell_type", clients_per_cell_type)
@@ -113,13 +108,6 @@ class Cells(Listed):
             made.append(Count(f"{cell_type}, those listed of {len(CLASSES)} classes", found, len(paths)))
         return made
 
-    def told(self, root: Path) -> list[str]:
-        return [
-            f"{cell_type}: {len(batches)} batches (complete: {BATCHES[cell_type]}), {sum(map(len, batches.values()))} "
-            f"images of the {len(CLASSES)} classes"
-            for cell_type, batches in self.listed(root).items()
-        ]
-
 
 DATA = Cells(FOLDER, (TABLE, "images"))
 missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
@@ -134,8 +122,7 @@ def _site(root: Path, name: str, held: Images, size: int, seed: int) -> tuple[Si
         )
     paths = [root / FOLDER / path for path, _ in held]
     targets = np.array([label for _, label in held], np.int64)
-    pixels, unusual = images.read(root, f"rxrx1_{name}", paths, images.digests(paths), size)
-    whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
-    rest, test = stratified(targets, sizes(len(whole), (1 - TEST, TEST)), "rxrx1", name)
-    own = stratified(targets[rest], sizes(len(rest), (1 - VALIDATION, VALIDATION)), "rxrx1", name, seed)
-    return Site(name, *(whole.select(rest[cut]) for cut in own), whole.select(test)), unusual
+    whole, unusual = images.labelled(root, f"rxrx1_{name}", paths, targets, size)
+    rest, test = cut(whole, (1 - TEST, TEST), "rxrx1", name)
+    train, validation = cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed)
+    return Site(name, train, validation, test), unusual

@@ -20,8 +20,7 @@ SHARES = (0.5, 0.15, 0.35)  # train, validation, test
 
 
 def load(root: Path | None = None, *, size: int = 32) -> Federation:
-    """Four sites of about 224 training, 68 validation and 157 test images, RGB ``size`` x ``size``, ten
-    classes.
+    """Four sites of about 224 training, 68 validation and 157 test images, ten classes.
 
     - ``plain``: white digits on black;
     - ``photos``: the absolute difference of the digit and a crop of a photograph, as MNIST-M is made;
@@ -35,8 +34,6 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 
     Source: the test part of the Optical Recognition of Handwritten Digits data (Alpaydin and Kaynak 1998,
     UCI, CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn.
-
-    Raises DataError if scikit-learn is not installed.
     """
     sites = []
     for name, _, pixels, labels, cuts in seen(size):
@@ -74,7 +71,6 @@ def missing(root: Path | None = None, **options) -> str | None:
 
 
 def describe(root: Path | None = None) -> list[str]:
-    """What is there, for ``fednb data``."""
     return ["embedded: scikit-learn's 1,797 digits, four sites of about 450"]
 
 

@@ -19,8 +19,6 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
     """The images and sites of ``shifted_digits``, with a class for every pixel: ground or stroke.
 
     A pixel is stroke from half of the ink on. ``root`` is not used. The sites' images are cut as there.
-
-    Raises DataError if scikit-learn is not installed.
     """
     sites = []
     for name, strokes, pixels, _, cuts in seen(size):
@@ -31,5 +29,4 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 
 
 def describe(root: Path | None = None) -> list[str]:
-    """What is there, for ``fednb data``."""
     return ["embedded: the strokes of scikit-learn's 1,797 digits, four sites of about 450"]

@@ -1,15 +1,77 @@
-"""Reads the two kinds of pickles that data sets come in, lists of paths and CIFAR's batches, without executing
-anything."""
+"""Reads files that come with images, in bounds and without executing anything: tables, lists of two words a line, and
+the two kinds of pickles, lists of paths and CIFAR's batches."""
 
+import csv
 import io
 import pickle
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from fednb.errors import DataError
+
+
+def reading(file: Path, reader: Callable, *limit: int, advice: str = "Fetch it again."):
+    """``reader(file, *limit)``; DataError naming the file, whatever else its damage makes the reader raise."""
+    try:
+        return reader(file, *limit)
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # readers of damaged files raise many kinds
+        raise DataError(f"{file} cannot be read ({error}). {advice}") from error
+
+
+def refuse_more(file: Path, count: int, most: int):
+    if count > most:
+        raise DataError(
+            f"{file} unpacks to more than {most} bytes, which is more than its complete source has. Fetch it again."
+        )
+
+
+def unpacked(file: Path, stream: BinaryIO, most: int) -> bytes:
+    """What the stream of a packed file gives; DataError if it is more than ``most`` bytes."""
+    with stream:
+        content = stream.read(most + 1)
+    refuse_more(file, len(content), most)
+    return content
+
+
+def table(file: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """These columns of a table of values separated by commas, whose first line names its columns.
+
+    Raises DataError naming a file that has not all of them, or is damaged.
+    """
+    try:
+        with open(file, newline="", encoding="utf-8") as handle:
+            rows = csv.DictReader(handle, strict=True)
+            if absent := [name for name in columns if name not in (rows.fieldnames or ())]:
+                raise KeyError(absent[0])
+            held = [tuple(row[name] for name in columns) for row in rows]
+        if any(None in row for row in held):
+            raise csv.Error(f"row {next(number for number, row in enumerate(held, 1) if None in row)} is too short")
+        return held
+    except (csv.Error, KeyError, UnicodeDecodeError) as error:
+        raise DataError(f"{file} cannot be read ({error}); expected columns {','.join(columns)} in UTF-8.") from error
+
+
+def pairs(file: Path) -> dict[str, str]:
+    """The second word of each line by the first, in the order of the lines.
+
+    Raises DataError naming the file, and the line that has another number of words or a first word for a second time.
+    """
+    held = {}
+    for number, line in enumerate(reading(file, lambda path: path.read_text("utf-8")).splitlines(), 1):
+        words = line.split()
+        if len(words) != 2 or words[0] in held:
+            raise DataError(
+                f'{file}, line {number}: "{line[:60]}"; expected two words, the first of them in this line alone. '
+                "Fetch it again."
+            )
+        held[words[0]] = words[1]
+    return held
 
 
 def paths_and_labels(file: Path) -> tuple[list[str], list[str]]:
