@@ -18,7 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jo
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
 LAWS_OF, BROKEN = os.environ.get("FEDNB_LAWS"), {}  # of whom `fednb laws` asks; law -> last line -> its first test
-LONGEST = ("test_committed_notebooks_show_their_recorded_runs", "test_notebook_runs_at_smoke")
+LONGEST = ("test_committed_notebooks_show", "test_generated_tables", "test_site.py", "test_notebook_runs_at_smoke")
 if not LAWS_OF:  # all other tests are of our own methods
     os.environ.pop("FEDNB_METHODS", None)
 
@@ -34,7 +34,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """What takes longest begins first, so that no worker is left with it; of one method its own laws alone."""
-    items.sort(key=lambda item: LONGEST.index(name) if (name := getattr(item, "originalname", "")) in LONGEST else 9)
+    items.sort(key=lambda item: [name not in item.nodeid for name in LONGEST])
     if LAWS_OF:
         items[:] = [item for item in items if re.search(rf"[\[-]{LAWS_OF}[](-]", item.nodeid.rpartition("::")[2])]
 
