@@ -41,7 +41,8 @@ def jupyter_path():
         listener.bind(address := f"{folder}/socket")
         listener.listen(64)
         command = [sys.executable, __file__, "serve", str(listener.fileno())]
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+        kept = {"pass_fds": [listener.fileno()], "start_new_session": True}  # Ctrl-C is answered by the tests
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, **kept)
         kernel = Path(folder, "kernels", "python3", "kernel.json")
         kernel.parent.mkdir(parents=True)
         argv = [sys.executable, "-I", "-S", __file__, address, "-f", "{connection_file}"]
