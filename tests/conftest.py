@@ -1,14 +1,17 @@
 """What tests share: one thread, a cache of their own, pictures, real images if there are any, a checkout."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import loaders
 import pytest
 import torch
+import warm_kernel
 
 import fednb.data
 
@@ -17,12 +20,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jo
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
 LAWS_OF, BROKEN = os.environ.get("FEDNB_LAWS"), {}  # of whom `fednb laws` asks; law -> last line -> its first test
+LONGEST = ("test_committed_notebooks_show", "test_generated_tables", "test_site.py", "test_notebook_runs_at_smoke")
 if not LAWS_OF:  # all other tests are of our own methods
     os.environ.pop("FEDNB_METHODS", None)
 
 
+def pytest_configure(config):
+    """Kernels of all tests, in whatever process, are forks of one that has the imports."""
+    if sys.platform == "linux" and not hasattr(config, "workerinput"):
+        patch, stack = pytest.MonkeyPatch(), contextlib.ExitStack()
+        patch.setenv("JUPYTER_PATH", stack.enter_context(warm_kernel.jupyter_path()), prepend=os.pathsep)
+        config.add_cleanup(patch.undo)
+        config.add_cleanup(stack.close)
+
+
 def pytest_collection_modifyitems(items):
-    """Of one method its own laws alone."""
+    """What takes longest begins first, so that no worker is left with it; of one method its own laws alone."""
+    items.sort(key=lambda item: [name not in item.nodeid for name in LONGEST])
     if LAWS_OF:
         items[:] = [item for item in items if re.search(rf"[\[-]{LAWS_OF}[](-]", item.nodeid.rpartition("::")[2])]
 

@@ -45,11 +45,11 @@ def by_hand(x: np.ndarray, gamma_mean, gamma_std, eps_mean, eps_std, factor, sam
     return out
 
 
-def same_draws(seed: int, x: torch.Tensor) -> list[torch.Tensor]:
+def same_draws(seed: int, x: torch.Tensor, dtype=torch.float64) -> list[torch.Tensor]:
     """What the layer draws after this seed: its gate, then one number for each image and channel, twice."""
     torch.manual_seed(seed)
     torch.rand(())
-    return [torch.randn(x.shape[:2], dtype=torch.float64) for _ in range(2)]
+    return [torch.randn(x.shape[:2], dtype=dtype) for _ in range(2)]
 
 
 @pytest.mark.parametrize("sample", [False, True])
@@ -179,7 +179,7 @@ def test_low_precision_costs_one_rounding(dtype, allowed):
     made = FeatureAugmentation(3, probability=1)
     torch.manual_seed(7)
     low = made(x)
-    draws = [d.float().double() for d in torch_draws(7, x)]
+    draws = [d.double() for d in same_draws(7, x, torch.float32)]
     mean, std = x.double().mean((2, 3)), x.double().std((2, 3), correction=0).clamp_min(1e-6)
     new_mean = mean + draws[0] * (2 * mean.var(0, correction=0)).clamp_min(1e-12).sqrt()
     new_std = std + draws[1] * (2 * std.var(0, correction=0)).clamp_min(1e-12).sqrt()
@@ -198,12 +198,6 @@ def test_a_constant_feature_has_no_deviation_where_its_mean_is_rounded(value):
     out = made(x)
     assert (out[:, 1].amax((1, 2)) == out[:, 1].amin((1, 2))).all()
     assert made.statistics(x)[1][:, 1].max() < 2e-6
-
-
-def torch_draws(seed: int, x: torch.Tensor) -> list[torch.Tensor]:
-    torch.manual_seed(seed)
-    torch.rand(())
-    return [torch.randn(x.shape[:2]) for _ in range(2)]
 
 
 def test_eq_5_on_a_case_by_hand():

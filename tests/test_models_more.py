@@ -152,24 +152,27 @@ def test_weights_that_cannot_be_fetched_are_named_with_their_file(name, url, tmp
     assert url in str(caught.value) and str(file) in str(caught.value)
 
 
-def test_a_damaged_file_is_an_error_that_names_it(tmp_path):
+@pytest.fixture
+def weights(tmp_path) -> Path:
+    """Where torch keeps ResNet-18's."""
     file = tmp_path / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
     file.parent.mkdir(parents=True)
-    file.write_bytes(b"a proxy's page")
-    with pytest.raises(RunError) as caught:
+    return file
+
+
+def test_a_damaged_file_is_an_error_that_names_it(weights):
+    weights.write_bytes(b"a proxy's page")
+    with pytest.raises(RunError, match=str(weights)):
         models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
-    assert str(file) in str(caught.value)
 
 
-def test_other_weights_under_the_name_are_refused(tmp_path):
-    file = tmp_path / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
-    file.parent.mkdir(parents=True)
-    torch.save(torchvision.models.resnet18().state_dict(), file)
+def test_other_weights_under_the_name_are_refused(weights):
+    torch.save(torchvision.models.resnet18().state_dict(), weights)
     with pytest.raises(RunError, match=r"its SHA-256 begins with \w{8}, torchvision's with f37072fd") as caught:
         models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
-    assert str(file) in str(caught.value)
-    file.unlink()
-    os.mkfifo(file)
+    assert str(weights) in str(caught.value)
+    weights.unlink()
+    os.mkfifo(weights)
     with pytest.raises(RunError, match="no regular file"):
         models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
 

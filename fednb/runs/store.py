@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
 
@@ -26,6 +26,12 @@ from fednb.runs.record import SHARED, Record, checksum, read, shared, to_text
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # what a shared file system without locks answers
 OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on a federation
 WRITINGS = 5  # of one record, where others write it too and no lock keeps them apart
+
+
+@lru_cache(maxsize=4096)
+def _as_it_was(path: Path, *file: int) -> Record:
+    """The record in a file that has not been written since: every table asks for all of them again."""
+    return read(path)[0]
 
 
 class Store:
@@ -98,8 +104,9 @@ class Store:
         places = dict.fromkeys((folder / recipe.filename).parent for folder in self.folders for recipe in recipes)
         records = []
         for path in (path for place in places for path in place.glob("*.json")):
-            with suppress(StoreError):
-                records.append(read(path)[0])
+            with suppress(StoreError, OSError):
+                file = path.stat()
+                records.append(_as_it_was(path, file.st_ino, file.st_mtime_ns, file.st_size))
         return [record for record in records if "engine" not in record.origin]
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
