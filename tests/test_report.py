@@ -17,6 +17,7 @@ from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.report import (
     STAND_IN,
+    claims,
     comparison,
     cross_site,
     effects,
@@ -462,6 +463,10 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     assert row["why"].startswith("FedAvg is not above FedBN here (3") and row["verdict"] == "not testable"
     row = scoreboard(results(*made, *seeds_of("fedbn", (50, 50, 5, 10))), "fedrdn", table="table1").frame.iloc[0]
     assert row["why"] == "" and row["verdict"] == "above"
+    elsewhere = seeds_of("fedbn", (50, 50, 5, 10), alpha=2) + seeds_of("fedavg", ABOVE, alpha=2)
+    made = results(*(rows.assign(alpha=1) for rows in made), *elsewhere)
+    row = claims.judged(made, "fedrdn", keys={key for key in made.frame["key"] if "alpha" not in key}).iloc[0]
+    assert row["why"] == "FedAvg above FedBN is needed, and not run"  # in this setting
 
 
 @pytest.mark.parametrize(

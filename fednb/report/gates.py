@@ -42,10 +42,13 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
             return f"{label} is not level: {words.signed(rise)} points in the last quarter of its rounds"
     for needed in papers.protocol()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
-            chosen = words.all_took_part(selected(words.frame_of(results.alike), rule), results.alike)
-            sides = [chosen[chosen["run"] == needed[side]] for side in ("better", "worse")]
+            everywhere = selected(words.frame_of(results.alike), rule)
+            here = words.setting_of(everywhere[everywhere["key"].isin(keys)])
+            every = words.settings(words.all_took_part(everywhere, results.alike))
+            ran = {rows["run"].iloc[0]: rows for _, rows in every if words.setting_of(rows) == here}
+            sides = [ran.get(needed[side]) for side in ("better", "worse")]
             called = [names.pretty(needed[side]) for side in ("better", "worse")]
-            if any(rows.empty for rows in sides):
+            if any(rows is None for rows in sides):
                 return f"{called[0]} above {called[1]} is needed, and not run"
             better, worse = (of_settings([rows])[0]["average"].value for rows in sides)
             if better <= worse:
