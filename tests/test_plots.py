@@ -16,7 +16,7 @@ from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
 from fednb.report.intervals import of_settings
-from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style
+from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -93,6 +93,19 @@ def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
     assert style("brand_new") == style("brand_new") and style("brand_new")["color"] == OUTSIDE not in PALETTE
 
 
+def test_rows_of_one_method_are_told_apart_by_shade_line_and_marker():
+    ways = [f"fedavg+distrans(aggregation={way})" for way in ("none", "mean", "network")]
+    looks = styles({row: row for row in ("fedavg", *ways, "fedavg+fedrdn")})
+    assert {row: looks[row] for row in ("fedavg", "fedavg+fedrdn")} == {
+        "fedavg": style("fedavg"),
+        "fedavg+fedrdn": style("fedavg+fedrdn"),
+    }
+    for part in ("color", "linestyle", "marker"):
+        assert len({str(looks[way][part]) for way in ways}) == 3
+    light = [sum(to_rgb(looks[way]["color"])) for way in ways]
+    assert light == sorted(light)
+
+
 def test_a_method_from_outside_leaves_our_colours_as_they_are(monkeypatch):
     ours = [name for room in catalogue.METHODS for name in catalogue.own(room)]
     before = [style(name) for name in ours]
@@ -143,31 +156,45 @@ def claimed(**columns):
     return pandas.DataFrame(rows).assign(claim=[f"claim {number}" for number in range(len(rows))])
 
 
-def test_tested_claims_are_dots_in_rows_beside_the_printed_ones_on_one_axis():
-    verdicts = ["reproduced", "not run", "opposite", "smaller"]
-    rows = claimed(verdict=verdicts, ours=[2.5, numpy.nan, -60.0, 1.5], of=["fedrdn", "fedrdn", "fedrdn", "fedfa"])
-    twice = pandas.concat([rows, rows[2:3].assign(verdict="below")])  # on both boards
-    assert plots.claims(twice).axes[1].get_title("left") == "FedRDN: 2 of 3 claims, tested"
-    fedfa, fedrdn = plots.claims(rows, title="Claims").axes
-    assert [panel.get_title("left") for panel in (fedfa, fedrdn)] == [
-        "FedFA: 1 of 1 claims, tested",
-        "FedRDN: 2 of 3 claims, tested",
-    ]
-    assert fedfa.get_xlim() == fedrdn.get_xlim()
+def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
+    rows = claimed(
+        verdict=["reproduced", "not run", "opposite", "smaller"],
+        ours=[2.5, numpy.nan, -60.0, 1.5],
+        paper=[2.0, 2.0, 4.0, 2.0],
+        of=["fedrdn", "fedrdn", "fedrdn", "fedfa"],
+        setting=["as printed", "", "as printed", "as printed"],
+    )
+    twice = pandas.concat([rows, rows[2:3].assign(verdict="below", setting="small")])  # on both boards
+    assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested"
+    (fedfa,) = plots.claims(rows, "fedfa").axes
+    assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested"
     alone, together, ours, theirs = fedfa.lines[:4]
     assert (list(alone.get_xdata()), list(together.get_xdata())) == ([1.0, 3.0], [0.5, 3.5])
     assert alone.get_linewidth() > together.get_linewidth()
     assert (ours.get_xdata()[0], theirs.get_xdata()[0]) == (1.5, 2.0)
     assert ours.get_color() == VERDICTS["smaller"]["color"] and ours.get_marker() == "v"
-    assert [line.get_marker() for line in fedrdn.lines if line.get_xdata()[0] < 0] == ["<"]  # beyond the axis
-    far = claimed(verdict=["larger"] * 5, ours=[2.5] * 5, together_high=[3.0] * 4 + [70.0])
-    (panel,) = plots.claims(far, title="Claims").axes
+    far = claimed(verdict=["larger"] * 5, ours=[2.5] * 5, together_high=[3.0] * 4 + [70.0], setting=["small"] * 5)
+    (panel,) = plots.claims(far, "fedrdn").axes
     assert [line.get_xdata()[0] for line in panel.lines if line.get_marker() == ">"] == [panel.get_xlim()[1] / 1.04]
 
 
+def test_claims_are_in_the_order_of_the_printed_effect_and_say_which_board():
+    rows = claimed(
+        verdict=["above"] * 3, ours=[1.0] * 3, paper=[1.0, 3.0, 2.0], effect=["a", "b", "c"], setting=["small"] * 3
+    )
+    rows.loc[1, "setting"] = "as printed"
+    shown = axes(plots.claims(rows, "fedrdn"))
+    assert [tick.get_text() for tick in shown.get_yticklabels()] == [
+        "Table 1: b (as printed)",
+        "Table 1: c",
+        "Table 1: a",
+    ]
+    assert shown.yaxis_inverted()
+
+
 def test_without_a_tested_claim_the_figure_says_so():
-    figure = plots.claims(claimed(verdict=["one seed"], ours=[2.5]), title="Claims")
-    assert figure.legends[0].get_title().get_text() == "Claims: no claim is tested yet"
+    figure = plots.claims(claimed(verdict=["one seed"], ours=[2.5], setting=["small"]), "fedrdn")
+    assert axes(figure).get_title("left") == "FedRDN: no claim tested yet"
 
 
 MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans", "mixup", "moex")]
@@ -189,11 +216,12 @@ def test_more_than_six_methods_are_dots_in_rows():
     assert [panel.get_title("left") for panel in figure.axes] == [*IMAGES, "average"]
     panel = figure.axes[0]
     assert [tick.get_text() for tick in panel.get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
-    reach, dot = panel.lines[:2]
+    reach, dot = panel.lines[1:3]  # after the interval of all tested together, which accuracies do not have
     assert list(dot.get_xydata()[0]) == pytest.approx([100 * 101 / 192, 0])
     assert reach.get_xdata()[0] < dot.get_xdata()[0] < reach.get_xdata()[1]
     assert [d.get_offsets().tolist() for d in panel.collections][:2] == [[[53.12, 0]], [[60.93, 1]]]
     assert panel.get_legend() is None and not panel.patches
+    assert texts(figure.legends[0]) == ["95 % interval", "the paper"]
 
 
 def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
@@ -202,12 +230,50 @@ def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
     table = report.effects(made, "fedavg")
     figure = plots.effects({"digits": table, "again": table}, title="Effects")
     panel, again = figure.axes
-    rows = dict(zip((tick.get_text() for tick in panel.get_yticklabels()), panel.lines[1::2], strict=False))
-    fedrdn, fedprox = rows["FedAvg + FedRDN - FedAvg"], rows["FedProx - FedAvg"]
+    rows = dict(zip((tick.get_text() for tick in panel.get_yticklabels()), panel.lines[2::3], strict=False))
+    fedrdn, fedprox = rows["FedRDN"], rows["FedProx"]
     difference = mean_accuracy(rights["fedavg+fedrdn"]) - mean_accuracy(rights["fedavg"])
     assert fedrdn.get_xdata()[0] == pytest.approx(difference)
     assert (fedrdn.get_markerfacecolor(), fedprox.get_markerfacecolor()) == (BLUE, "white")
     assert list(panel.lines[-1].get_xdata()) == [0, 0] and again.get_title("left") == "again"
+    together, alone = (list(line.get_xdata()) for line in panel.lines[:2])
+    own = table.frame.iloc[0]
+    assert together == [own["together_low"], own["together_high"]] and alone == [own["low"], own["high"]]
+    assert panel.lines[0].get_linewidth() < panel.lines[1].get_linewidth()
+    assert figure.legends[0].get_title().get_text() == "points above FedAvg"
+
+
+def dots(panel):
+    """(label of the row, x) of the white diamonds of rows of dots."""
+    rows = [line.get_label() for line in panel.lines if line.get_linestyle() == "None"]
+    return [(rows[int(y)], round(float(x), 6)) for each in panel.collections for x, y in each.get_offsets()]
+
+
+def test_effects_have_the_printed_difference_as_a_diamond():
+    made = results(*(run(label, ROUNDS, seed=seed) for label in ("fedavg", "fedavg+fedrdn") for seed in (0, 1)))
+    printed = papers.printed("fedrdn", "table1", "office_caltech10")
+    panel = axes(plots.effects(report.effects(made, "fedavg"), printed=printed))
+    assert dots(panel) == [("FedRDN", round(69.80 - 62.51, 6))]
+    twice = results(*(run(label, ROUNDS) for label in ("fedavg+fedrdn(n=1)", "fedavg+fedrdn")))
+    assert not dots(axes(plots.effects(report.effects(twice, "fedavg+fedrdn"), printed=printed)))  # one printed row
+    stand_in = [run(label, ROUNDS, stand_in=True, federation="shifted_digits") for label in ("fedavg", "fedavg+fedrdn")]
+    assert not dots(axes(plots.effects(report.effects(results(*stand_in), "fedavg"), printed=printed)))
+
+
+def by_classes(*labels, federation="cifar10"):
+    return [
+        run(label, ROUNDS, federation=federation).assign(classes_per_client=number)
+        for label in labels
+        for number in (6, 10)
+    ]
+
+
+def test_effects_by_a_field_have_a_panel_for_each_value_with_the_difference_printed_there():
+    made = results(*by_classes("fedavg", "fedavg+distrans"))
+    table = report.effects(made, "fedavg", by="classes_per_client")
+    figure = plots.effects(table, printed=papers.printed("distrans", "table1", "cifar10"))
+    assert [panel.get_title("left") for panel in figure.axes] == ["classes per client 10", "classes per client 6"]
+    assert [dots(panel) for panel in figure.axes] == [[("DisTrans", 2.0)], [("DisTrans", 3.7)]]
 
 
 @pytest.mark.parametrize("federation, mark", [("shifted_digits", STAND_IN), ("office_caltech10", OTHER_DATA)])
@@ -251,6 +317,15 @@ def test_bars_per_client_beside_the_paper():
     assert shown.get_ylim()[0] == 0 and 90 < shown.get_ylim()[1] <= 100
     low = selected(run("fedavg", [(20, 20, 3, 6)]))
     assert axes(plots.bars(low)).get_ylim()[1] < 40  # no axis to 100 for numbers below 45
+
+
+def test_bars_by_a_field_have_the_numbers_printed_in_the_settings_that_its_values_make():
+    printed = papers.printed("distrans", "table1", "cifar10")
+    shown = axes(plots.bars(selected(pandas.concat(by_classes("fedavg"))), x="classes_per_client", printed=printed))
+    (diamonds,) = (d for d in shown.collections if d.get_label() == "paper")
+    assert sorted(diamonds.get_offsets().tolist()) == [[0, 80.9], [1, 78.2]]
+    other = selected(pandas.concat(by_classes("fedavg", federation="cifar100")))
+    assert "paper" not in texts(axes(plots.bars(other, x="classes_per_client", printed=printed)).get_legend())
 
 
 def test_bars_of_a_methods_option_share_the_spread_of_seeds():
@@ -426,7 +501,7 @@ def test_runs_of_one_method_with_other_options_have_their_own_hatch():
     labels = [f"fedavg+distrans(aggregation={way})" for way in ("none", "mean", "network")]
     shown = axes(plots.bars(selected(pandas.concat([run(label, ROUNDS) for label in labels]))))
     hatches = {bar.get_hatch() for bar in shown.patches}
-    assert len(hatches) == 3 and len({bar.get_facecolor() for bar in shown.patches}) == 1
+    assert len(hatches) == 3 and len({bar.get_facecolor() for bar in shown.patches}) == 3
 
 
 def test_masks_are_coloured_by_what_was_found():

@@ -50,6 +50,33 @@ def style(run: str) -> dict:
     return {"color": own, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
 
+def styles(runs: dict[str, str]) -> dict[str, dict]:
+    """The looks of one figure's ``{row: run}``: ``style``, but rows that would look alike are told apart.
+
+    They are of one method with other options, or in other settings: shades of its colour from dark to light, and the
+    lines and markers that follow.
+    """
+    looks, alike = {row: style(run) for row, run in runs.items()}, {}
+    for row, look in looks.items():
+        alike.setdefault(tuple(look.values()), []).append(row)
+    for rows in alike.values():
+        for number, row in enumerate(rows) if len(rows) > 1 else ():
+            looks[row] = _variant(**looks[row], number=number, share=number / (len(rows) - 1))
+    return looks
+
+
+def _variant(color: str, linestyle, marker: str, number: int, share: float) -> dict:
+    """share: 0 for the darkest shade, 1 for the lightest."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    dark, light = ([part * 0.45 for part in to_rgb(color)], [0.7 * part + 0.3 for part in to_rgb(color)])
+    return {
+        "color": to_hex([(1 - share) * low + share * high for low, high in zip(dark, light, strict=True)]),
+        "linestyle": LINES[(LINES.index(linestyle) + number) % len(LINES)],
+        "marker": MARKERS[(MARKERS.index(marker) + number) % len(MARKERS)],
+    }
+
+
 def colour(number: int) -> str:
     """Black is FedAvg's alone."""
     return PALETTE[1 + number % (len(PALETTE) - 1)]

@@ -42,10 +42,15 @@ def pretty(run: str, options: bool = False) -> str:
     return " + ".join(printed(name) + (f" ({given})" if options and given else "") for name, given in parts(run))
 
 
+def alone(run: str) -> str:
+    """Without FedAvg where a method follows it: ``"fedfa(stages=[1])"``, but ``"fedavg+normalise"``."""
+    rest = run.removeprefix("fedavg+")
+    return run if rest.startswith(("normalise", "image_noise")) else rest
+
+
 def short(run: str) -> str:
-    """With options, and without FedAvg where a method follows it: ``"FedFA (stages=[1])"``, but ``"FedAvg + norm."``"""
-    alone = run.removeprefix("fedavg+")
-    return pretty(run if alone.startswith(("normalise", "image_noise")) else alone, options=True)
+    """With options, as ``alone``: ``"FedFA (stages=[1])"``, but ``"FedAvg + norm."``"""
+    return pretty(alone(run), options=True)
 
 
 def method(run: str) -> str:

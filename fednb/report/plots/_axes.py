@@ -23,17 +23,6 @@ def new_figure(panels: int, width: float, height: float = 4.2, columns: int | No
     return figure, list(axes.flat[:panels])
 
 
-def stacked(heights: list[int], width: float):
-    """A figure and its axes, one above the other, with so many rows each and one axis across."""
-    from matplotlib import pyplot
-
-    look = {"layout": "constrained", "sharex": True, "squeeze": False, "height_ratios": [rows + 2 for rows in heights]}
-    size = (width, 1.6 + 0.17 * sum(rows + 2 for rows in heights))
-    figure, axes = pyplot.subplots(len(heights), 1, figsize=size, **look)
-    pyplot.close(figure)
-    return figure, list(axes.flat)
-
-
 def decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
     """The one look of all axes."""
     axes.set(xlabel=x, ylabel=y)
@@ -63,10 +52,20 @@ def titled(title: str, marked: str) -> tuple[str, str]:
     return (f"{title}\n{marked}: not the paper's images".strip(), "#a40000") if marked else (title, "black")
 
 
-def printed_values(printed, run: str) -> dict:
+def printed_rows(printed, run: str):
+    """The printed rows that a run stands beside."""
     labels = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
-    rows = printed[labels == names.printed_for(run, labels)]
-    return dict(zip(rows["site"], rows["value"], strict=True))
+    return printed[labels == names.printed_for(run, labels)]
+
+
+def printed_values(rows, x: str = "client", values=()) -> dict:
+    """A run's printed numbers by site; by the values of another ``x`` its average in the setting that each makes."""
+    if x == "client":
+        return dict(zip(rows["site"], rows["value"], strict=True))
+    averages = rows[rows["site"] == "average"]
+    made = [{option for _, option in names.options(run_on)} for run_on in averages["run_on"]]
+    numbers = [*zip(averages["value"], made, strict=True)]
+    return {value: number for value in values for number, options in numbers if f"{x}={value}" in options}
 
 
 def diamonds(axes, places: dict, values: dict) -> None:

@@ -2,7 +2,7 @@
 
 from fednb.report import words
 from fednb.report.looks import LINES, MARKERS, colour, style
-from fednb.report.plots._axes import MOST, WIDEST, as_written, decorate, new_figure, printed_values
+from fednb.report.plots._axes import MOST, WIDEST, as_written, decorate, new_figure, printed_rows, printed_values
 from fednb.report.words import mark, measure, settings, told_seeds
 
 
@@ -30,7 +30,9 @@ def convergence(frame, title: str = "", printed=None):
         if printed is None or marked:
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
         else:
-            theirs = {label: printed_values(printed, run).get("average") for label, (run, _) in curves.items()}
+            theirs = {
+                label: printed_values(printed_rows(printed, run)).get("average") for label, (run, _) in curves.items()
+            }
             _ends(axes, curves, theirs)
     else:
         behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))

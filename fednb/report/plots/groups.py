@@ -1,9 +1,18 @@
 """Bars in groups, panels of dots where the bars would be too many, and lines from taking part to being left out."""
 
 from fednb.report.intervals import of_settings
-from fednb.report.looks import HATCHES, style
-from fednb.report.plots._axes import MOST, as_written, decorate, diamonds, new_figure, printed_values, wrapped
-from fednb.report.plots.rows import rows_of_dots
+from fednb.report.looks import HATCHES, styles
+from fednb.report.plots._axes import (
+    MOST,
+    as_written,
+    decorate,
+    diamonds,
+    new_figure,
+    printed_rows,
+    printed_values,
+    wrapped,
+)
+from fednb.report.plots.rows import Dot, rows_of_dots
 from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
 
 
@@ -15,8 +24,8 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
     chosen: rows of ``fednb.report.selection.selected``.
     x: ``"client"`` for one group per site and one for their average; or a varied field, for example
         ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
-    printed: with ``x="client"``, rows of ``fednb.papers.printed``: the paper's numbers as white diamonds. A
-        stand-in and other data are never drawn beside them.
+    printed: rows of ``fednb.papers.printed``: the paper's numbers as white diamonds, under the settings that the values
+        of ``x`` make. A stand-in and other data are never drawn beside them.
     records: those of the runs, whose images' scores give Dice its intervals; without them these are far too wide.
     option: ``x`` is an option of the methods, such as ``"momentum"``: its values are of one setting, and share
         the spread of seeds. Other fields make other settings.
@@ -35,8 +44,10 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
         runs[label] = rows["run"].iloc[0]
     groups = list(dict.fromkeys(group for found in heights.values() for group in found))
     groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=x in DOWNWARDS)
-    theirs = {label: printed_values(printed, run) for label, run in runs.items()} if printed is not None else {}
-    theirs = {} if marked else theirs
+    theirs = {}
+    if printed is not None and not marked:
+        printed = printed[printed["federation"].isin(chosen["federation"])]
+        theirs = {label: printed_values(printed_rows(printed, run), x, groups) for label, run in runs.items()}
     below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")
     where = "" if x == "client" else ", mean over clients"
     where += f", {min(seeds)} to {max(seeds)} seeds" if x != "client" and len(seeds) > 1 else ""
@@ -46,16 +57,15 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", records=(), o
         for label, found in heights.items():
             for panel, group in zip(panels, groups, strict=True):
                 if group in found:
-                    value, low, high = found[group][:3]
-                    panels[panel][label] = (runs[label], value, low, high, True, theirs.get(label, {}).get(group))
-        return rows_of_dots(panels, what + ("; white diamonds: the paper" if theirs else ""), title, marked)
+                    panels[panel][label] = Dot(runs[label], *found[group][:3], printed=theirs.get(label, {}).get(group))
+        return rows_of_dots(panels, what, title, marked)
     figure, (axes,) = new_figure(1, width=max(8.4, 0.3 * len(groups) * (len(heights) + 1)))
-    width = min(0.25, 0.8 / len(heights))
+    width, looks = min(0.25, 0.8 / len(heights)), styles(runs)
     for number, (label, found) in enumerate(heights.items()):
         places = {group: groups.index(group) + (number - (len(heights) - 1) / 2) * width for group in found}
         values = [interval.value for interval in found.values()]
         reach = [[i.value - i.low for i in found.values()], [i.high - i.value for i in found.values()]]
-        fill = {"color": style(runs[label])["color"], "edgecolor": "w", "hatch": HATCHES[number]}
+        fill = {"color": looks[label]["color"], "edgecolor": "w", "hatch": HATCHES[number]}
         axes.bar(places.values(), values, width, label=label, alpha=0.55, **fill)
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
         diamonds(axes, places, theirs.get(label, {}))
@@ -72,25 +82,21 @@ def seen_and_unseen(panels: dict, title: str = ""):
     """What each method loses at each site: a line from its score where the site took part, a full marker, to that
     where it was left out, a hollow one; in per cent.
 
-    panels: ``{title: table of fednb.report.participation}``, one below the other; those without rows are left out. Of
-    two rows that look alike (one method with other options) the second has a dotted line.
+    panels: ``{title: table of fednb.report.participation}``, one below the other; those without rows are left out.
     """
     from matplotlib.lines import Line2D
 
     panels = {name: table for name, table in panels.items() if len(table.frame)}
     count = max(1, len(panels))
     figure, every = new_figure(count, width=9.0, height=2.6 * count + 0.8, columns=1, common=False)
-    looks = {}
+    looks = styles({row.row: row.run for table in panels.values() for row in table.frame.itertuples()})
+    looks = {row: look | {"linestyle": "-"} for row, look in looks.items()}
     for axes, (name, table) in zip(every, panels.items(), strict=False):
         sites = table.frame[table.frame["client"] != "average"]
         names, rows = (list(dict.fromkeys(sites[column])) for column in ("client", "row"))
         for number, row in enumerate(rows):
-            own = sites[sites["row"] == row]
-            look = style(own["run"].iloc[0]) | {"linestyle": "-"}
-            if look in (other for label, other in looks.items() if label != row):
-                look["linestyle"] = ":"
-            looks[row] = look
-            for one in own.itertuples():
+            look = looks[row]
+            for one in sites[sites["row"] == row].itertuples():
                 place = names.index(one.client) + 0.8 * ((number + 0.5) / len(rows) - 0.5)
                 axes.plot([place] * 2, [one.seen, one.unseen], **look, markevery=[0])
                 axes.plot(place, one.unseen, marker=look["marker"], color=look["color"], markerfacecolor="white")

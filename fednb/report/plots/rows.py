@@ -1,57 +1,72 @@
 """Dots in rows with their 95 % intervals: runs, effects and claims."""
 
 import textwrap
+from math import nan
+from typing import NamedTuple
 
 import numpy
 
-from fednb.report import names
+from fednb.report import names, words
 from fednb.report.board import CLAIM
-from fednb.report.looks import VERDICTS, style
-from fednb.report.plots._axes import WIDEST, as_written, decorate, diamonds, new_figure, stacked, titled
-from fednb.report.sentences import TESTED
+from fednb.report.looks import VERDICTS, styles
+from fednb.report.plots._axes import (
+    WIDEST,
+    as_written,
+    decorate,
+    diamonds,
+    new_figure,
+    printed_rows,
+    printed_values,
+    titled,
+)
+from fednb.report.sentences import PRINTED, TESTED
+
+HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
+DIAMOND = {"marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
 
 
-def claims(rows, title: str = ""):
-    """The tested claims of all papers: dots in rows with intervals, a panel for each paper, on one axis.
+def claims(rows, paper: str):
+    """The tested claims of a paper: dots in rows with intervals, the largest printed effect first.
 
     A diamond is the printed effect, a dot is ours in the colour of its verdict; the thick line is its 95 % interval,
     the thin one that of all that are tested together, which decides. What lies beyond the axis is an arrow
-    at its end. What is not tested is counted in the panels' titles.
+    at its end. What is not tested is counted in the title.
 
-    rows: of ``fednb.command.scoreboard.claims``; of more than 60 of a paper those with the largest printed effect.
+    rows: of ``fednb.command.scoreboard.claims``; of more than 60 tested those with the largest printed effect.
     """
     from matplotlib.lines import Line2D
 
-    tested = rows[rows["verdict"].isin(TESTED)]
-    panels = {paper: own.nlargest(60, "paper").sort_values(["table", "paper"]) for paper, own in tested.groupby("of")}
-    reach = _reach(tested[["paper", "ours", "together_low", "together_high"]].to_numpy())
-    heights = [max(1, len(own)) for own in panels.values()] or [1]
-    figure, stack = stacked(heights, width=9.0)
-    for axes, (paper, own) in zip(stack, panels.items(), strict=False):
-        places = range(len(own))
-        for place, row in zip(places, own.itertuples(), strict=True):
-            look = VERDICTS[row.verdict]
-            for ends, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
-                axes.plot(numpy.clip(ends, -reach, reach), [place] * 2, color=look["color"], linewidth=width)
-            for end in (end for end in (row.together_low, row.together_high) if abs(end) > reach):
-                _dot(axes, end, place, reach, color=look["color"], markersize=4)
-            _dot(axes, row.ours, place, reach, **look, markersize=6)
-            _dot(axes, row.paper, place, reach, marker="D", color="k", markerfacecolor="white", markersize=4.5)
-        told, every = (len(each.drop_duplicates([*CLAIM])) for each in (own, rows[rows["of"] == paper]))
-        decorate(axes, "", "", f"{names.printed(paper)}: {told} of {every} claims, tested")
-        axes.axvline(0, color="0.4", linewidth=1, zorder=0)
-        axes.grid(axis="x", color="0.9", linewidth=0.8)
-        where = own["table"].str.replace("table", "Table ")
-        several = own.groupby("table")["federation"].transform("nunique") > 1
-        where = where.mask(several, where + ", " + own["federation"])
-        labels = where + ": " + own["effect"]
-        axes.set_yticks(places, labels, fontsize=7)
-        axes.set(ylim=(len(own) - 0.5, -0.5), xlim=(-1.04 * reach, 1.04 * reach))
-    stack[-1].set_xlabel("points: the first of each row minus the second")
-    shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in VERDICTS.items()]
-    shown.append(Line2D([], [], linestyle="none", marker="D", color="k", markerfacecolor="white", label="the paper"))
-    look = {"title": title if len(tested) else f"{title}: no claim is tested yet", "ncols": 7, "fontsize": 8}
-    figure.legend(handles=shown, loc="outside upper center", frameon=False, **look)
+    rows = rows[rows["of"] == paper]
+    tested = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
+    values = tested[["paper", "ours", "together_low", "together_high"]].to_numpy()
+    reach = _reach(values)
+    ends = [0, *numpy.clip(values[~numpy.isnan(values)], -reach, reach)]
+    figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(tested)))
+    for place, row in enumerate(tested.itertuples()):
+        look = VERDICTS[row.verdict]
+        for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
+            axes.plot(numpy.clip(span, -reach, reach), [place] * 2, color=look["color"], linewidth=width)
+        for end in (end for end in (row.together_low, row.together_high) if abs(end) > reach):
+            _dot(axes, end, place, reach, color=look["color"], markersize=4)
+        _dot(axes, row.ours, place, reach, **look, markersize=6)
+        _dot(axes, row.paper, place, reach, **DIAMOND)
+    told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
+    head = f"{names.printed(paper)}: {told} of {every} claims" if told else f"{names.printed(paper)}: no claim"
+    decorate(axes, "points: the first of each row minus the second", "", f"{head} tested{'' if told else ' yet'}")
+    axes.axvline(0, color="0.4", linewidth=1, zorder=0)
+    axes.grid(axis="x", color="0.9", linewidth=0.8)
+    where = tested["table"].str.replace("table", "Table ")
+    several = tested.groupby("table")["federation"].transform("nunique") > 1
+    where = where.mask(several, where + ", " + tested["federation"].map(lambda name: names.FEDERATIONS.get(name, name)))
+    board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
+    axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
+    axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(min(ends) - 0.04 * reach, max(ends) + 0.04 * reach))
+    used = {word: look for word, look in VERDICTS.items() if (tested["verdict"] == word).any()}
+    shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in used.items()]
+    shown.append(Line2D([], [], linestyle="none", **DIAMOND, label="the paper"))
+    shown += [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
+    shown += [Line2D([], [], color="0.2", linewidth=1, label="all that are tested together")]
+    figure.legend(handles=shown, loc="outside lower center", frameon=False, ncols=4, fontsize=8)
     return as_written(figure)
 
 
@@ -70,46 +85,101 @@ def _dot(axes, value: float, place: float, reach: float, **look) -> None:
     axes.plot(numpy.clip(value, -reach, reach), place, linestyle="none", clip_on=False, **look)
 
 
-def effects(tables, title: str = ""):
-    """What one run scores more than another, in points: dots in rows around zero, with their 95 % intervals.
+def effects(tables, title: str = "", printed=None):
+    """What one run scores more than another, in points: dots in rows around zero, with their intervals.
 
-    A dot is filled where the table tells its effect from none.
+    The thick line is the 95 % interval, the thin one that of all that are tested together. A dot is filled where the
+    table tells its effect from none. A table of several values of a field has a panel for each.
 
     tables: of ``fednb.report.effects``, or ``{title of a panel: table}``.
+    printed: rows of ``fednb.papers.printed`` for the federation of the runs: the printed difference of the averages as
+        a white diamond. A stand-in and other data are never drawn beside it.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
+    runs = dict.fromkeys(run for table in tables.values() for side in ("worse", "better") for run in table.frame[side])
+    texts, against = (
+        words.row_names([*map(names.alone, runs)]),
+        {run for table in tables.values() for run in table.frame["worse"]},
+    )
     panels = {}
     for name, table in tables.items():
-        told = table.frame["direction"].isin(["above", "below"])
-        rows = zip(table.cells.index, table.frame.itertuples(), told, strict=True)
-        panels[name] = {row: (own.better, own.ours, own.low, own.high, full, None) for row, own, full in rows}
+        by = table.frame.columns[2]
+        for row in table.frame.to_dict("records"):
+            panel = ", ".join(filter(None, (name, f"{words.spaced(by)} {row[by]}" if by != "by" else "")))
+            both = [texts[names.alone(row[side])] for side in ("better", "worse")]
+            theirs = None if printed is None or table.mark else _printed_difference(printed, row, by)
+            panels.setdefault(panel, {})[both[0] if len(against) == 1 else words.minus(*both)] = Dot(
+                *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
+                filled=row["direction"] in ("above", "below"),
+                printed=theirs,
+            )
     marked = next((table.mark for table in tables.values() if table.mark), "")
-    figure = rows_of_dots(panels, "points (filled: told from zero, all tested together)", title, marked)
+    what = f"points above {texts[names.alone(against.pop())]}" if len(against) == 1 else "points"
+    figure = rows_of_dots(panels, what, title, marked, across=3, common=True)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=0)
     return as_written(figure)
 
 
-def rows_of_dots(panels: dict, x: str, title: str, marked: str):
-    """One panel for each ``{title: {row: (run, value, low, high, filled, printed or None)}}``, rows alike in all."""
-    rows = list(dict.fromkeys(row for found in panels.values() for row in found))
-    texts = [textwrap.fill(row, 40) for row in rows]
-    alone = "" in panels
-    figure, every = new_figure(
-        len(panels), width=min(2.6 + 2.3 * max(2, len(panels)), WIDEST), height=1.4 + 0.3 * len(rows)
-    )
-    for axes, (name, found) in zip(every, panels.items(), strict=True):
-        for row, (run, value, low, high, filled, theirs) in found.items():
-            look, place = style(run), rows.index(row)
-            fill = {"color": look["color"], "markerfacecolor": look["color"] if filled else "white"}
-            axes.plot([low, high], [place, place], color=look["color"], linewidth=1.5)
-            axes.plot(value, place, marker=look["marker"], markersize=6, linestyle="none", label=row, **fill)
-            diamonds(axes, {row: theirs}, {row: place} if theirs is not None else {})
-        decorate(axes, x if axes is every[len(every) // 2] else "", "", name or title, marked if alone else "")
+def _printed_difference(printed, row: dict, by: str) -> float | None:
+    """None where a side is not printed there, or both stand beside one printed row."""
+    better, worse = (printed_rows(printed, row[side]) for side in ("better", "worse"))
+    x, at = ("client", "average") if by == "by" else (by, row[by])
+    values = [printed_values(rows, x, [at]).get(at) for rows in (better, worse)]
+    return None if None in values or better.equals(worse) else values[0] - values[1]
+
+
+class Dot(NamedTuple):
+    """A number with its 95 % interval, that of all tested together, and the paper's."""
+
+    run: str
+    value: float
+    low: float
+    high: float
+    together_low: float = nan
+    together_high: float = nan
+    filled: bool = True
+    printed: float | None = None
+
+
+def rows_of_dots(panels: dict, x: str, title: str, marked: str, across: int = 5, common: bool = False):
+    """One panel for each ``{title: {row: Dot}}``, rows alike in all.
+
+    across: panels beside each other at most. common: whether all have one axis.
+    """
+    from matplotlib.lines import Line2D
+
+    rows = {row: dot.run for found in panels.values() for row, dot in found.items()}
+    dots = [dot for found in panels.values() for dot in found.values()]
+    looks, places, alone = styles(rows), {row: number for number, row in enumerate(rows)}, "" in panels
+    across = min(max(1, len(panels)), across)
+    down = -(-len(panels) // across)
+    size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.7 + 0.3 * len(rows))}
+    figure, every = new_figure(len(panels), **size, columns=across, common=common)
+    for number, (axes, (name, found)) in enumerate(zip(every, panels.items(), strict=True)):
+        for row, dot in found.items():
+            look, place = looks[row], places[row]
+            fill = {"color": look["color"], "markerfacecolor": look["color"] if dot.filled else "white"}
+            axes.plot([dot.together_low, dot.together_high], [place] * 2, color=look["color"], linewidth=1)
+            axes.plot([dot.low, dot.high], [place] * 2, color=look["color"], linewidth=3)
+            axes.plot(dot.value, place, marker=look["marker"], markersize=7, linestyle="none", label=row, **fill)
+            diamonds(axes, {row: dot.printed}, {row: place} if dot.printed is not None else {})
+        lowest = number + across >= len(panels)
+        decorate(axes, x if alone else "", "", name or title, marked if alone else "")
         axes.grid(axis="x", color="0.9", linewidth=0.8)
-        axes.set_yticks(range(len(rows)), texts if axes is every[0] else [""] * len(rows))
+        axes.set_yticks(range(len(rows)), [textwrap.fill(row, 40) for row in rows])
+        axes.tick_params(labelleft=number % across == 0, labelbottom=lowest or not common)
         axes.set_ylim(len(rows) - 0.5, -0.5)
     if not alone:
         text, colour = titled(title, marked)
         figure.suptitle(text, fontsize=11, color=colour)
+    shown = [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
+    if any(dot.together_low == dot.together_low for dot in dots):
+        shown.append(Line2D([], [], color="0.2", linewidth=1, label="all that are tested together"))
+    if not all(dot.filled for dot in dots):
+        shown.append(Line2D([], [], linestyle="none", **HOLLOW, label="not distinguished from zero"))
+    if any(dot.printed is not None for dot in dots):
+        shown.append(Line2D([], [], linestyle="none", **DIAMOND, label="the paper"))
+    look = {"title": "" if alone else x, "ncols": len(shown), "frameon": False, "fontsize": 8}
+    figure.legend(handles=shown, loc="outside lower center", **look)
     return as_written(figure)
