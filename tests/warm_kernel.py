@@ -80,11 +80,15 @@ def serve(descriptor: str) -> None:
 
 
 def preload() -> bool:
+    import builtins
     import importlib
+    from types import SimpleNamespace
 
+    builtins.get_ipython = lambda: SimpleNamespace(kernel=True)  # pandas asks whether it writes to a terminal
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as a kernel has it before its first import
     for name in IMPORTED:
         importlib.import_module(name)
+    del builtins.get_ipython
     return True
 
 
