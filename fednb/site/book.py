@@ -15,7 +15,8 @@ from pathlib import Path
 
 from fednb import catalogue
 from fednb.errors import NotebookError
-from fednb.report import board
+from fednb.report import board, plots
+from fednb.report.sentences import TESTED
 from fednb.site import notebook_page, sources
 from fednb.site.pages import Entry, figures
 from fednb.site.sources import HEADLINE
@@ -115,6 +116,10 @@ def pages(
         "board.csv": claims.to_csv(index=False, float_format="%.6g"),
         "board.tex": board(claims).latex(),
     }
+    for paper in claims.loc[claims["verdict"].isin(TESTED), "of"].unique():
+        file = io.StringIO()
+        plots.claims(claims, paper).savefig(file, format="svg")
+        pages[f"{paper}.svg"] = file.getvalue()
     if HEADLINE in shown:
         pages["headline.png"] = figures(shown[HEADLINE].content)[0]
     pages |= {f"docs/{name}.md": sources.linked(text, shown) for name, text in texts.items()}

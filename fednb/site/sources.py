@@ -102,8 +102,10 @@ def forest(paper: str, claims) -> str:
     """One paper's tested claims in a few words, with its figure."""
     own = claims[claims["of"] == paper]
     counts = own["verdict"].value_counts()
-    told = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none is tested yet"
-    return f'**{_called(paper)}**: {told}. <a href="board.html#paper={paper}">Its claims</a>\n\n'
+    told = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts)
+    figure = f"\n\n![Each tested claim of {_called(paper)}: the printed effect, ours and its intervals]({paper}.svg)"
+    figure, told = (figure, told) if told else ("", "none is tested yet")
+    return f'**{_called(paper)}**: {told}. <a href="board.html#paper={paper}">Its claims</a>{figure}\n\n'
 
 
 def board(claims, curves, told: list[str], shown: Container[str]) -> str:
