@@ -11,51 +11,67 @@ from fednb.report.words import STAND_IN
 
 
 def embedding(panels: dict, labels, sites, site_names=None, class_names=None, stand_in=False, told=None):
-    """Test features in the plane, t-SNE and UMAP side by side: a colour for each site, a marker for each class.
+    """Test features in the plane by t-SNE and by UMAP, each twice side by side: coloured by site, and by class.
 
-    Where each class is at one site of its own, colours are of the classes as well.
+    Where each class is at one site of its own there are no two colourings, and t-SNE and UMAP are side by side.
 
     Where umap-learn is not installed the figure has t-SNE alone, and says so.
 
     panels: ``{title of a row: features [n, d]}``, of the same images under several models. Two columns are drawn as
-        they are, side by side.
+        they are.
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
     stand_in: whether the features come from a stand-in, which is then written on the figure.
     told: ``{title of a row: what is measured on its features}``, written beside the title.
     """
     import pandas
     import seaborn
+    from matplotlib.lines import Line2D
 
     frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
-    coloured, numbers, given = "site", sites, site_names
+    looks = {
+        what: _look(what, *given) for what, given in (("site", (sites, site_names)), ("class", (labels, class_names)))
+    }
     if len(frame.drop_duplicates()) == frame["site"].nunique() == frame["class"].nunique():
-        coloured, numbers, given = "class", labels, class_names  # of one site each: one look tells both
-    shown = {"hue": coloured, "hue_order": _names(numpy.unique(numbers), given)}
-    shown |= {"style": "class", "style_order": _names(numpy.unique(labels), class_names)}
-    shown |= {"markers": [*islice(cycle(CLASSES), len(shown["style_order"]))]}
-    shown |= {"palette": seaborn.color_palette("colorblind", len(shown["hue_order"])), "legend": "full"}
-    look = {"s": 22, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85, "snap": True}  # whole pixels make small files
+        del looks["site"]  # of one site each: one look tells both
     flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
     absent = not flat and importlib.util.find_spec("umap") is None
     ways = ("",) if flat else tuple(way for way in PLANES if way != "UMAP" or not absent)
-    across = len(panels) if flat else len(ways)
-    rows = len(panels) * len(ways) // across
-    size = {"width": 4.2 * across + 1.4, "height": 3.6 * rows + 0.6}
-    figure, every = new_figure(len(panels) * len(ways), **size, columns=across, common=False)
-    drawn = ((name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways)
-    for axes, (name, way, own) in zip(every, drawn, strict=True):
-        points = PLANES[way](own) if way else own
-        frame["x"], frame["y"] = points.T
-        seaborn.scatterplot(frame, x="x", y="y", ax=axes, **shown, **look)
-        key = axes.get_legend_handles_labels()
-        axes.get_legend().remove()
-        head = ", ".join(filter(None, (name, way))) + (f"\n{told[name]}" if told and name in told else "")
-        decorate(axes, "", "", head, STAND_IN if stand_in else "")
-        axes.set(xticks=[], yticks=[])
-        axes.spines[["left", "bottom"]].set_color("0.8")
+    across = len(looks) if len(looks) > 1 else len(panels) if flat else len(ways)
+    count = len(panels) * len(ways) * len(looks)
+    size = {"width": 4.2 * across + 1.4, "height": 3.2 * count / across + 0.6}
+    figure, every = new_figure(count, **size, columns=across, common=False)
+    drawn = [(name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways]
+    keys, left = {}, iter(every)
+    for name, way, own in drawn:
+        frame["x"], frame["y"] = (PLANES[way](own) if way else own).T
+        for what, look in looks.items():
+            axes = next(left)
+            seaborn.scatterplot(frame, x="x", y="y", ax=axes, **look)
+            keys[what] = axes.get_legend_handles_labels()[0]
+            axes.get_legend().remove()
+            head = ", ".join(filter(None, (name, way, f"by {what}" if len(looks) > 1 else "")))
+            head += f"\n{told[name]}" if told and name in told and what == next(iter(looks)) else ""
+            decorate(axes, "", "", head, STAND_IN if stand_in else "")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[["left", "bottom"]].set_color("0.8")
     figure.suptitle("t-SNE alone: umap-learn is not installed" if absent else "", fontsize=11)
-    figure.legend(*key, loc="outside right upper", frameon=False, fontsize=8)
+    key = []
+    for what, own in keys.items():
+        key += [Line2D([], [], linestyle="none", label=what)] * (len(looks) > 1) + own
+    figure.legend(handles=key, loc="outside right upper", frameon=False, fontsize=8)
     return as_written(figure)
+
+
+def _look(what: str, numbers, given) -> dict:
+    """How the points of a panel are told apart: a colour each, and a marker each where they are classes."""
+    import seaborn
+
+    order = _names(numpy.unique(numbers), given)
+    look = {"s": 20, "edgecolor": "k", "linewidth": 0.3, "alpha": 0.85, "snap": True}  # whole pixels make small files
+    look |= {"hue": what, "hue_order": order, "palette": seaborn.color_palette("colorblind", len(order))}
+    if what == "class":
+        look |= {"style": what, "style_order": order, "markers": [*islice(cycle(CLASSES), len(order))]}
+    return look | {"legend": "full"}
 
 
 def _names(numbers, given) -> list[str]:
