@@ -184,7 +184,8 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             kernel_name=KERNEL["name"],
             language=KERNEL["language"],
             progress_bar=False,
-            extra_arguments=["--log-level=CRITICAL"],  # a kernel that is interrupted would tell that as an error
+            # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
+            extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats=retina"],
         )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
