@@ -185,7 +185,7 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             language=KERNEL["language"],
             progress_bar=False,
             # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
-            extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats=retina"],
+            extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
         )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
