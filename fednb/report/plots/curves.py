@@ -77,7 +77,7 @@ def _ends(axes, curves: dict, printed: dict) -> None:
         look, theirs, at = style(curves[label][0]), printed[label], (1.05 * last, place - down)
         told = f"{label}\n{words.number(value)} %" + ("" if theirs is None else f", the paper {words.number(theirs)} ◇")
         beside = {"annotation_clip": False, "verticalalignment": "center", "fontsize": 8}
-        axes.annotate("", at, (last, value), arrowprops={"arrowstyle": "-", "color": "0.8"}, annotation_clip=False)
+        axes.plot([last, at[0]], [value, at[1]], color="0.8", linewidth=1, clip_on=False)
         axes.plot(*at, marker=look["marker"], color=look["color"], linestyle="none", markersize=6, clip_on=False)
         axes.annotate(told, at, (8, 0), textcoords="offset points", **beside)
         if theirs is not None:
