@@ -219,6 +219,35 @@ def test_a_drawing_has_a_palette_and_a_photograph_every_colour():
     assert after == before
 
 
+def test_a_figure_has_two_pixels_for_one_of_the_page_unless_its_file_is_too_large():
+    def settled(side: int) -> tuple[int, int]:
+        file = io.BytesIO()
+        noise = np.random.default_rng(0).integers(0, 256, (side, side + 2, 3), np.uint8)
+        Image.fromarray(noise).save(file, "PNG")
+        page = {"image/png": {"width": (side + 2) // 2, "height": side // 2}}
+        data = {"image/png": base64.b64encode(file.getvalue()).decode()}
+        output = {"output_type": "display_data", "metadata": page, "data": data}
+        cell = {"cell_type": "code", "metadata": {}, "outputs": [output], "source": [], "execution_count": 1}
+        content = notebooks.settle({"metadata": {}, "cells": [cell]})
+        assert notebooks.settle(json.loads(json.dumps(content, sort_keys=True))) == content
+        ((made,),) = [each["outputs"] for each in content["cells"]]
+        assert made["metadata"] == page
+        return Image.open(io.BytesIO(base64.b64decode(made["data"]["image/png"]))).size
+
+    assert settled(100) == (102, 100)
+    assert settled(400) == (201, 200)
+
+
+def test_figures_are_executed_with_two_pixels_for_one_of_the_page(made, tmp_path, monkeypatch):
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    book = made("a/b", ["from fednb.report import plots\nplots.lines({'a': ([1, 2], [1, 2])}, 'x', 'y')"])
+    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) is None
+    (output,) = json.loads((tmp_path / "out.ipynb").read_text())["cells"][0]["outputs"]
+    picture = Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"])))
+    page = output["metadata"]["image/png"]
+    assert abs(picture.width - 2 * page["width"]) <= 1
+
+
 def test_failing_cell_is_told_not_raised_and_what_a_kernel_logs_is_not_printed(made, tmp_path, capfd):
     book = made("a/b", ["get_ipython().kernel.log.error('KeyboardInterrupt caught in kernel')\n1 / 0"])
     assert notebooks.execute(book, tmp_path / "out.ipynb", {}) == "cell 1: ZeroDivisionError: division by zero"

@@ -136,6 +136,9 @@ def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
     first = mean_accuracy(ROUNDS[0])
     assert told == {f"FedAvg\n{end:.1f} %, the paper 62.5 ◇", f"brand_new\n{first:.1f} %"}
     assert [dots.get_offsets().tolist() for dots in shown.collections] == [[[3, 62.51]]] and shown.get_legend() is None
+    assert {to_rgb(text.get_color()) for text in shown.texts} == {(0, 0, 0)}
+    beside = [line for line in shown.lines if line.get_linestyle() == "None"]  # markers
+    assert {line.get_color() for line in beside} == {style(run)["color"] for run in ("fedavg", "brand_new")}
     stand_in = axes(plots.convergence(frame.assign(stand_in=True), printed=printed))
     assert stand_in.get_legend() is not None and not stand_in.texts
 
@@ -475,6 +478,19 @@ def test_over_rounds_a_label_looks_the_same_in_every_panel():
     assert [line.get_xydata().tolist() for line in loss.lines] == [[[1, 5], [2, 6]]]
     assert accuracy.lines[1].get_color() == loss.lines[0].get_color() != accuracy.lines[0].get_color()
     assert (accuracy.get_yscale(), loss.get_yscale()) == ("linear", "log")
+
+
+def test_over_rounds_a_line_that_another_covers_is_wide_behind_it():
+    figure = plots.over_rounds({"loss": {"a": [1, 2], "b": [1, 2]}, "accuracy": {"a": [1, 2], "b": [1, 3]}})
+    widths = [[line.get_linewidth() for line in panel.lines] for panel in figure.axes]
+    assert widths[0][0] > 2 * widths[0][1] and widths[1][0] == widths[1][1]
+
+
+def test_lines_apart_have_a_panel_each_whose_axes_are_equally_long():
+    figure = plots.lines({"images": ([1, 2], [0, 90]), "memory": ([1, 2], [700, 800])}, "clients", "MB", apart=True)
+    assert [panel.get_ylabel() for panel in figure.axes] == ["images, MB", "memory, MB"]
+    lengths = [high - low for low, high in (panel.get_ylim() for panel in figure.axes)]
+    assert lengths[0] == pytest.approx(lengths[1])
 
 
 def test_lines_and_heatmaps_show_what_they_are_given():

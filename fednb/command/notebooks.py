@@ -27,6 +27,8 @@ from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 DRAWN = 10_000  # colours that a drawing has at most; in a photograph there are more
+COLOURS = 128  # that are kept of them
+LARGEST = 300_000  # bytes of a figure with two pixels for one of the page; a larger one has one
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,8 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
             kernel_name=KERNEL["name"],
             language=KERNEL["language"],
             progress_bar=False,
-            extra_arguments=["--log-level=CRITICAL"],  # a kernel that is interrupted would tell that as an error
+            # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
+            extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
         )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
@@ -249,8 +252,8 @@ def settle(content: dict) -> dict:
     """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
     editor knows of the language and the kernel.
 
-    What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 256 colours: a
-    third of its bytes.
+    What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 128 colours: a
+    third of its bytes. A figure of more than 300 kB has a pixel for each of the page, the others have two.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
     metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
@@ -290,11 +293,21 @@ def _light(output: dict) -> dict:
 
     file = base64.b64decode("".join(data["image/png"]))
     picture = Image.open(io.BytesIO(file))
-    if picture.mode == "P" or picture.convert("RGB").getcolors(DRAWN) is None:
+    if picture.mode == "P":
         return output
-    small = io.BytesIO()
-    picture = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    picture.save(small, "PNG", optimize=True)
-    if len(small.getvalue()) >= len(file):
-        return output
-    return {**output, "data": {**data, "image/png": base64.b64encode(small.getvalue()).decode()}}
+    drawing = picture.convert("RGB").getcolors(DRAWN) is not None
+    small = min(file, _packed(picture, drawing), key=len) if drawing else file
+    page = output["metadata"].get("image/png")
+    if page and len(small) > LARGEST and page["width"] < picture.width:
+        small = _packed(picture.resize((page["width"], page["height"]), Image.Resampling.LANCZOS), drawing)
+    return {**output, "data": {**data, "image/png": base64.b64encode(small).decode()}} if small != file else output
+
+
+def _packed(picture, drawing: bool) -> bytes:
+    """As PNG, a drawing with a palette."""
+    from PIL import Image
+
+    made, picture = io.BytesIO(), picture.convert("RGB")
+    picture = picture.quantize(COLOURS, dither=Image.Dither.NONE) if drawing else picture
+    picture.save(made, "PNG", optimize=True)
+    return made.getvalue()

@@ -73,51 +73,61 @@ def _ends(axes, curves: dict, printed: dict) -> None:
     for value in sorted(ends.values()):  # one above the other, none on another
         places.append(max(value, places[-1] + (high - low) / 11 if places else low))
     down = max(0, places[-1] - high)
-    line = {"arrowstyle": "-", "color": "0.8", "relpos": (0, 0.5)}  # from the middle of the name's left side
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
-        own, theirs = style(curves[label][0])["color"], printed[label]
+        look, theirs, at = style(curves[label][0]), printed[label], (1.05 * last, place - down)
         told = f"{label}\n{words.number(value)} %" + ("" if theirs is None else f", the paper {words.number(theirs)} ◇")
-        look = {
-            "xytext": (1.05 * last, place - down),
-            "fontsize": 8,
-            "annotation_clip": False,
-            "verticalalignment": "center",
-        }
-        axes.annotate(told, (last, value), color=own, arrowprops=line, **look)
+        beside = {"annotation_clip": False, "verticalalignment": "center", "fontsize": 8}
+        axes.plot([last, at[0]], [value, at[1]], color="0.8", linewidth=1, clip_on=False)
+        axes.plot(*at, marker=look["marker"], color=look["color"], linestyle="none", markersize=6, clip_on=False)
+        axes.annotate(told, at, (8, 0), textcoords="offset points", **beside)
         if theirs is not None:
-            axes.scatter(last, theirs, marker="D", s=26, color="white", edgecolors=own, zorder=4, clip_on=False)
+            frame = {"marker": "D", "s": 26, "color": "white", "edgecolors": look["color"], "zorder": 4}
+            axes.scatter(last, theirs, **frame, clip_on=False)
     axes.set_xlim(right=last)
 
 
-def lines(curves: dict, x: str, y: str, title: str = "", log: bool = False, joined: bool = True):
+def lines(curves: dict, x: str, y: str, title="", log=False, joined=True, apart=False):
     """One line for each ``{label: (values of x, values of y)}``, or points alone where they are of several things.
 
-    log: both axes logarithmic.
+    log: both axes logarithmic. joined: whether points are joined. apart: a panel for each, whose axes are equally long,
+        so that equal growth looks equal.
     """
-    figure, (axes,) = new_figure(1, width=6.4)
+    figure, every = new_figure(len(curves) if apart else 1, width=8.0 if apart else 6.4)
+    span = max(max(up) - min(up) for _, up in curves.values()) if apart else 0
     for number, (label, (across, up)) in enumerate(curves.items()):
+        axes = every[number if apart else 0]
         line = LINES[number % len(LINES)] if joined else "none"
         look = {"color": colour(number), "linestyle": line}
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
-    decorate(axes, x, y, title)
+        if apart:
+            decorate(axes, x, f"{label}, {y}", title)
+            axes.set_ylim(min(up) - 0.05 * span, min(up) + 1.05 * span)
+    if not apart:
+        decorate(axes, x, y, title)
+        axes.legend(frameon=False)
     if log:
         axes.set(xscale="log", yscale="log")
-    axes.legend(frameon=False)
     return as_written(figure)
 
 
 def over_rounds(panels: dict, title: str = "", log: tuple = ()):
     """One panel for each ``{what is drawn: {label: its values, one a round}}``; a label looks the same in all.
 
+    A line that another covers is drawn wide behind it.
+
     log: the panels with a logarithmic axis.
     """
-    figure, every = new_figure(len(panels), width=min(4 * len(panels), WIDEST))
+    across = len(panels) if len(panels) < 4 else 2
+    size = {"width": min(4 * across, WIDEST), "height": 0.8 + 3.4 * -(-len(panels) // across)}
+    figure, every = new_figure(len(panels), **size, columns=across, common=False)
     labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
     for axes, (name, curves) in zip(every, panels.items(), strict=True):
         for label, values in curves.items():
             number = labels.index(label)
             look = {"color": colour(number), "linestyle": LINES[number % len(LINES)]}
+            covered = any(values == other for name, other in curves.items() if labels.index(name) > number)
+            look |= {"linewidth": 5, "alpha": 0.4} if covered else {}
             axes.plot(range(1, len(values) + 1), values, label=label, **look)
         decorate(axes, "round", name, "")
         axes.set_yscale("log" if name in log else "linear")
