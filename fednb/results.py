@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fednb.at_hand import is_stand_in
-from fednb.catalogue import OF_THE_RUN, complete, task
+from fednb.catalogue import OF_THE_RUN, complete, find, options, task
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.runs.behaviour import changed
@@ -63,7 +63,7 @@ class Results:
                 continue
             try:
                 if _setting(record) in settings:
-                    found[Recipe(**record.recipe)] = record
+                    found[_recipe_of(record)] = record
             except RecipeError:  # by other options than a method or a loader has today
                 left_out.append(record.recipe["algorithm"]["name"])
         told = f"{len(left_out)} recorded runs have options that are no more ({', '.join(sorted(set(left_out)))}): "
@@ -125,6 +125,17 @@ class Results:
     def with_notes(self, *notes: str) -> Results:
         """The same with these notes as well."""
         return replace(self, notes=(*self.notes, *notes))
+
+
+def _recipe_of(record: Record) -> Recipe:
+    """The recipe of a record, without what its algorithm had as an option then and has no more; RecipeError where the
+    rest is another run."""
+    algorithm = record.recipe["algorithm"]
+    known = {"name", *options(find("algorithms", algorithm["name"]))}
+    recipe = Recipe(**record.recipe | {"algorithm": {name: algorithm[name] for name in algorithm if name in known}})
+    if recipe.key != record.key:
+        raise RecipeError(f"{record.key} was made with options that {algorithm['name']} has no more.")
+    return recipe
 
 
 def _setting(record: Record) -> str:

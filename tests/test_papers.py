@@ -732,6 +732,7 @@ def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
         "by another method, in fp32": profile | {"algorithm": "fednova", "precision": "fp32"},
         "another seed": profile | {"seed": 3},
         "an option of its own": profile | {"algorithm": {"name": "fedprox", "mu": 0.5}},
+        "not scored on spare images": profile | {"evaluation": ()},
         "no row of the tables": profile | {"algorithm": "fedbabu"},
         "a site left out": profile | {"unseen": ("amazon",)},
         "fewer rounds": profile | {"rounds": 99},

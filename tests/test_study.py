@@ -346,16 +346,18 @@ def test_a_record_that_is_older_than_an_option_of_its_federation_is_of_the_same_
     assert sorted(own.recipe["seed"] for own in alike.records) == [0, 1] and not alike.notes
 
 
-def test_a_record_whose_options_are_no_more_is_named_where_spreads_are_estimated(store):
+@pytest.mark.parametrize("mu", [0.001, 0.5])
+def test_a_record_whose_options_are_no_more_counts_where_the_rest_is_its_run_and_is_named_else(store, mu):
     recipes = [SMALL.with_(algorithm=algorithm) for algorithm in ("fedavg", "fedprox")]
     for recipe in recipes:
         made = record(recipe)
         if recipe.algorithm_name == "fedprox":
-            made.recipe["algorithm"]["strength"] = 1
+            made.recipe["algorithm"] |= {"strength": 1, "mu": mu}
         store.write(recipe, made)
     alike = Study(recipes[:1], store=store).recorded().alike
-    assert len(alike.records) == 1
-    assert alike.notes[-1].startswith("1 recorded runs have options that are no more (fedprox)")
+    assert len(alike.records) == (2 if mu == 0.001 else 1)
+    named = "1 recorded runs have options that are no more (fedprox)"
+    assert any(note.startswith(named) for note in alike.notes) == (mu == 0.5)
 
 
 def test_no_images_of_a_split_have_no_accuracy(store):

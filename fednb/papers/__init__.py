@@ -264,13 +264,16 @@ def protocol() -> dict:
             raise RecipeError(f"{name} is {told[name]} in protocol.toml, which cannot be; see its remark there.")
     for name, expected in PARTS.items():
         for each in told[name]:
-            if each.keys() != expected:
-                raise RecipeError(
-                    f"protocol.toml has a {name} with {', '.join(each)}; expected {', '.join(sorted(expected))}."
-                )
+            if not isinstance(each, dict) or each.keys() != expected:
+                found = ", ".join(each) if isinstance(each, dict) else each
+                raise RecipeError(f"protocol.toml has a {name} with {found}; expected {', '.join(sorted(expected))}.")
     for each in told["precondition"]:
         rows = [printed(each["paper"], table) for table in tables(each["paper"])]
         named = {name for frame in rows for name in frame.loc[frame["federation"] == each["federation"], "algorithm"]}
+        if each["better"] == each["worse"]:
+            raise RecipeError(
+                f"a precondition of protocol.toml on {each['federation']} holds {each['better']} against itself."
+            )
         if missing := {each["better"], each["worse"]} - named:
             raise RecipeError(
                 f"a precondition of protocol.toml names {', '.join(sorted(missing))} on {each['federation']}, which "
@@ -285,6 +288,10 @@ def _refuse_runs(rules: dict, runs: dict, declared: dict) -> None:
     """RecipeError where declared runs contradict the rules; declared: the full recipe of their profile."""
     where = f"protocol.toml declares runs of {runs['paper']} on {runs['federation']}"
     options, partition = declared["federation"], rules["partition"]
+    if not isinstance(runs["seeds"], list) or not runs["seeds"] or len(set(runs["seeds"])) < len(runs["seeds"]):
+        raise RecipeError(f"{where} on seeds {runs['seeds']}; expected a list of seeds, each once.")
+    if options["name"] != runs["federation"]:
+        raise RecipeError(f"{where}, and its profile {runs['profile']} is on {options['name']}. Name another profile.")
     if others := sorted(set(runs["seeds"]) - set(rules["seeds"])):
         raise RecipeError(
             f"{where} on seed {others[0]}, and its verdicts are made of seeds {', '.join(map(str, rules['seeds']))}."

@@ -98,6 +98,7 @@ def judged(
     differing = deviations(results.records, paper)
     declared = declared_runs(results.records, paper)
     everywhere = frame_of(results.alike)
+    everywhere = everywhere[everywhere["seed"].isin(rules["seeds"])]
 
     @cache
     def alike(name: str, unseen: bool) -> tuple:
@@ -120,7 +121,7 @@ def judged(
         keys = tuple(key for side in sides for key in side)
         deviating = dict.fromkeys(text for key in keys for text in differing[key])
         for rows_of, label in zip(pair[:2] if pair else (), (claim["better"], claim["worse"]), strict=False):
-            deviating |= dict.fromkeys(other_options(paper, rows_of["run"].iloc[0], label))
+            deviating |= dict.fromkeys(other_options(paper, rows_of["run"].iloc[0], label, claim["table"]))
         board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
         of_runs = there[number]["runs"].iloc[0]
         words = {name: verdict(said[number], found[number][0], board, of_runs) for name, found in by_rule.items()}
@@ -192,7 +193,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
 
     @cache
     def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
-        return one_setting(_runs_of(here(unseen, run_on, site, sites), label), label)
+        return one_setting(runs_of(here(unseen, run_on, site, sites), label), label)
 
     @cache
     def here(unseen: bool, run_on: str, site: str, sites: str):
@@ -205,7 +206,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
         sides = [side(label, *where) for label in labels]
         if not any(rows.empty for rows in sides):
             return NOT_RUN if set(sides[0]["key"]) & set(sides[1]["key"]) else Pair(*sides, claim["site"])
-        ran = [len(_runs_of(on_federation(chosen[unseen], results, where[1]), label)) for label in labels]
+        ran = [len(runs_of(on_federation(chosen[unseen], results, where[1]), label)) for label in labels]
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
@@ -234,7 +235,7 @@ def on_site(chosen, site: str, sites: str):
     return chosen.loc[kept]
 
 
-def _runs_of(chosen, side: str):
+def runs_of(chosen, side: str):
     """The rows of the runs that are a claim's side."""
     runs = [run for run in chosen["run"].unique() if names.printed_for(run, [side])]
     exact = [run for run in runs if names.options(run) == names.options(side)]

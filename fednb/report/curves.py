@@ -39,7 +39,8 @@ def curves(results, paper: str, figure: str | None = None):
     everything = frame_of(results)
     real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(papers.protocol()["seeds"])]
     chosen = all_took_part(selected(real, rule), results)
-    spreads = spreads_of(selected(frame_of(results.alike), rule))
+    alike = frame_of(results.alike)
+    spreads = spreads_of(selected(alike[alike["seed"].isin(papers.protocol()["seeds"])], rule))
     differing = deviations(results.records, paper)
     declared = declared_runs(results.records, paper)
     rows = []
@@ -108,7 +109,7 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
     told += f", {counts['below']} of them the other way" if counts["below"] else ""
     kept = [f"{count} {word}" for word, count in counts.items() if word not in ("above", "below", NOT_TOLD)]
     keys = tuple(dict.fromkeys(key for pair in ran for side in pair for key in point(*side)["key"]))
-    if not ran or counts["not testable"] == len(every):
+    if not ran or counts["not testable"] == len(ran):
         between = "not testable" if ran else NOT_RUN
     else:
         between = NOT_TOLD

@@ -6,13 +6,18 @@ from fednb import papers
 from fednb.report import names
 from fednb.report.words import METHODS_AND_SEEDS, spaced
 
+DEALT = ("seed", "spare")  # options of a federation that no paper prints and the protocol fixes
+
 
 def declared_runs(records, paper: str) -> set[str]:
     """The keys of those that the protocol declares, made under its rules of today; the others are exploratory.
 
-    So is a run of a method that the paper's tables on the data set do not have, or of one with other options, and a
-    record of a changed copy of the code ("-dirty"), of which nobody can say what it declared.
+    So is a run that was dealt out or scored otherwise than the profile says, one of a method that the paper's tables on
+    the data set do not have, or of one with other options, and a record of a changed copy of the code ("-dirty"), of
+    which nobody can say what it declared.
     """
+    from fednb.recipe import Recipe
+
     rules, found = papers.protocol(), set()
     under = [
         record
@@ -22,12 +27,15 @@ def declared_runs(records, paper: str) -> set[str]:
     for entry in rules["runs"]:
         if entry["paper"] == paper:
             differing = deviations(under, paper, entry["profile"])
+            wanted = Recipe(**papers.recipe(paper, entry["profile"], entry["federation"])).full
             found |= {
                 record.key
                 for record in under
                 if record.recipe["federation"]["name"] == entry["federation"]
                 and record.recipe["seed"] in entry["seeds"]
                 and not differing[record.key]
+                and all(record.recipe["federation"].get(name) == wanted["federation"].get(name) for name in DEALT)
+                and set(wanted["evaluation"]) <= set(record.recipe.get("evaluation", ()))
                 and _is_printed(paper, record)
             }
     return found
@@ -39,8 +47,9 @@ def _is_printed(paper: str, record) -> bool:
 
     run, unseen = Recipe(**record.recipe).label, bool(record.recipe.get("unseen"))
     return any(
-        names.method(label) == names.method(run) and not other_options(paper, run, label)
-        for printed in (papers.printed(paper, table) for table in papers.tables(paper))
+        names.method(label) == names.method(run) and not other_options(paper, run, label, table)
+        for table in papers.tables(paper)
+        for printed in [papers.printed(paper, table)]
         if of_unseen(printed) == unseen
         for label in labels_of(printed[printed["federation"] == record.recipe["federation"]["name"]])
     )
@@ -52,13 +61,16 @@ def labels_of(printed) -> list[str]:
 
 
 @cache
-def other_options(paper: str, run: str, label: str) -> list[str]:
-    """In which options a run differs from what the paper's settings have for a printed row: ``["FedProx mu=0.1"]``."""
+def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
+    """In which options a run differs from what the paper has for a row of a table: ``["FedProx mu=0.1"]``."""
     from fednb.recipe import Recipe
 
-    named = {name for name, _ in names.parts(label)} & papers.settings(paper)["algorithm"].keys()
-    told = [Recipe(**papers.recipe(paper, "paper"), algorithm=papers.algorithm(paper, name)).label for name in named]
-    wanted = names.options(label) | {option for own in told for option in names.options(own)}
+    settings = papers.settings(paper)
+    own = settings["algorithm"] | settings.get(table, {})  # an option that one table has of its own
+    named = {name for name, _ in names.parts(label)} & settings["algorithm"].keys()
+    base = papers.recipe(paper, "paper")
+    told = [Recipe(**base, algorithm=own[name] | {"name": name}).label for name in named]
+    wanted = names.options(label) | {option for each in told for option in names.options(each)}
     return [f"{names.printed(name)} {option}" for name, option in sorted(names.options(run) ^ wanted)]
 
 

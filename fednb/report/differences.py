@@ -3,10 +3,9 @@
 from fednb import papers
 from fednb.report import words
 from fednb.report.board import shown
-from fednb.report.claims import judged
+from fednb.report.claims import judged, runs_of
 from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.intervals import spreads_of
-from fednb.report.names import printed_for
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 
@@ -24,8 +23,8 @@ def effects(
 ) -> Table:
     """What one run scores more than another, in points, with its interval and one word for each.
 
-    A pair that the paper of the study claims something of has the numbers and the word of
-    ``fednb.report.scoreboard``, gates included; all pairs of the table are tested together else.
+    A pair that the paper of the study claims something of, or any paper where the study has none, has the numbers and
+    the word of ``fednb.report.scoreboard``, gates included; all pairs of the table are tested together else.
 
     results: of a study. pairs: labels of runs (``run`` in its frame), one and the other; or one label, which all others
     are held against. by: a varied field, such as "local_epochs": pairs are made within each of its values; left out
@@ -61,7 +60,8 @@ def effects(
                 row = told + words.minus(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
         if rule == papers.protocol()["selection"]:
-            verdicts |= _of_claims(results, part[part["run"].isin(rows_of)])
+            for paper in papers.names() if results.paper is None else [results.paper]:
+                verdicts = _of_claims(results, paper, part, set(rows_of)) | verdicts
     alike = selected(words.frame_of(results.alike), rule, unseen)
     found = effects_of(compared, results.records, spreads_of(alike))
     more = spare_effects(compared, results.records, alike, results.alike.records)
@@ -83,27 +83,25 @@ def effects(
     return Table(frame.drop(columns="row"), caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
 
 
-def _of_claims(results, part) -> dict:
-    """What the scoreboard says of the claims of the study's paper on these runs, by the runs of both sides and the
-    site."""
-    if results.paper is None or part.empty:
-        return {}
-    runs, on = part["run"].unique(), set(part["federation"])
+def _of_claims(results, paper: str, part, asked: set[str]) -> dict:
+    """What the scoreboard says of the paper's claims on the runs that are asked for, by the runs of both sides and the
+    site. part: the rows of all runs, among which a claim's side is found."""
+    on = set(part["federation"])
 
     def ran(claim: dict) -> bool:
-        return claim["federation"] in on and all(
-            any(printed_for(run, [claim[side]]) for run in runs) for side in ("better", "worse")
-        )
+        sides = [set(runs_of(part, claim[side])["run"]) for side in ("better", "worse")]
+        return all(side and side <= asked for side in sides)
 
-    claims = [claim for claim in papers.claims(results.paper) if ran(claim)]
-    told = judged(results, results.paper, claims=claims, keys=set(part["key"])) if claims else None
+    claims = [claim for claim in papers.claims(paper) if claim["federation"] in on and ran(claim)]
+    told = judged(results, paper, claims=claims, keys=set(part["key"])) if claims else None
     rows = zip(claims, told.to_dict("records") if claims else (), strict=True)
     return {(*map(frozenset, row["sides"]), claim["site"]): row for claim, row in rows if row["sides"]}
 
 
 def _of_claim(verdicts: dict, pair: Pair) -> dict:
     """The columns of the claim that a pair is, either way round; none where it is no claim."""
-    sides = [frozenset(rows["key"]) for rows in pair[:2]]
+    seeds = papers.protocol()["seeds"]
+    sides = [frozenset(rows.loc[rows["seed"].isin(seeds), "key"]) for rows in pair[:2]]
     if row := verdicts.get((*sides, pair.client)):
         word = row["verdict"]
         return {name: row[name] for name in (*COLUMNS, "why")} | {"direction": WAYS.get(word, word)}

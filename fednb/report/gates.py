@@ -43,6 +43,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
     for needed in papers.protocol()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
             everywhere = selected(words.frame_of(results.alike), rule)
+            everywhere = everywhere[everywhere["seed"].isin(papers.protocol()["seeds"])]
             here = words.setting_of(everywhere[everywhere["key"].isin(keys)])
             every = words.settings(words.all_took_part(everywhere, results.alike))
             ran = {rows["run"].iloc[0]: rows for _, rows in every if words.setting_of(rows) == here}

@@ -177,6 +177,11 @@ def effect_lines(frame) -> list[str]:
             "With spare images: the effect and its 95 % interval from each site's test images and its spare ones, on "
             "which no round trains, as one set. The verdict stays with the printed test images."
         )
+    if "gap_low" in frame and frame["gap_low"].notna().any():
+        lines.append(
+            "Ours - paper: the 95 % interval of that difference, from the spread of our runs and of as many as the "
+            "paper prints a mean of; where it leaves zero out, an effect is larger or smaller than printed."
+        )
     bases = set(rests_on(frame))
     if "images" in bases:
         lines.append("Images only: one seed gives a number and no verdict.")
