@@ -246,6 +246,11 @@ def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
     assert figure.legends[0].get_title().get_text() == "points above FedAvg"
 
 
+def test_effects_of_nothing_are_an_empty_panel():
+    table = report.effects(results(run("fedavg", ROUNDS)), "fedavg")
+    assert len(table.frame) == 0 and len(axes(plots.effects(table, title="Effects")).get_yticks()) == 0
+
+
 def dots(panel):
     """(label of the row, x) of the white diamonds of rows of dots."""
     rows = [line.get_label() for line in panel.lines if line.get_linestyle() == "None"]

@@ -53,7 +53,7 @@ def claims(rows, paper: str):
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
     head = f"{names.printed(paper)}: {told} of {every} claims" if told else f"{names.printed(paper)}: no claim"
     decorate(axes, "points: the first of each row minus the second", "", f"{head} tested{'' if told else ' yet'}")
-    axes.axvline(0, color="0.4", linewidth=1, zorder=0)
+    axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     where = tested["table"].str.replace("table", "Table ")
     several = tested.groupby("table")["federation"].transform("nunique") > 1
@@ -65,7 +65,7 @@ def claims(rows, paper: str):
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in used.items()]
     shown.append(Line2D([], [], linestyle="none", **DIAMOND, label="the paper"))
     shown += [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
-    shown += [Line2D([], [], color="0.2", linewidth=1, label="all that are tested together")]
+    shown += [Line2D([], [], color="0.2", linewidth=1, label="simultaneous interval")]
     figure.legend(handles=shown, loc="outside lower center", frameon=False, ncols=4, fontsize=8)
     return as_written(figure)
 
@@ -97,10 +97,8 @@ def effects(tables, title: str = "", printed=None):
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     runs = dict.fromkeys(run for table in tables.values() for side in ("worse", "better") for run in table.frame[side])
-    texts, against = (
-        words.row_names([*map(names.alone, runs)]),
-        {run for table in tables.values() for run in table.frame["worse"]},
-    )
+    texts = words.row_names([*map(names.alone, runs)])
+    against = {run for table in tables.values() for run in table.frame["worse"]}
     panels = {}
     for name, table in tables.items():
         by = table.frame.columns[2]
@@ -115,9 +113,9 @@ def effects(tables, title: str = "", printed=None):
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
     what = f"points above {texts[names.alone(against.pop())]}" if len(against) == 1 else "points"
-    figure = rows_of_dots(panels, what, title, marked, across=3, common=True)
+    figure = rows_of_dots(panels or {"": {}}, what, title, marked, across=3, common=True)
     for axes in figure.axes:
-        axes.axvline(0, color="0.4", linewidth=1, zorder=0)
+        axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     return as_written(figure)
 
 
@@ -169,13 +167,13 @@ def rows_of_dots(panels: dict, x: str, title: str, marked: str, across: int = 5,
         axes.grid(axis="x", color="0.9", linewidth=0.8)
         axes.set_yticks(range(len(rows)), [textwrap.fill(row, 40) for row in rows])
         axes.tick_params(labelleft=number % across == 0, labelbottom=lowest or not common)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     if not alone:
         text, colour = titled(title, marked)
         figure.suptitle(text, fontsize=11, color=colour)
     shown = [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
     if any(dot.together_low == dot.together_low for dot in dots):
-        shown.append(Line2D([], [], color="0.2", linewidth=1, label="all that are tested together"))
+        shown.append(Line2D([], [], color="0.2", linewidth=1, label="simultaneous interval"))
     if not all(dot.filled for dot in dots):
         shown.append(Line2D([], [], linestyle="none", **HOLLOW, label="not distinguished from zero"))
     if any(dot.printed is not None for dot in dots):
