@@ -26,7 +26,7 @@ from fednb.parameters import kind_of, misfit, sampled
 from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-DRAWN = 10_000  # colours that a drawing has at most; in a photograph there are more
+DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 COLOURS = 128  # that are kept of them
 LARGEST = 300_000  # bytes of a figure with two pixels for one of the page; a larger one has one
 

@@ -51,14 +51,14 @@ def style(run: str) -> dict:
 
 
 def styles(runs: dict[str, str]) -> dict[str, dict]:
-    """The looks of one figure's ``{row: run}``: ``style``, but rows that would look alike are told apart.
+    """The looks of one figure's ``{row: run}``: ``style``, but rows of one method are told apart.
 
-    They are of one method with other options, or in other settings: shades of its colour from dark to light, and the
-    lines and markers that follow.
+    With other options, or in other settings, they have shades of its colour from dark to light, and the lines and
+    markers that follow.
     """
     looks, alike = {row: style(run) for row, run in runs.items()}, {}
-    for row, look in looks.items():
-        alike.setdefault(tuple(look.values()), []).append(row)
+    for row, run in runs.items():
+        alike.setdefault(tuple(name for name, _ in names.parts(run)), []).append(row)
     for rows in alike.values():
         for number, row in enumerate(rows) if len(rows) > 1 else ():
             looks[row] = _variant(**looks[row], number=number, share=number / (len(rows) - 1))
