@@ -67,7 +67,7 @@ def _look(what: str, numbers, given) -> dict:
     import seaborn
 
     order = _names(numpy.unique(numbers), given)
-    look = {"s": 20, "edgecolor": "k", "linewidth": 0.3, "snap": True}  # whole pixels make small files
+    look = {"s": 18, "linewidth": 0, "snap": True}  # whole pixels make small files
     look |= {"hue": what, "hue_order": order, "palette": seaborn.color_palette("colorblind", len(order))}
     if what == "class":
         look |= {"style": what, "style_order": order, "markers": [*islice(cycle(CLASSES), len(order))]}
