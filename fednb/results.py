@@ -66,9 +66,11 @@ class Results:
                     found[_recipe_of(record)] = record
             except RecipeError:  # by other options than a method or a loader has today
                 left_out.append(record.recipe["algorithm"]["name"])
-        told = f"{len(left_out)} recorded runs have options that are no more ({', '.join(sorted(set(left_out)))}): "
-        told += "the spread of runs is estimated without them."
-        return replace(self, found=found, notes=(*self.notes, told) if left_out else self.notes)
+        told = (
+            f"{len(left_out)} recorded runs have options that are no more ({', '.join(sorted(set(left_out)))}): the "
+            "spread of runs is estimated without them."
+        )
+        return replace(self, found=found, notes=(*self.notes, *([told] if left_out else [])))
 
     @cached_property
     def stale(self) -> dict[Recipe, list[str]]:

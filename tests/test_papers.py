@@ -632,6 +632,10 @@ def test_the_page_of_the_protocol_explains_each_entry():
         ("margin = 0.5", "margin = 0.5\nlucky = 7", "expected .*: lucky"),
         ("choosing_seeds_from = 100", "choosing_seeds_from = 2", "choosing_seeds_from is 2"),
         ('second_test_set = "spare"', 'second_test_set = "train"', "second_test_set is train"),
+        ("seeds = [0, 1, 2]\n", "seeds = [0, 0]\n", r"on seeds \[0, 0\]; expected a list of seeds, each once"),
+        ("seeds = [0, 1, 2]\n", "seeds = 0\n", "on seeds 0; expected a list"),
+        ('profile = "paper"', 'profile = "smoke"', "its profile smoke is on shifted_digits. Name another"),
+        ('better = "fedavg"', 'better = "single"', "on pacs holds single against itself"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
         ("level = 0.05", 'level = "x"', "level is x"),
         ('as_printed = ["precision"]', 'as_printed = ["colour"]', "as_printed is .'colour'."),
@@ -658,6 +662,19 @@ def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, t
     papers.protocol.cache_clear()
     try:
         with pytest.raises(RecipeError, match=said):
+            papers.protocol()
+    finally:
+        papers.protocol.cache_clear()
+
+
+def test_an_entry_that_is_no_table_is_refused(monkeypatch):
+    told = papers._toml(Path(papers.__file__).with_name("protocol.toml")) | {"runs": [1]}
+    monkeypatch.setattr(
+        papers, "_toml", lambda path, read=papers._toml: told if path.stem == "protocol" else read(path)
+    )
+    papers.protocol.cache_clear()
+    try:
+        with pytest.raises(RecipeError, match="has a runs with 1; expected federation, paper, profile, seeds"):
             papers.protocol()
     finally:
         papers.protocol.cache_clear()

@@ -52,8 +52,8 @@ def board(claims: "DataFrame") -> Table:
 
 def curve_board(claims: "DataFrame") -> Table:
     """The rows of ``fednb.command.scoreboard.curves`` as a table: claims on orders and curves."""
-    shown = claims.assign(setting=words.standing(claims)).set_index("claim")
-    cells = shown[["verdict", "why", "setting", "notebook"]].rename_axis(None)
+    rows = claims.assign(setting=words.standing(claims)).set_index("claim")
+    cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
 

@@ -117,11 +117,11 @@ def judged(
     rows = []
     for number, claim in enumerate(claims):
         own, pair, more = by_rule[rule][number]
-        sides = () if pair is None else [tuple(dict.fromkeys(rows["key"])) for rows in pair[:2]]
-        keys = tuple(key for side in sides for key in side)
+        sides = {claim["better"]: pair.better, claim["worse"]: pair.worse} if pair else {}
+        keys = tuple(dict.fromkeys(key for side in sides.values() for key in side["key"]))
         deviating = dict.fromkeys(text for key in keys for text in differing[key])
-        for rows_of, label in zip(pair[:2] if pair else (), (claim["better"], claim["worse"]), strict=False):
-            deviating |= dict.fromkeys(other_options(paper, rows_of["run"].iloc[0], label, claim["table"]))
+        for label, side in sides.items():
+            deviating |= dict.fromkeys(other_options(paper, side["run"].iloc[0], label, claim["table"]))
         board = "" if isinstance(own, str) else SMALL if deviating else PRINTED
         of_runs = there[number]["runs"].iloc[0]
         words = {name: verdict(said[number], found[number][0], board, of_runs) for name, found in by_rule.items()}
@@ -148,7 +148,7 @@ def judged(
                 "exploratory": not declared.issuperset(keys),
                 "gap_low": against.low if against else nan,
                 "gap_high": against.high if against else nan,
-                "sides": sides,
+                "sides": [frozenset(side["key"]) for side in sides.values()],
             }
         )
     frame = pandas.DataFrame(rows)

@@ -56,8 +56,8 @@ def effects(
             sides = [rows_of[label] for label in labels]
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
-                told = f"{words.spaced(by)} {value}: " if by else ""
-                row = told + words.minus(*(texts[label] for label in labels))
+                within = f"{words.spaced(by)} {value}: " if by else ""
+                row = within + words.minus(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
         if rule == papers.protocol()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
@@ -67,10 +67,10 @@ def effects(
     more = spare_effects(compared, results.records, alike, results.alike.records)
     rows = []
     for one, pair, each, own in zip(about, compared, found, more, strict=True):
-        told = columns(each) | own | {"direction": each.direction, "why": ""}
-        rows.append(one | told | _of_claim(verdicts, pair))
-    told = SPARE if any(more) else ()
-    names = ["row", "better", "worse", by or "by", *COLUMNS, *told, "direction", "why"]
+        numbers = columns(each) | own | {"direction": each.direction, "why": ""}
+        rows.append(one | numbers | _of_claim(verdicts, pair))
+    spare = SPARE if any(more) else ()
+    names = ["row", "better", "worse", by or "by", *COLUMNS, *spare, "direction", "why"]
     frame = pandas.DataFrame(rows, columns=names)
     cells, wide = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
     where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
@@ -95,7 +95,7 @@ def _of_claims(results, paper: str, part, asked: set[str]) -> dict:
     claims = [claim for claim in papers.claims(paper) if claim["federation"] in on and ran(claim)]
     told = judged(results, paper, claims=claims, keys=set(part["key"])) if claims else None
     rows = zip(claims, told.to_dict("records") if claims else (), strict=True)
-    return {(*map(frozenset, row["sides"]), claim["site"]): row for claim, row in rows if row["sides"]}
+    return {(*row["sides"], claim["site"]): row for claim, row in rows if row["sides"]}
 
 
 def _of_claim(verdicts: dict, pair: Pair) -> dict:

@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fednb import catalogue
 from fednb.errors import NotebookError
@@ -20,6 +21,9 @@ from fednb.report.sentences import TESTED
 from fednb.site import notebook_page, sources
 from fednb.site.pages import Entry, figures
 from fednb.site.sources import HEADLINE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "math_core")
 SETTINGS = {
@@ -98,20 +102,28 @@ def build(place: Path, pages: dict[str, str | bytes]) -> list[str]:
 
 
 def pages(
-    docs: Path, entries: list[Entry], methods: Sequence, pictures: dict[str, bytes], **of_first
+    docs: Path,
+    entries: list[Entry],
+    methods: Sequence,
+    pictures: dict[str, bytes],
+    *,
+    claims: "DataFrame",
+    curves: "DataFrame",
+    told: list[str],
+    summary: list[str],
 ) -> dict[str, str | bytes]:
     """Path -> text of every source of the site.
 
     docs: the folder of Markdown that is shown as it is. entries: every notebook, with its executed JSON. methods: what
-    ``fednb list --methods`` tells. pictures: PNGs of data sets. of_first: what else ``fednb.site.sources.start`` shows.
+    ``fednb list --methods`` tells. pictures: PNGs of data sets. claims, curves: of ``fednb.command.scoreboard``;
+    told: what is said of claims, in sentences. summary: what the last command did.
     """
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(docs.glob("*.md"))}
-    claims, curves, summary = (of_first[name] for name in ("claims", "curves", "summary"))
     pages = {
         "index.md": sources.start(entries, list(texts), claims, summary),
-        "board.md": sources.board(claims, curves, of_first["told"], shown),
+        "board.md": sources.board(claims, curves, told, shown),
         "notebooks/index.md": sources.books(entries),
         "board.csv": claims.to_csv(index=False, float_format="%.6g"),
         "board.tex": board(claims).latex(),
