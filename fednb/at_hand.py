@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 
 def lacks(recipe: Recipe, data: str | None) -> str | None:
-    """What is missing of the data that a recipe needs, in one sentence; None where nothing is."""
+    """What is missing of the data and weights that a recipe needs, in one sentence; None where nothing is."""
     from fednb.data import available
 
-    return available(root=data, **recipe.dealt)
+    lack = available(root=data, **recipe.dealt)
+    if lack or not recipe.full["model"].get("pretrained"):
+        return lack
+    from fednb import models
+
+    return models.lacks(recipe.full["model"], data)
 
 
 def below_the_folder(lack: str, data: str | None) -> str:

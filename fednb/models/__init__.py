@@ -10,10 +10,17 @@ Every network is made from ``(image_shape, classes, **options)`` and has
 ``_staged.Staged`` has both for networks that are stages, hidden layers and a head in a row.
 """
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from torch import nn
 
-from fednb.catalogue import make
+from fednb.catalogue import complete, find, make
 from fednb.randomness import seeded
+
+data_folder: ContextVar[str | os.PathLike | None] = ContextVar("data_folder", default=None)
 
 
 def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, seed: int = 0) -> nn.Module:
@@ -23,3 +30,25 @@ def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, se
     """
     with seeded(seed, "model"):
         return make("models", given, image_shape, classes)
+
+
+def lacks(given: str | dict, root: str | os.PathLike | None = None) -> str | None:
+    """What is missing of the weights that a recipe's ``model`` begins with, in one sentence; None where nothing is, or
+    where torchvision's can be fetched."""
+    full = complete("models", given)
+    if not full.get("pretrained"):
+        return None
+    from fednb.models import _pretrained  # which reads the folder's name from here
+
+    origin = getattr(find("models", full["name"]), "weights", None)
+    return _pretrained.lacking(origin, root) if isinstance(origin, _pretrained.Origin) else None
+
+
+@contextmanager
+def pretrained_below(root: str | os.PathLike | None) -> Iterator[None]:
+    """Inside, networks find their weights in ``weights/`` of this data folder, as ``fednb.data.data_root`` takes it."""
+    token = data_folder.set(root)
+    try:
+        yield
+    finally:
+        data_folder.reset(token)

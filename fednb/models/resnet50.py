@@ -1,6 +1,6 @@
 """ResNet-50, a network of DisTrans' CIFAR-100."""
 
-from fednb.models._resnet import ResNet
+from fednb.models._torchvision import ResNet
 
 
 class ResNet50(ResNet):
@@ -14,7 +14,8 @@ class ResNet50(ResNet):
             the network and prints no weights; its code for it is not released. torchvision trained them on
             normalised images: add the augmentation "normalise".
 
-    Raises RunError where the weights are neither in torch's cache nor can be fetched; it names the URL and the file.
+    Raises RunError where the weights are neither in ``weights/`` of the data folder nor in torch's cache nor can be
+    fetched, and where they are damaged or of another network.
 
     Reference: He et al., *Deep residual learning for image recognition*, CVPR 2016.
     """

@@ -14,11 +14,13 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "am
 
 
 def maker(model) -> dict:
-    """What must be the same for a checkpoint to be gone on from: code, torch, device, threads."""
+    """What must be the same for a checkpoint to be gone on from: code, torch, device, threads, and the hash of what a
+    pretrained network begins with."""
     import torch
 
     device = next(model.parameters()).device
-    return {
+    weights = next(filter(None, (getattr(module, "weights_hash", "") for module in model.modules())), "")
+    return ({"weights": weights} if weights else {}) | {
         "code": code_version(),
         "torch": str(torch.__version__),  # plain text, as a checkpoint holds it too
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",

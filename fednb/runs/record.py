@@ -290,7 +290,7 @@ def _validate_checksums(entries: dict, own: str) -> None:
 def _validate_origin(origin) -> None:
     _dictionary(origin, "origin", ("code", "torch", "device", "seconds"))
     _numbers([origin["seconds"]], [math.inf], "origin.seconds")
-    for name in ("code", "torch", "device", "engine", "processor", "instructions", "protocol"):
+    for name in ("code", "torch", "device", "engine", "processor", "instructions", "protocol", "weights"):
         _need(isinstance(origin.get(name, ""), str), f"origin.{name}", origin.get(name), "a text")
     for name in ("threads", "parameters"):
         _numbers([origin.get(name, 0)], [MOST], f"origin.{name}", whole=True)

@@ -58,6 +58,7 @@ def train_one(
             return record
         from fednb.engine.loop import FederatedRun
         from fednb.engine.network import rehearse
+        from fednb.models import pretrained_below
 
         rehearse(recipe)
         if federation is None:
@@ -67,7 +68,8 @@ def train_one(
                 f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
                 "Study(recipes, federation=...)."
             )
-        return finish(partial(FederatedRun, recipe, federation, device), store, progress, root)
+        with pretrained_below(root):
+            return finish(partial(FederatedRun, recipe, federation, device), store, progress, root)
 
 
 def finish(

@@ -1,0 +1,142 @@
+"""ImageNet weights: torchvision's, or a file in ``weights/`` of the data folder; checked by name, shape and hash."""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fednb import models
+from fednb.data import data_root
+from fednb.data._files import refuse_more
+from fednb.errors import RunError
+
+Weights = Mapping[str, Tensor]
+SUFFIXES = (".npz", ".pth", ".pt")
+MOST = 2**30  # bytes of a file, unpacked
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Weights in a file that is not torchvision's.
+
+    name: of the file, without suffix. source: where they are from, in words. digest: that of the entries once
+    ``renamed`` gave them torchvision's names, and the first convolution torchvision's images: red, green and blue,
+    normalised by ImageNet's mean and deviation.
+    """
+
+    name: str
+    source: str
+    digest: str
+    renamed: Callable[[Weights], Weights]
+
+
+def start(network: nn.Module, head: str, weights: str | Origin) -> str:
+    """Puts weights into a network of torchvision's, all but those of its head; returns their ``digest``.
+
+    head: what the names of the entries that stay begin with. weights: torchvision's name of them, or their origin.
+
+    Raises RunError naming the file where it is missing, damaged, of another network, or has others.
+    """
+    file = _file(weights)
+    try:
+        state = _read(file, file.stat().st_mtime_ns)
+        state = state if isinstance(weights, str) else weights.renamed(state)
+        state = {name: entry for name, entry in state.items() if not name.startswith(head)}
+        _compare(state, {name: held for name, held in network.state_dict().items() if not name.startswith(head)})
+        found = digest(state)
+        if not isinstance(weights, str) and found != weights.digest:
+            raise ValueError(f"the hash of its entries is {found}, expected {weights.digest}")
+    except Exception as error:  # damaged files raise many kinds
+        source = "" if isinstance(weights, str) else f", {weights.source},"
+        raise RunError(
+            f"{file} does not have the weights of {type(network).__name__} ({type(error).__name__}: {error}). Put "
+            f"the right file{source} there, or set pretrained to false."
+        ) from error
+    network.load_state_dict(state, strict=False)
+    return found
+
+
+def lacking(origin: Origin, root: str | os.PathLike | None = None) -> str | None:
+    """What is missing of a file in ``weights/`` and where it comes from, in a sentence; None where it is there."""
+    if _own(origin, root):
+        return None
+    place = data_root(root).absolute() / "weights" / origin.name
+    return f"There are no weights {place} ({', '.join(SUFFIXES)}): {origin.source}."
+
+
+def _own(origin: Origin, root: str | os.PathLike | None) -> Path | None:
+    files = (data_root(root) / "weights" / f"{origin.name}{suffix}" for suffix in SUFFIXES)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _file(weights: str | Origin) -> Path:
+    if isinstance(weights, str):
+        from torchvision.models import get_weight
+
+        return _torchvisions(get_weight(weights).url)
+    if lack := lacking(weights, models.data_folder.get()):
+        raise RunError(lack)
+    return _own(weights, models.data_folder.get())
+
+
+def digest(state: Weights) -> str:
+    """12 hex digits of the names, shapes and values of weights, in whatever kind of file they lie."""
+    made = hashlib.sha256()
+    for name in sorted(state):
+        values = state[name].detach().cpu().contiguous().numpy()
+        made.update(f"{name} {values.dtype} {values.shape}\n".encode() + values.tobytes())
+    return made.hexdigest()[:12]
+
+
+def _compare(found: Weights, expected: Weights) -> None:
+    for name in dict.fromkeys([*expected, *found]):
+        sides = [side.get(name) for side in (found, expected)]
+        shapes = ["none" if side is None else f"{side.dtype} {list(side.shape)}" for side in sides]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"{name} is {shapes[0]}, expected {shapes[1]}")
+        if not sides[0].isfinite().all():
+            raise ValueError(f"{name} is not finite")
+
+
+@lru_cache(maxsize=2)
+def _read(file: Path, changed: int) -> Weights:
+    """The entries of a file; nothing in it is executed."""
+    refuse_more(file, file.stat().st_size, MOST)
+    if file.suffix == ".npz":
+        with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
+            refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), MOST)
+            return {name: torch.from_numpy(held[name]) for name in held.files}
+    return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def _torchvisions(url: str) -> Path:
+    """The file of a URL: in ``weights/``, else in torch's cache, where it is downloaded to; RunError naming both.
+
+    torchvision's names end in the beginning of the file's SHA-256.
+    """
+    name = url.rpartition("/")[2]
+    cache = Path(torch.hub.get_dir()) / "checkpoints" / name
+    own = data_root(models.data_folder.get()) / "weights" / name
+    file = own if own.exists() else cache
+    try:
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(url, str(file), hash_prefix=Path(name).stem.rpartition("-")[2])
+        if not file.is_file():
+            raise ValueError("no regular file")
+        with open(file, "rb") as content:
+            found, begins = hashlib.file_digest(content, "sha256").hexdigest(), file.stem.rpartition("-")[2]
+        if not found.startswith(begins):
+            raise ValueError(f"its SHA-256 begins with {found[: len(begins)]}, torchvision's with {begins}")
+    except Exception as error:  # no network, a proxy's page, a file cut short: each has a type of its own
+        raise RunError(
+            f"the ImageNet weights could not be loaded ({type(error).__name__}: {error}). Expected the content of "
+            f"{url} at {file} or {own}: put it there (remove a damaged one), or set pretrained to false."
+        ) from error
+    return file

@@ -1,0 +1,67 @@
+"""What torchvision's networks have in common here: the smallest images, the first convolution, ImageNet weights; and
+what ResNet-18 and ResNet-50 have."""
+
+from torch import Tensor, nn
+
+from fednb.errors import RecipeError
+from fednb.models import _pretrained
+from fednb.models._staged import Staged
+
+LEAST = 32
+
+
+class FromTorchvision(Staged):
+    """A network of torchvision's, with stages and a head of its own.
+
+    The subclass sets ``name``, torchvision's function; ``weights``, torchvision's name of ImageNet weights for it or
+    the origin of others; ``their_head``, what torchvision's names of the head's entries begin with.
+    """
+
+    name: str
+    weights: str | _pretrained.Origin
+    their_head: str
+    weights_hash = ""
+
+    def network(self, image_shape: tuple[int, int, int], pretrained: bool) -> nn.Module:
+        """torchvision's network, pretrained or as its function makes it; RecipeError for images that it cannot see."""
+        from torchvision import models
+
+        channels, height, width = image_shape
+        if min(height, width) < LEAST:
+            raise RecipeError(
+                f"{self.name} was given images of {height} x {width}; its stages need at least {LEAST} x {LEAST}. "
+                "Load larger images (size=...) or take digits_cnn."
+            )
+        if pretrained and channels != 3:
+            raise RecipeError(
+                f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3. "
+                "Load colour images, or leave pretrained out."
+            )
+        network = getattr(models, self.name)()
+        if pretrained:
+            self.weights_hash = _pretrained.start(network, self.their_head, self.weights)
+        return network
+
+
+class ResNet(FromTorchvision):
+    """A stem, torchvision's four residual stages, the mean over the last map, a head."""
+
+    stages = ("layer1", "layer2", "layer3", "layer4")
+    their_head = "fc."
+
+    def __init__(self, image_shape: tuple[int, int, int], classes: int, pretrained: bool = False):
+        super().__init__()
+        network, channels = self.network(image_shape, pretrained), image_shape[0]
+        if channels != 3:
+            network.conv1 = nn.Conv2d(channels, 64, 7, stride=2, padding=3, bias=False)
+            nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision does
+        self.stem = nn.Sequential(network.conv1, network.bn1, network.relu, network.maxpool)
+        for stage in self.stages:
+            setattr(self, stage, getattr(network, stage))
+        wide = network.fc.in_features
+        self.stage_channels = (wide // 8, wide // 4, wide // 2, wide)
+        self.hidden = nn.Sequential(network.avgpool, nn.Flatten())
+        self.head = nn.Linear(wide, classes)
+
+    def features(self, images: Tensor) -> Tensor:
+        return super().features(self.stem(images))
