@@ -146,7 +146,8 @@ class Federation:
             self._check(site)
             absent = [name for number, name in enumerate(self.classes) if not (site.train.targets == number).any()]
             if absent:
-                lacking.append(f"{site.name} has no training {UNITS[self.task]} of {', '.join(absent)}.")
+                named = ", ".join(absent[:10]) + f" and {len(absent) - 10} more classes" * (len(absent) > 10)
+                lacking.append(f"{site.name} has no training {UNITS[self.task]} of {named}.")
         if len(lacking) > 4:
             lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training {UNITS[self.task]} of some class."]
         object.__setattr__(self, "notes", tuple(dict.fromkeys(map(printable, (*self.notes, *lacking)))))

@@ -94,3 +94,29 @@ class TestBadInput:
             load(whole, clients=3, classes_per_client=100)
         with pytest.raises(DataError, match="600 training and 400 test images cannot be dealt out to 200 clients"):
             load(whole, clients=200, classes_per_client=20)
+
+
+class TestReal:
+    def test_ten_classes(self, real_data, tmp_path):
+        """Photographs of ten classes under lists made for them, which name 190 more without an image."""
+        samples = real_data / "cub_200_2011_10classes"
+        if not samples.is_dir():
+            pytest.skip(f"no {samples}")
+        names = sorted(path.name for path in samples.iterdir())
+        files = sorted(path.relative_to(samples).as_posix() for path in samples.rglob("*.jpg"))
+        classes = [*names, *(f"{number:03}.Made_{number}" for number in range(11, 201))]
+        lists = (
+            classes,
+            files,
+            [names.index(file.split("/")[0]) + 1 for file in files],
+            [n % 2 for n in range(len(files))],
+        )
+        (tmp_path / LISTS).mkdir()
+        (tmp_path / LISTS / "images").symlink_to(samples)
+        for name, held in zip(bird200.LISTS, lists, strict=True):
+            (tmp_path / LISTS / name).write_text("".join(f"{number} {line}\n" for number, line in enumerate(held, 1)))
+        federation = load(tmp_path, size=64, clients=10)
+        assert federation.counts().to_numpy().sum() == len(files) == 294
+        assert {label for site in federation.sites for label in site.test.targets.tolist()} == set(range(10))
+        assert fednb.data.check(tmp_path, "bird200").damaged == ()
+        assert load(tmp_path, size=64, clients=1).notes[-1].endswith("020.Made_20 and 180 more classes.")

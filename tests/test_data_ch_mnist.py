@@ -61,6 +61,19 @@ class TestLayout:
 
 
 class TestReal:
+    @pytest.mark.parametrize(("kind", "count"), [("original_tif", 24), ("png", 8), ("resampled", 100)])
+    def test_samples(self, real_data, tmp_path, kind, count):
+        """The original tiles, and forms in which others hand them on."""
+        samples = real_data / "ch_mnist_samples" / kind
+        if not samples.is_dir():
+            pytest.skip(f"no {samples}")
+        (tmp_path / "ch_mnist").symlink_to(samples)
+        federation = load(tmp_path, size=64, clients=1)
+        assert federation.notes[0] == f"{count} of CH-MNIST's 5000 images are on disk."
+        everything = pixels(*(getattr(federation.sites[0], split) for split in SPLITS))
+        assert len(set(everything)) == count and federation.image_shape == (3, 64, 64)
+        assert fednb.data.check(tmp_path, "ch_mnist").damaged == ()
+
     def test_counts(self, real):
         federation = load(real)
         total = np.sum([[len(getattr(site, split)) for split in SPLITS] for site in federation.sites], axis=0)

@@ -152,6 +152,58 @@ class TestIncompleteSource:
         assert not any("is tested on" in note for note in load(root, test_fraction=0.25).notes)
 
 
+class TestMore:
+    """A source in two files; MNIST-M's second has the 60 before those of its first, and 30 to test."""
+
+    @pytest.fixture
+    def both(self, root, monkeypatch):
+        monkeypatch.setitem(digits.COMPLETE, "mnist_m", (160, 80))
+        more = (noise(9, 60, 32, 3)[0], MNIST[0][1][140:200]), (noise(10, 30, 32, 3)[0], MNIST[1][1][:30])
+        index = {"index_train": np.arange(140, 200, dtype=np.int32), "index_test": np.arange(30, dtype=np.int32)}
+        write_npz(root / "digits" / "mnist_m_more.npz", *more, **index)
+        return root
+
+    def test_the_second_is_used_where_it_is_asked_for(self, both):
+        whole = load(both, fraction=1.0, more=True, separate_mnist_m=False)
+        assert counts(whole)["mnist_m"] == (144, 16, 80)
+        files = [np.load(both / "digits" / f"mnist_m{part}.npz") for part in ("", "_more")]
+        site, everything = whole.site("mnist_m"), np.concatenate([file["x_test"] for file in files])
+        assert different(site.test) == {image.transpose(2, 0, 1).tobytes() for image in everything}
+        assert any(note.startswith("240 digits of mnist are in mnist_m") for note in whole.notes)
+
+    def test_without_it_the_second_changes_nothing(self, both):
+        with_second = load(both, fraction=0.5)
+        (both / "digits" / "mnist_m_more.npz").unlink()
+        assert load(both, fraction=0.5).fingerprint == with_second.fingerprint
+
+    def test_where_there_is_no_second(self, both):
+        assert load(both, site="usps", more=True).fingerprint == load(both, site="usps").fingerprint
+        with pytest.raises(DataError, match=r"no usps_more\.npz beside its first file in .*; more=False does without"):
+            load(both, domains=["usps"], more=True)
+
+    def test_what_the_loader_tells_of_both(self, both):
+        assert "mnist_m: digits/mnist_m.npz, digits/mnist_m_more.npz" in digits.describe(both)
+        found = {count.what: count.found for count in digits.counts(both)}
+        assert found["mnist_m, train"] == 160 and found["mnist_m, test"] == 80
+        (both / "digits" / "mnist_m_more.npz").write_bytes(b"PK")
+        ((place, reason),) = digits.damaged(both)
+        assert place == both / "digits" and "mnist_m_more.npz" in reason
+
+    @pytest.mark.parametrize(
+        ("index", "shape", "told"),
+        [
+            (np.arange(241, 301), 32, "index_train has 59 numbers twice"),
+            (np.arange(60), 28, r"x_train is \{.*\} in"),
+        ],
+    )
+    def test_images_of_the_first_or_of_another_size_are_refused(self, both, index, shape, told):
+        more = (noise(9, 60, shape, 3)[0], MNIST[0][1][index]), (noise(10, 30, shape, 3)[0], MNIST[1][1][:30])
+        file = both / "digits" / "mnist_m_more.npz"
+        write_npz(file, *more, index_train=index, index_test=np.arange(30))
+        with pytest.raises(DataError, match=f"{told}.*mnist_m.npz and .*mnist_m_more.npz"):
+            load(both, more=True)
+
+
 class TestOrigin:
     def site_pixels(self, federation, split):
         return different(getattr(federation.site("mnist"), split))
@@ -347,3 +399,10 @@ class TestReal:
         ]  # fmt: skip
         parts = [different(getattr(federation.site("mnist"), split)) for split in SPLITS]
         assert all(not first & second for first, second in combinations(parts, 2))
+
+    def test_nearly_all_of_mnist_m(self, real_data):
+        if problem := fednb.data.available("digits", real_data, domains=["mnist_m"], more=True):
+            pytest.skip(problem)
+        federation = load(real_data, domains=["mnist", "mnist_m"], fraction=0.1, more=True)
+        assert counts(federation)["mnist_m"] == (5310, 590, 9000)
+        assert "mnist_m is tested on 9000 images; 9001 are asked for." in federation.notes

@@ -26,14 +26,15 @@ _IMAGES = {"mnist": 70_000, "mnist_m": 68_002, "usps": 9_298, "svhn": 99_289}  #
 _IDX, _LIBSVM, _MAT, _NPZ = 28 * 28, 256 * 24, 32 * 32 * 3 + 8, 64 * 64 * 3 + 64
 
 
-def find(root: Path, domain: str) -> list[Path] | None:
+def find(root: Path, domain: str, more: bool = False) -> list[Path] | None:
     """The files of a domain, in ``root/digits`` or ``root``: an ``.npz``, or torchvision's own files.
 
-    None if there are none or not all.
+    None if there are none or not all. more: with ``<domain>_more.npz`` where it lies beside the ``.npz``.
     """
     for base in (root / "digits", root):
         if (base / f"{domain}.npz").is_file():
-            return [base / f"{domain}.npz"]
+            parts = [base / f"{domain}.npz", base / f"{domain}_more.npz"]
+            return [parts[0], *(part for part in parts[1:] if more and part.is_file())]
         files = [_plain_or_gzipped(base / name) for name in _OWN.get(domain, [])]
         if files and all(files):
             return files
@@ -48,10 +49,12 @@ def _plain_or_gzipped(file: Path) -> Path | None:
 def read(domain: str, files: list[Path]) -> Arrays:
     """``x_train``, ``y_train``, ``x_test``, ``y_test`` and whatever else an ``.npz`` holds.
 
-    x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``.
-    Raises DataError naming the file that is damaged, holds something else, or unpacks to more bytes than the complete
-    source has; it is not unpacked further.
+    x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. Of several ``.npz``,
+    one after the other. Raises DataError naming the file that is damaged, holds something else, unpacks to more bytes
+    than the complete source has (it is not unpacked further), or has images of another.
     """
+    if len(files) > 1 and files[0].suffix == ".npz":
+        return _joined(files, [read(domain, [file]) for file in files])
     if files[0].suffix == ".npz":
         arrays = reading(files[0], _npz, _NPZ * _IMAGES[domain])
     elif domain == "mnist":
@@ -66,6 +69,21 @@ def read(domain: str, files: list[Path]) -> Arrays:
         file = files[0] if len(files) == 1 else files[position * len(files) // 2]
         _check(file, part, arrays)
     return arrays
+
+
+def _joined(files: list[Path], parts: list[Arrays]) -> Arrays:
+    """What all have in common, one after the other."""
+    joined = {}
+    for name in [name for name in parts[0] if all(name in part for part in parts)]:
+        shapes = {part[name].shape[1:] for part in parts}
+        if len(shapes) > 1:
+            raise DataError(f"{name} is {shapes} in {' and '.join(map(str, files))}; expected one shape in all.")
+        joined[name] = np.concatenate([part[name] for part in parts])
+        if name.startswith("index_") and (twice := len(joined[name]) - len(np.unique(joined[name]))):
+            raise DataError(
+                f"{name} has {twice} numbers twice in {' and '.join(map(str, files))}; expected other images in each."
+            )
+    return joined
 
 
 def _check(file: Path, part: str, arrays: Arrays):

@@ -20,7 +20,7 @@ NEEDS = Needs(
     layout="in digits/ or in the data folder itself, each as torchvision downloads it (MNIST/raw/*-ubyte[.gz]; "
     "usps.bz2 and usps.t.bz2; train_32x32.mat and test_32x32.mat, which need scipy) or as "
     "<mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, "
-    "height, width, 3])",
+    "height, width, 3]), to which more=True adds <the same>_more.npz",
     page="yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets "
     "(USPS), ufldl.stanford.edu/housenumbers (SVHN)",
     download="MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated",
@@ -45,6 +45,7 @@ def load(
     fraction: float = 0.1,
     test_fraction: float = 1.0,
     separate_mnist_m: bool = False,
+    more: bool = False,
     seed: int = 0,
     site: str | None = None,
 ) -> Federation:
@@ -63,6 +64,8 @@ def load(
             image. By default they stay, as the papers say nothing of it: training and test images keep apart
             either way, because MNIST-M's training images are made from MNIST's training images, and ``notes``
             counts them.
+        more: with the images of ``<domain>_more.npz`` after those of ``<domain>.npz``, for a source that lies in two
+            files; without it, the second is not read.
         seed: of all draws.
         site: reads this one alone; with ``separate_mnist_m``, MNIST reads MNIST-M as well.
 
@@ -72,10 +75,10 @@ def load(
     needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
     if site == "mnist" and separate_mnist_m and "mnist_m" in (domains or DOMAINS):
         needed.append("mnist_m")
-    NEEDS.require(missing(root, domains=domains, needed=needed))
+    NEEDS.require(missing(root, domains=domains, needed=needed, more=more))
     here = [domain for domain in needed or DOMAINS if digit_files.find(root, domain)]
     notes = [f"{domain} is not on disk and left out." for domain in DOMAINS if not needed and domain not in here]
-    held = {domain: _arrays(root, domain) for domain in here}
+    held = {domain: _arrays(root, domain, more) for domain in here}
     chosen = {}
     # MNIST comes last, when it is known which of its digits MNIST-M uses.
     for domain in sorted(here, key=lambda domain: domain == "mnist"):
@@ -90,9 +93,11 @@ def load(
     return Federation("digits", sites, tuple(str(digit) for digit in range(10)), tuple(notes))
 
 
-def missing(root: Path, *, domains: tuple[str, ...] | None = None, needed=None, **options) -> str | None:
+def missing(
+    root: Path, *, domains: tuple[str, ...] | None = None, needed=None, more: bool = False, **options
+) -> str | None:
     """One sentence when one of the domains that are needed, else of those named, or without names every domain, is not
-    on disk."""
+    on disk, or when there is no second file of any of them though ``more`` asks for it."""
     for domain in domains or ():
         if domain not in DOMAINS:
             raise RecipeError(f'digits has no domain "{domain}"; {nearest(str(domain), DOMAINS)}')
@@ -100,13 +105,21 @@ def missing(root: Path, *, domains: tuple[str, ...] | None = None, needed=None, 
     absent = [domain for domain in needed or DOMAINS if not digit_files.find(root, domain)]
     if absent and (needed or len(absent) == len(DOMAINS)):
         return f"There is no {' or '.join(absent)} in {root / 'digits'} or {root}."
+    if more and not any(_parts(root, domain) for domain in domains or DOMAINS):
+        names = " or ".join(f"{domain}_more.npz" for domain in domains or DOMAINS)
+        return f"There is no {names} beside its first file in {root / 'digits'} or {root}; more=False does without."
     return None
+
+
+def _parts(root: Path, domain: str) -> bool:
+    files = digit_files.find(root, domain, more=True)
+    return bool(files) and files != digit_files.find(root, domain)
 
 
 def describe(root: Path) -> list[str]:
     lines = [missing(root) or "ready"]
     for domain in DOMAINS:
-        files = digit_files.find(root, domain)
+        files = digit_files.find(root, domain, more=True)
         lines.append(f"{domain}: " + (", ".join(str(f.relative_to(root)) for f in files) if files else "missing"))
     return lines
 
@@ -114,7 +127,7 @@ def describe(root: Path) -> list[str]:
 def counts(root: Path) -> list[Count]:
     made = []
     for domain, complete in COMPLETE.items():
-        files = digit_files.find(root, domain)
+        files = digit_files.find(root, domain, more=True)
         held = digit_files.read(domain, files) if files else {}
         for part, published in zip(("train", "test"), complete, strict=True):
             made.append(Count(f"{domain}, {part}", len(held.get(f"y_{part}", ())), published))
@@ -122,14 +135,14 @@ def counts(root: Path) -> list[Count]:
 
 
 def damaged(root: Path) -> list[tuple[Path, str]]:
-    places = {domain: files for domain in DOMAINS if (files := digit_files.find(root, domain))}
+    places = {domain: files for domain in DOMAINS if (files := digit_files.find(root, domain, more=True))}
     found = damage(places, lambda domain: digit_files.read(domain, places[domain]))
     return [(places[domain][0].parent, reason) for domain, reason in found]
 
 
-def _arrays(root: Path, domain: str) -> Arrays:
+def _arrays(root: Path, domain: str, more: bool) -> Arrays:
     """What a domain's files hold, with images as uint8 [n, 1 or 3, 32, 32]; cached."""
-    files = digit_files.find(root, domain)
+    files = digit_files.find(root, domain, more)
 
     def make() -> Arrays:
         arrays = digit_files.read(domain, files)

@@ -11,16 +11,12 @@ Every network is made from ``(image_shape, classes, **options)`` and has
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 
 from torch import nn
 
 from fednb.catalogue import complete, find, make
 from fednb.randomness import seeded
-
-data_folder: ContextVar[str | os.PathLike | None] = ContextVar("data_folder", default=None)
 
 
 def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, seed: int = 0) -> nn.Module:
@@ -38,17 +34,14 @@ def lacks(given: str | dict, root: str | os.PathLike | None = None) -> str | Non
     full = complete("models", given)
     if not full.get("pretrained"):
         return None
-    from fednb.models import _pretrained  # which reads the folder's name from here
+    from fednb.models import _pretrained
 
     origin = getattr(find("models", full["name"]), "weights", None)
     return _pretrained.lacking(origin, root) if isinstance(origin, _pretrained.Origin) else None
 
 
-@contextmanager
-def pretrained_below(root: str | os.PathLike | None) -> Iterator[None]:
+def pretrained_below(root: str | os.PathLike | None) -> AbstractContextManager[None]:
     """Inside, networks find their weights in ``weights/`` of this data folder, as ``fednb.data.data_root`` takes it."""
-    token = data_folder.set(root)
-    try:
-        yield
-    finally:
-        data_folder.reset(token)
+    from fednb.models import _pretrained
+
+    return _pretrained.below(root)

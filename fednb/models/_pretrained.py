@@ -2,7 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fednb import models
 from fednb.data import data_root
 from fednb.data._files import refuse_more
 from fednb.errors import RunError
@@ -19,6 +20,7 @@ from fednb.errors import RunError
 Weights = Mapping[str, Tensor]
 SUFFIXES = (".npz", ".pth", ".pt")
 MOST = 2**30  # bytes of a file, unpacked
+_folder: ContextVar[str | os.PathLike | None] = ContextVar("folder", default=None)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,16 @@ class Origin:
     source: str
     digest: str
     renamed: Callable[[Weights], Weights]
+
+
+@contextmanager
+def below(root: str | os.PathLike | None) -> Iterator[None]:
+    """Inside, the data folder is ``root``."""
+    token = _folder.set(root)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
 
 
 def start(network: nn.Module, head: str, weights: str | Origin) -> str:
@@ -80,9 +92,9 @@ def _file(weights: str | Origin) -> Path:
         from torchvision.models import get_weight
 
         return _torchvisions(get_weight(weights).url)
-    if lack := lacking(weights, models.data_folder.get()):
+    if lack := lacking(weights, _folder.get()):
         raise RunError(lack)
-    return _own(weights, models.data_folder.get())
+    return _own(weights, _folder.get())
 
 
 def digest(state: Weights) -> str:
@@ -122,7 +134,7 @@ def _torchvisions(url: str) -> Path:
     """
     name = url.rpartition("/")[2]
     cache = Path(torch.hub.get_dir()) / "checkpoints" / name
-    own = data_root(models.data_folder.get()) / "weights" / name
+    own = data_root(_folder.get()) / "weights" / name
     file = own if own.exists() else cache
     try:
         if not file.exists():
