@@ -20,6 +20,12 @@ CASES = {
         (3, 8, {"kernel_size": 11, "stride": 4, "padding": 2}),
         (4, 3, 64, 71),
     ),
+    "strides, a kernel a channel": (
+        layers.StridedDepthwise,
+        nn.Conv2d,
+        (6, 6, {"kernel_size": 3, "stride": 2, "padding": 1, "groups": 6, "bias": False}),
+        (4, 6, 9, 10),
+    ),
     "rows": (layers.Linear, nn.Linear, (33, 7, {}), (6, 33)),
     "repeats": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6, {}), (4, 5, 3, 2)),
     "averages": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6, {}), (4, 5, 7, 4)),

@@ -4,6 +4,7 @@ import re
 
 from torch import nn
 
+from fednb.models._bf16_layers import StridedDepthwise
 from fednb.models._pretrained import Origin, Weights
 from fednb.models._torchvision import FromTorchvision
 
@@ -56,6 +57,9 @@ class MobileNetV2(FromTorchvision):
         if channels != 3:
             first = network.features[0][0] = nn.Conv2d(channels, 32, 3, stride=2, padding=1, bias=False)
             nn.init.kaiming_normal_(first.weight, mode="fan_out")  # as torchvision does
+        for module in network.features.modules():
+            if isinstance(module, nn.Conv2d) and module.groups > 1 and module.stride == (2, 2):
+                module.__class__ = StridedDepthwise
         self.stage1 = nn.Sequential(*network.features[:2])
         self.stage2 = nn.Sequential(*network.features[2:4])
         self.stage3 = nn.Sequential(*network.features[4:7])
