@@ -1,6 +1,7 @@
 """Every claim of the papers, judged as the notebooks of their tables judge it, from recorded runs alone."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,9 @@ def claims(store: Store | None = None) -> "DataFrame":
     """A row for each claim of all papers on each board, with the paper (``of``) and the notebook
     beside ``fednb.report.claims.COLUMNS``.
 
-    The runs are those that the notebook of a claim's table asks for; they are found and never trained. A claim that ran
-    at the paper's setting has a row for it, one that ran at a smaller one a row for that; one that did not run has one.
+    The runs are those that the notebooks of a claim's table ask for; they are found and never trained. A claim that ran
+    at the paper's setting has a row for it, one that ran at a smaller one a row for that, of several the first that is
+    tested; one that did not run has one.
 
     store: where records are; ``default_store()`` unless given.
     """
@@ -54,18 +56,28 @@ def _everywhere(store: Store | None, claimed: Callable, place: str, judge: Calla
 
     store = store or default_store()
     recorded = {path.parent.name for folder in store.folders for path in folder.glob("*/*.json")}
-    books = {(book.about.get("paper"), shown): book for book in notebooks.found() for shown in _shown(book)}
+    books = defaultdict(list)
+    for book in notebooks.found():
+        for shown in _shown(book):
+            books[book.about.get("paper"), shown].append(book)
     rows = []
     for paper in papers.names():
         every = claimed(paper)
         for shown in dict.fromkeys(claim[place] for claim in every):
-            own, book = [claim for claim in every if claim[place] == shown], books.get((paper, shown))
-            on = {claim["federation"] for claim in own} & recorded if book else set()
-            found = {name: [_judged(book, name, each, shown, store, judge) for each in PROFILES] for name in on}
-            nothing = [judge(Results({}), paper, shown)]
+            own, shows = [claim for claim in every if claim[place] == shown], books[paper, shown]
+            on = {claim["federation"] for claim in own} & recorded if shows else set()
+            found = {
+                name: [
+                    _judged(book, name, each, shown, store, judge).assign(notebook=book.name)
+                    for book in shows
+                    for each in PROFILES
+                ]
+                for name in on
+            }
+            nothing = [judge(Results({}), paper, shown).assign(notebook=shows[0].name if shows else "")]
             for number, claim in enumerate(own):
                 each = [frame.iloc[number].to_dict() for frame in found.get(claim["federation"], nothing)]
-                about = {"of": paper, "federation": claim["federation"], "notebook": book.name if book else ""}
+                about = {"of": paper, "federation": claim["federation"]}
                 boards = [[row for row in each if row["setting"] == board] for board in (PRINTED, SMALL)]
                 rows += [min(board, key=_rank) | about for board in boards if board] or [min(each, key=_rank) | about]
     more = [name for name in SPARE if any(name in row for row in rows)]

@@ -339,9 +339,13 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``.
 
     on: a federation that ``[on.<federation>.<profile>]`` of the paper's settings says what differs for; the profile's
-    own unless given. RecipeError for a profile or a federation that the settings do not have.
+    own unless given. A profile that one federation alone has differs from its ``paper``. RecipeError for a profile or a
+    federation that the settings do not have.
     """
     told = settings(paper)
+    own = told.get("on", {}).get(on, {})
+    if profile in own and profile not in told["profile"]:
+        return recipe(paper, "paper", on) | own[profile]
     fields = _entry(told["profile"], profile, f"{paper}'s profile")
     if on not in (None, told["profile"]["paper"]["federation"]["name"]):
         fields = fields | _entry(told.get("on", {}), on, f"{paper}'s federation").get(profile, {})
