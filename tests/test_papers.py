@@ -532,6 +532,14 @@ def test_every_other_federation_has_profiles_that_make_recipes(paper):
         papers.recipe(paper, "quick", "pcas")
 
 
+def test_a_profile_of_one_federation_alone_differs_from_its_paper():
+    own, printed = (papers.recipe("fraug", profile, "pacs") for profile in ("pretrained", "paper"))
+    differing = {name for name in printed if own[name] != printed[name]}
+    assert differing == {"federation", "model", "rounds", "precision"} and own.keys() == printed.keys()
+    with pytest.raises(RecipeError, match='profile "pretrained" is not known'):
+        papers.recipe("fraug", "pretrained", "office_home")
+
+
 @pytest.mark.parametrize(
     ("federation", "constant"),
     [("prostate_mri", "SITES"), ("domainnet", "DOMAINS"), ("office_home", "DOMAINS"), ("pacs", "DOMAINS")],
