@@ -1,6 +1,7 @@
 """All claims of the papers: from recorded runs of the notebooks of their tables, counted, in sentences."""
 
 import json
+from types import SimpleNamespace
 
 import numpy
 import pandas
@@ -86,6 +87,25 @@ def test_a_claim_that_ran_nowhere_has_one_row(two_profiles):
 def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
     here = results(*(run(label, [right[:3]], images=dict(list(IMAGES.items())[:3])) for label, right in RIGHT.items()))
     assert two_profiles(seeds(0), here)["verdict"].tolist() == ["other sites"]
+
+
+@pytest.mark.parametrize("tested", ["fedrdn/one", "fedrdn/other"])
+def test_of_several_notebooks_of_a_table_the_first_that_is_tested_counts(tmp_path, monkeypatch, tested):
+    about = {"paper": "fedrdn", "result": "Table 1"}
+    books = [SimpleNamespace(name=name, about=about) for name in ("fedrdn/one", "fedrdn/other")]
+    monkeypatch.setattr(scoreboard.notebooks, "found", lambda: books)
+    monkeypatch.setattr(papers, "names", lambda: ["fedrdn"])
+    (tmp_path / "office_caltech10").mkdir()
+    (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
+
+    def judged(book, federation, profile, table, store, judge):
+        frame = judge(seeds(2), book.about["paper"], table).assign(setting="small")
+        return frame if book.name == tested else frame.assign(verdict="not testable")
+
+    monkeypatch.setattr(scoreboard, "_judged", judged)
+    frame = scoreboard.claims(Store(tmp_path)).query("table == 'table1' and federation == 'office_caltech10'")
+    ran = frame[frame["effect"] == "FedRDN - FedAvg"]
+    assert list(ran["notebook"]) == [tested] * len(ran) and len(ran) and "not testable" not in set(ran["verdict"])
 
 
 def test_claims_rest_on_the_first_precision_of_each_federation():
