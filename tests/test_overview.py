@@ -27,7 +27,7 @@ def test_a_row_for_each_setting_with_wilsons_interval():
     table = overview.runs_table(results(algorithm=["fedavg", "fedbn"]))
     assert list(table.cells.index) == ["FedAvg", "FedBN"]
     low, high = wilson(15, 20)[1:]
-    assert table.cells.loc["FedBN", "a (20 images)"] == f"75.0 [{low:.1f}, {high:.1f}]"
+    assert table.cells.loc["FedBN", "a (20 images)"] == f"75.0 ({low:.1f} to {high:.1f})"
     assert table.frame.query("client == 'average'")["value"].tolist() == pytest.approx([75.0, 75.0])
 
 
@@ -59,8 +59,8 @@ def test_an_option_of_the_data_that_varies_tells_rows_apart():
 def test_two_data_sets_are_two_rows():
     made = results(federation=["shifted_digits", "shifted_strokes"])
     assert list(overview.runs_table(made).cells.index) == [
-        "FedAvg, federation shifted_digits",
-        "FedAvg, federation shifted_strokes",
+        "FedAvg, Shifted digits",
+        "FedAvg, Shifted strokes",
     ]
 
 
