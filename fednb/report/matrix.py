@@ -34,8 +34,8 @@ def matrix(tables: dict[str, Table], against: str) -> Table:
     colours = verdicts.map(lambda word: TINTS.get(word, "")).assign(rank="")
     caption = (
         f"Points over {names.pretty(against)}, average over the sites, in the seeds that both have.",
-        "Blue (plain text: △) is told above zero, orange (▽) below it, grey (⊘) is not testable; what has no tint cannot "
-        "be told from zero.",
+        "Blue (plain text: △) is told above zero, orange (▽) below it, grey (⊘) is not testable; what has no tint "
+        "cannot be told from zero.",
         "Rank: the place by points, 1 for the most, averaged over the data sets; chance has no part in it.",
     )
     return Table(
