@@ -14,17 +14,20 @@ def matrix(tables: dict[str, Table], against: str) -> Table:
     tables: of ``fednb.report.effects``, by the data set that each is of. against: the label of a run, such as
         ``"fedavg"``; pairs whose second run is another one are passed over.
 
-    Its frame holds federation, better, ours (points) and direction.
+    Its frame holds federation, row (its name there), better (its label), ours (points) and direction.
     """
     import pandas
 
-    every = pandas.concat([table.frame.assign(federation=name) for name, table in tables.items()])
-    frame = every.loc[every["worse"] == against, ["federation", "better", "ours", "direction"]]
-    rows = words.row_names([*frame["better"].unique()])
+    parts = []
+    for federation, table in tables.items():
+        own = table.frame[table.frame["worse"] == against]
+        rows = own["better"].map(words.row_names([*own["better"]]))
+        parts.append(own.assign(federation=federation, row=rows)[["federation", "row", "better", "ours", "direction"]])
+    frame = pandas.concat(parts)
     points, verdicts = (
-        frame.pivot(index="better", columns="federation", values=values)
-        .reindex(index=rows, columns=tables)
-        .rename(index=rows, columns=names.federation)
+        frame.pivot(index="row", columns="federation", values=values)
+        .reindex(index=frame["row"].unique(), columns=tables)
+        .rename(columns=names.federation)
         .rename_axis(index=None, columns=None)
         for values in ("ours", "direction")
     )
