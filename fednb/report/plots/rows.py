@@ -52,13 +52,14 @@ def claims(rows, paper: str):
         _dot(axes, row.ours, place, reach, **look, markersize=6)
         _dot(axes, row.paper, place, reach, **DIAMOND)
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
-    head = f"{names.printed(paper)}: {told} of {every} claims" if told else f"{names.printed(paper)}: no claim"
-    decorate(axes, "points: the first of each row minus the second", "", f"{head} tested{'' if told else ' yet'}")
+    data = tested["federation"].map(names.federation)
+    on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
+    head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
+    decorate(axes, "points: the first of each row minus the second", "", f"{names.printed(paper)}: {head}")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     where = tested["table"].str.replace("table", "Table ")
-    several = tested.groupby("table")["federation"].transform("nunique") > 1
-    where = where.mask(several, where + ", " + tested["federation"].map(names.federation))
+    where = where + ", " + data if data.nunique() > 1 else where
     board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
     axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
     axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(min(ends) - 0.04 * reach, max(ends) + 0.04 * reach))
