@@ -112,25 +112,23 @@ table and figure of their papers, with the paper's numbers beside ours. {in_shor
 def forest(paper: str, claims, shown: Container[str]) -> str:
     """One paper's claims: how many are tested at which setting, where that is shown, and a figure of their effects."""
     own = claims[claims["of"] == paper]
-    tested = own[own["verdict"].isin(TESTED)]
-    boards = {"the paper's setting": tested["setting"] == PRINTED, "a smaller setting": tested["setting"] == SMALL}
-    told = [f"at {setting} {_counted(tested[rows]['verdict'])}" for setting, rows in boards.items()]
-    told.append(f"not tested {_counted(own.loc[~own['verdict'].isin(TESTED), 'verdict'])}")
+    tested, others = own[own["verdict"].isin(TESTED)], own[~own["verdict"].isin(TESTED)]
+    boards = {"At the paper's setting": tested["setting"] == PRINTED, "At a smaller one": tested["setting"] == SMALL}
+    told = [f"{setting}: {_counted(tested[rows])}." for setting, rows in boards.items()]
+    untouched = sorted({*own["table"]} - {*tested["table"]}, key=lambda table: int(table.removeprefix("table")))
+    numbers = ", ".join(table.removeprefix("table") for table in untouched)
+    told.append(f"Not tested: {_counted(others)}" + (f"; none of Table {numbers} is." if untouched else "."))
     books = [name for name in tested["notebook"].unique() if name in shown]
-    links = ", ".join(f"[{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
-    evidence = f'<a href="board.html#paper={paper}">Each of them</a>' + (
-        f", and the notebooks: {links}." if links else "."
-    )
+    links = "".join(f", [{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
+    told.append(f'<a href="board.html#paper={paper}">Each of them</a>{links}.')
     alt = f"Each tested claim of {_called(paper)}: the printed effect, ours and its intervals"
     figure = f"\n\n![{alt}]({paper}.svg)" if len(tested) else ""
-    return (
-        f"**{_called(paper)}**, {len(own.drop_duplicates([*CLAIM]))} claims: {'; '.join(told)}. {evidence}{figure}\n\n"
-    )
+    return f"**{_called(paper)}**, {len(own.drop_duplicates([*CLAIM]))} claims. {' '.join(told)}{figure}\n\n"
 
 
-def _counted(verdicts) -> str:
+def _counted(claims) -> str:
     """ "3 reproduced, 1 not told", in the order of the signs."""
-    counts = verdicts.value_counts()
+    counts = claims["verdict"].value_counts()
     return ", ".join(f"{counts[word]} {word}" for word in SIGNS if word in counts) or "none"
 
 
