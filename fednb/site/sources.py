@@ -117,7 +117,7 @@ def forest(paper: str, claims, shown: Container[str]) -> str:
     told = [f"{setting}: {_counted(tested[rows])}." for setting, rows in boards.items()]
     untouched = sorted({*own["table"]} - {*tested["table"]}, key=lambda table: int(table.removeprefix("table")))
     numbers = ", ".join(table.removeprefix("table") for table in untouched)
-    told.append(f"Not tested: {_counted(others)}" + (f"; none of Table {numbers} is." if untouched else "."))
+    told.append(f"Not tested: {_counted(others)}" + (f"; nothing of Table {numbers} is tested." if untouched else "."))
     books = [name for name in tested["notebook"].unique() if name in shown]
     links = "".join(f", [{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
     told.append(f'<a href="board.html#paper={paper}">Each of them</a>{links}.')
