@@ -17,6 +17,7 @@ from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
 from fednb.report.intervals import of_settings, spreads_of
 from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
+from fednb.report.plots import groups
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -168,9 +169,9 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
         setting=["as printed", "", "as printed", "as printed"],
     )
     twice = pandas.concat([rows, rows[2:3].assign(verdict="below", setting="small")])  # on both boards
-    assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested"
+    assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested, on x"
     (fedfa,) = plots.claims(rows, "fedfa").axes
-    assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested"
+    assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested, on x"
     alone, together, ours, theirs = fedfa.lines[:4]
     assert (list(alone.get_xdata()), list(together.get_xdata())) == ([1.0, 3.0], [0.5, 3.5])
     assert alone.get_linewidth() > together.get_linewidth()
@@ -193,6 +194,9 @@ def test_claims_are_in_the_order_of_the_printed_effect_and_say_which_board():
         "Table 1: a",
     ]
     assert shown.yaxis_inverted()
+    rows.loc[1, "federation"] = "office_caltech10"
+    shown = axes(plots.claims(rows, "fedrdn"))
+    assert shown.get_yticklabels()[0].get_text() == "Table 1, Office-Caltech-10: b (as printed)"
 
 
 def test_without_a_tested_claim_the_figure_says_so():
@@ -355,6 +359,15 @@ def test_bars_have_the_intervals_of_tables_which_know_all_recorded_runs():
     [expected] = of_settings([chosen], known=spreads_of(selected(everything)))
     assert whiskers(results=study) == pytest.approx([own.high - own.low for own in expected.values()])
     assert all(own > 1.5 * shared for own, shared in zip(whiskers(), whiskers(results=study), strict=True))
+
+
+def test_the_legend_says_where_the_papers_numbers_are_of_another_setting(monkeypatch):
+    rows = selected(run("fedavg", ROUNDS))
+    study = SimpleNamespace(records=[], paper="fedrdn", alike=SimpleNamespace(frame=rows))
+    for differing, label in (([], "the paper"), (["rounds 2 (paper: 100)"], "the paper, at its own setting")):
+        monkeypatch.setattr(groups, "deviations", lambda *_, told=differing: {"key": told})
+        beside = papers.printed("fedrdn", "table1", "office_caltech10")
+        assert label in texts(axes(plots.bars(rows, printed=beside, results=study)).get_legend())
 
 
 def test_bars_against_local_epochs_in_numerical_order():

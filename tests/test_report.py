@@ -1004,6 +1004,12 @@ def test_names_of_methods():
     assert names.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", "mu=0.1"), ("fedrdn", "")]
     assert names.pretty("fedprox(mu=0.1)+fedrdn") == "FedProx + FedRDN"
     assert names.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (μ = 0.1) + new"
+    assert names.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released"
+    assert names.pretty("fraug(variant=released, growth=0.0)", options=True) == "FRAug, as released (growth 0)"
+    assert names.pretty("fraug(generator=False, ema=False)", options=True) == "FRAug (without generator, without EMA)"
+    assert (names.federation("office_caltech10"), names.federation("new")) == ("Office-Caltech-10", "new")
+    assert (names.site("mnist_m"), names.site("my_site")) == ("MNIST-M", "my_site")
+    assert words.minus("FRAug, as released", "FRAug") == "(FRAug, as released) - FRAug"
     assert names.method("fedavg") == "fedavg" and names.method("fedavg+fedrdn") == "fedrdn"
     assert names.method("fedfa+fedmix") == names.method("fedavg+fedmix+fedfa(p=0.5)") == "fedfa+fedmix"
 

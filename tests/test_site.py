@@ -309,6 +309,8 @@ def test_the_first_page_says_what_was_found_and_leads_on(site):
     assert "Of 3 claims of 2 papers, 1 could be tested at the paper’s own setting: 1 opposite." in page
     assert "runs: 7 &lt;recorded&gt;" in page and "<h1># $" not in page and r"# $\frac$</pre>" in page
     assert 'aria-label="FedRDN: 1 reproduced, 1 not run"' in page and 'href="board.html#paper=fedrdn"' in page
+    told = page.partition("<strong>FedRDN</strong>, 2 claims. ")[2]
+    assert told.startswith("At the paper’s setting: ") and "At a smaller one: " in told
     assert "Failed: fedrdn/made." in page and len(Page(site / "index.html").images) == 3
     doors = ("board.html", "docs/install.html", "docs/writing.html", "notebooks/together/quickstart.html")
     assert set(doors) <= set(Page(site / "index.html").links)
