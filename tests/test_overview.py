@@ -1,5 +1,7 @@
 """Runs side by side, without a printed table."""
 
+from types import SimpleNamespace
+
 import numpy
 import pandas
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from fednb.recipe import Recipe
 from fednb.report import overview, words
 from fednb.report.intervals import wilson
+from fednb.report.matrix import matrix
 from fednb.results import Results
 from fednb.runs.store import Record
 
@@ -27,7 +30,7 @@ def test_a_row_for_each_setting_with_wilsons_interval():
     table = overview.runs_table(results(algorithm=["fedavg", "fedbn"]))
     assert list(table.cells.index) == ["FedAvg", "FedBN"]
     low, high = wilson(15, 20)[1:]
-    assert table.cells.loc["FedBN", "a (20 images)"] == f"75.0 [{low:.1f}, {high:.1f}]"
+    assert table.cells.loc["FedBN", "a (20 images)"] == f"75.0 ({low:.1f} to {high:.1f})"
     assert table.frame.query("client == 'average'")["value"].tolist() == pytest.approx([75.0, 75.0])
 
 
@@ -59,8 +62,8 @@ def test_an_option_of_the_data_that_varies_tells_rows_apart():
 def test_two_data_sets_are_two_rows():
     made = results(federation=["shifted_digits", "shifted_strokes"])
     assert list(overview.runs_table(made).cells.index) == [
-        "FedAvg, federation shifted_digits",
-        "FedAvg, federation shifted_strokes",
+        "FedAvg, Shifted digits",
+        "FedAvg, Shifted strokes",
     ]
 
 
@@ -101,3 +104,30 @@ def test_a_stand_in_is_said_first():
     table = overview.runs_table(results(paper="fedrdn"))
     assert table.mark and table.caption[0].startswith("STAND-IN")
     assert isinstance(table.frame, pandas.DataFrame)
+
+
+def test_a_matrix_has_one_number_in_a_cell_its_tint_where_it_is_told_and_the_mean_rank_beside():
+    released, digits_own = "fedavg+fraug(variant=released, growth=0.0)", [21.8, 20.8, -1.0]
+    runs = ["fedavg+fraug", released, "fedavg+distrans"]
+
+    def effects(labels, points, directions):
+        rows = zip(labels, points, directions, strict=True)
+        rows = [{"better": run, "worse": "fedavg", "ours": each, "direction": word} for run, each, word in rows]
+        rows.append({"better": "fedavg+fraug", "worse": "fedbn", "ours": 1.0, "direction": "above"})
+        return SimpleNamespace(frame=pandas.DataFrame(rows), mark="")
+
+    digits = effects(runs, digits_own, ["above", "not told", "below"])
+    other = released.replace("growth=0.0", "alpha=10.0")
+    pacs = effects([runs[0], other], [5.0, 9.8], ["not testable", "above"])
+    table = matrix({"digits": digits, "pacs": pacs}, "fedavg")
+    assert table.cells.columns.tolist() == ["Digits", "PACS", "rank"]
+    assert table.cells.loc["FedAvg + FRAug"].tolist() == ["+21.8 △", "+5.0 ⊘", "1.5"]
+    assert table.cells.loc["FedAvg + FRAug, as released"].tolist() == ["+20.8", "+9.8 △", "1.5"]
+    assert table.cells.loc["FedAvg + DisTrans"].tolist() == ["-1.0 ▽", "", "3.0"]
+    assert table.wide["Digits"].tolist() == ["+21.8", "+20.8", "-1.0"]
+    assert (table.colours != "").to_numpy().tolist() == [
+        [True, True, False],
+        [False, True, False],
+        [True, False, False],
+    ]
+    assert matrix({"digits": digits, "pacs": pacs}, "fedbn").cells.index.tolist() == ["FedAvg + FRAug"]

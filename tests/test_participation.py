@@ -4,7 +4,7 @@ import pytest
 from made_results import IMAGES, mean_accuracy, results, run
 
 from fednb import papers
-from fednb.report import comparison, effects, participation, plots, scoreboard, selected, table
+from fednb.report import comparison, effects, names, participation, plots, scoreboard, selected, table
 from fednb.report.selection import image_scores
 
 TWO = {"a": 10, "b": 100}
@@ -58,7 +58,7 @@ def test_seen_and_unseen_stand_apart():
     assert average["unseen"] == pytest.approx(mean_accuracy(UNSEEN))
     assert average["ours"] == pytest.approx(mean_accuracy(SEEN) - mean_accuracy(UNSEEN))
     assert average["low"] < average["ours"] < average["high"] and average["direction"] == "one seed"
-    assert shown.cells.loc["FedAvg", "dslr (32)"] == "25.0 | 68.8"
+    assert shown.cells.loc["FedAvg", "DSLR (32)"] == "25.0 | 68.8"
     twice = participation(results(*in_turn(seeds=(0, 1)))).frame.set_index("client").loc["average"]
     assert twice["seeds"] == 2 and twice["direction"] == "above"
 
@@ -130,6 +130,6 @@ def test_the_figure_has_a_line_from_took_part_to_left_out_for_each_method_and_si
     assert hollow[2].get_ydata() == pytest.approx([25]) and hollow[2].get_markerfacecolor() == "white"
     places = [line.get_xdata()[0] for line in joined]
     assert len(set(places)) == len(places) and {round(place) for place in places} == set(range(len(IMAGES)))
-    assert [text.get_text() for text in axes.get_xticklabels()] == list(IMAGES)
+    assert [text.get_text() for text in axes.get_xticklabels()] == [*map(names.site, IMAGES)]
     looks = {(line.get_linestyle(), line.get_color(), line.get_marker()) for line in joined[::4]}
     assert len(looks) == 3 and {line for line, *_ in looks} == {"-"}

@@ -15,8 +15,9 @@ from matplotlib.text import Text
 from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
-from fednb.report.intervals import of_settings
+from fednb.report.intervals import of_settings, spreads_of
 from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
+from fednb.report.plots import groups
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -168,9 +169,9 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
         setting=["as printed", "", "as printed", "as printed"],
     )
     twice = pandas.concat([rows, rows[2:3].assign(verdict="below", setting="small")])  # on both boards
-    assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested"
+    assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested, on x"
     (fedfa,) = plots.claims(rows, "fedfa").axes
-    assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested"
+    assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested, on x"
     alone, together, ours, theirs = fedfa.lines[:4]
     assert (list(alone.get_xdata()), list(together.get_xdata())) == ([1.0, 3.0], [0.5, 3.5])
     assert alone.get_linewidth() > together.get_linewidth()
@@ -193,6 +194,9 @@ def test_claims_are_in_the_order_of_the_printed_effect_and_say_which_board():
         "Table 1: a",
     ]
     assert shown.yaxis_inverted()
+    rows.loc[1, "federation"] = "office_caltech10"
+    shown = axes(plots.claims(rows, "fedrdn"))
+    assert shown.get_yticklabels()[0].get_text() == "Table 1, Office-Caltech-10: b (as printed)"
 
 
 def test_without_a_tested_claim_the_figure_says_so():
@@ -216,7 +220,7 @@ def test_more_than_six_curves_have_a_panel_each_with_fedavg_behind():
 def test_more_than_six_methods_are_dots_in_rows():
     chosen = selected(pandas.concat([run(label, ROUNDS[1:2]) for label in ("fedavg", *MANY)]))
     figure = plots.bars(chosen, printed=papers.printed("fedrdn", "table1", "office_caltech10"))
-    assert [panel.get_title("left") for panel in figure.axes] == [*IMAGES, "average"]
+    assert [panel.get_title("left") for panel in figure.axes] == [*map(names.site, IMAGES), "average"]
     panel = figure.axes[0]
     assert [tick.get_text() for tick in panel.get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
     reach, dot = panel.lines[1:3]  # after the interval of all tested together, which accuracies do not have
@@ -303,25 +307,26 @@ def test_bars_of_dice_have_the_intervals_of_their_images():
     rows = selected(run("fedavg", [(30, 20)], images={"DRIVE": 40, "HRF": 40}, federation="retinal_vessels"))
     scores = [numpy.linspace(0.7, 0.8, 40), numpy.linspace(0.45, 0.55, 40)]
     record = SimpleNamespace(key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], scores=lambda: {1: scores})
+    study = SimpleNamespace(records=[record], paper=None, alike=SimpleNamespace(frame=rows))
 
     def upper(**given):
         *_, errors = axes(plots.bars(rows, **given)).containers
         return errors.lines[2][0].get_segments()[0][1, 1]
 
-    assert upper(records=[record]) - 75 == pytest.approx(2.0227 * 100 * scores[0].std(ddof=1) / 40**0.5, rel=1e-4)
+    assert upper(results=study) - 75 == pytest.approx(2.0227 * 100 * scores[0].std(ddof=1) / 40**0.5, rel=1e-4)
     assert upper() - 75 > 5
 
 
 def test_bars_per_client_beside_the_paper():
     rows = selected(pandas.concat([run("fedavg", ROUNDS), run("fedavg+fedrdn", ROUNDS[1:2])]))
     shown = axes(plots.bars(rows, printed=papers.printed("fedrdn", "table1", "office_caltech10")))
-    assert [tick.get_text() for tick in shown.get_xticklabels()] == [*IMAGES, "average"]
+    assert [tick.get_text() for tick in shown.get_xticklabels()] == [*map(names.site, IMAGES), "average"]
     heights = [bar.get_height() for bar in shown.patches]
     assert len(heights) == 10 and heights[2] == pytest.approx(100 * 27 / 32)
-    diamonds = [d for d in shown.collections if d.get_label() == "paper"]
+    diamonds = [d for d in shown.collections if d.get_label() == "the paper"]
     assert diamonds[0].get_offsets()[:, 1].tolist() == [53.12, 44.88, 65.62, 86.44, 62.51]
     assert diamonds[1].get_offsets()[:, 1].tolist() == [60.93, 45.77, 84.37, 88.13, 69.80]
-    assert texts(shown.get_legend()).count("paper") == 1
+    assert texts(shown.get_legend()).count("the paper") == 1
     assert shown.get_ylim()[0] == 0 and 90 < shown.get_ylim()[1] <= 100
     low = selected(run("fedavg", [(20, 20, 3, 6)]))
     assert axes(plots.bars(low)).get_ylim()[1] < 40  # no axis to 100 for numbers below 45
@@ -330,31 +335,39 @@ def test_bars_per_client_beside_the_paper():
 def test_bars_by_a_field_have_the_numbers_printed_in_the_settings_that_its_values_make():
     printed = papers.printed("distrans", "table1", "cifar10")
     shown = axes(plots.bars(selected(pandas.concat(by_classes("fedavg"))), x="classes_per_client", printed=printed))
-    (diamonds,) = (d for d in shown.collections if d.get_label() == "paper")
+    (diamonds,) = (d for d in shown.collections if d.get_label() == "the paper")
     assert sorted(diamonds.get_offsets().tolist()) == [[0, 80.9], [1, 78.2]]
     other = selected(pandas.concat(by_classes("fedavg", federation="cifar100")))
-    assert "paper" not in texts(axes(plots.bars(other, x="classes_per_client", printed=printed)).get_legend())
+    assert "the paper" not in texts(axes(plots.bars(other, x="classes_per_client", printed=printed)).get_legend())
 
 
-def test_bars_of_a_methods_option_share_the_spread_of_seeds():
-    """Two seeds each, 3, 4, 5 and 4 points apart: together they know it better than alone."""
-    values = {0.5: (60, 64), 0.7: (65, 69), 0.8: (61, 66), 0.9: (70, 73)}
-    rows = [
-        run("fedavg+fedfa", [(right,)], seed=seed, images={"here": 100}).assign(momentum=momentum)
-        for momentum, both in values.items()
+def test_bars_have_the_intervals_of_tables_which_know_all_recorded_runs():
+    """Two seeds each, 3 to 5 points apart: together they know it better than the one that is drawn alone."""
+    values = {"fedfa": (60, 64), "fedrdn": (65, 69), "fraug": (61, 66), "mixup": (70, 73)}
+    everything = pandas.concat(
+        run(f"fedavg+{name}", [(right,)], seed=seed, images={"here": 100})
+        for name, both in values.items()
         for seed, right in enumerate(both)
-    ]
-    chosen = selected(pandas.concat(rows))
+    )
+    chosen = selected(everything[everything["run"] == "fedavg+fedfa"])
+    study = SimpleNamespace(records=[], paper=None, alike=SimpleNamespace(frame=everything))
 
     def whiskers(**given):
-        *_, errors = axes(plots.bars(chosen, x="momentum", **given)).containers
+        *_, errors = axes(plots.bars(chosen, **given)).containers
         return [top - bottom for (_, bottom), (_, top) in errors.lines[2][0].get_segments()]
 
-    parts = [part.drop(columns="momentum") for _, part in chosen.groupby("momentum")]
-    expected = [found["average"].high - found["average"].low for found in of_settings(parts)]
-    assert whiskers(option=True) == pytest.approx(expected)
-    alone, told = whiskers(), whiskers(option=True)
-    assert all(own > 1.5 * shared for own, shared in zip(alone, told, strict=True))
+    [expected] = of_settings([chosen], known=spreads_of(selected(everything)))
+    assert whiskers(results=study) == pytest.approx([own.high - own.low for own in expected.values()])
+    assert all(own > 1.5 * shared for own, shared in zip(whiskers(), whiskers(results=study), strict=True))
+
+
+def test_the_legend_says_where_the_papers_numbers_are_of_another_setting(monkeypatch):
+    rows = selected(run("fedavg", ROUNDS))
+    study = SimpleNamespace(records=[], paper="fedrdn", alike=SimpleNamespace(frame=rows))
+    for differing, label in (([], "the paper"), (["rounds 2 (paper: 100)"], "the paper, at its own setting")):
+        monkeypatch.setattr(groups, "deviations", lambda *_, told=differing: {"key": told})
+        beside = papers.printed("fedrdn", "table1", "office_caltech10")
+        assert label in texts(axes(plots.bars(rows, printed=beside, results=study)).get_legend())
 
 
 def test_bars_against_local_epochs_in_numerical_order():
@@ -379,7 +392,7 @@ def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
         plots.embedding({"before": points}, [0] * 6, [0] * 6, stand_in=True),
     ):
         assert STAND_IN in axes(figure).get_title("left")
-    assert "paper" not in texts(axes(bars).get_legend())
+    assert "the paper" not in texts(axes(bars).get_legend())
     assert STAND_IN not in axes(plots.convergence(run("fedavg", ROUNDS))).get_title("left")
     mus = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
     many = [run(f"fedprox(mu={mu})", ROUNDS, federation="shifted_digits", stand_in=True) for mu in mus]

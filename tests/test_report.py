@@ -74,11 +74,11 @@ def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_coloured(
     seeds = [run("fedavg", [(60 + seed, 101 + seed, 21 + seed, 59)], seed=seed) for seed in (0, 1, -1)]
     made = table(results(*seeds), printed())
     colours = made.colours.loc["FedAvg"]
-    assert "fdae6b" in colours["amazon (192 images)", "ours"]
-    assert "9ecae1" in colours["webcam (59 images)", "ours"]
+    assert "fdae6b" in colours["Amazon (192 images)", "ours"]
+    assert "9ecae1" in colours["Webcam (59 images)", "ours"]
     assert sum(colours != "") == 2
-    assert made.cells.loc["FedAvg", "amazon (192)"] == "31.3! | 53.1"
-    assert made.cells.loc["FedAvg", "dslr (32)"] == "65.6 | 65.6"
+    assert made.cells.loc["FedAvg", "Amazon (192)"] == "31.3! | 53.1"
+    assert made.cells.loc["FedAvg", "DSLR (32)"] == "65.6 | 65.6"
     assert "background-color: #fdae6b" in made.html()
     assert made.html().count(" id=") == 1 + 2, "of the table and of its coloured cells: a new number changes few lines"
     alone = table(results(seeds[0]), printed())
@@ -102,15 +102,15 @@ def test_nothing_is_coloured_when_all_agree():
 def test_what_was_not_run_is_blank_and_said():
     made = table(results(run("fedavg", [FEDAVG])), printed())
     assert list(made.wide.index) == ["FedAvg", "FedAvg + norm.", "FedAvg + FedMix", "FedAvg + FedRDN"]
-    assert made.wide.loc["FedAvg + FedRDN", ("dslr (32 images)", "ours")] == ""
-    assert made.wide.loc["FedAvg + FedRDN", ("dslr (32 images)", "paper")] == "84.4"
+    assert made.wide.loc["FedAvg + FedRDN", ("DSLR (32 images)", "ours")] == ""
+    assert made.wide.loc["FedAvg + FedRDN", ("DSLR (32 images)", "paper")] == "84.4"
     assert "Not run, left blank: 3 of 4 rows." in made.setting
     assert "nan" not in made.text().lower() and "nan<" not in made.html().lower()
 
 
 def test_nothing_recorded_is_a_table_of_the_paper_alone():
     made = table(results(), printed())
-    assert made.cells.loc["FedAvg", "amazon"] == "- | 53.1"
+    assert made.cells.loc["FedAvg", "Amazon"] == "- | 53.1"
     assert "Nothing is recorded." in made.setting
     assert len(rules_table(results()).cells) == 0
     assert set(scoreboard(results(), "fedrdn").frame["verdict"]) == {"not run"}
@@ -119,7 +119,7 @@ def test_nothing_recorded_is_a_table_of_the_paper_alone():
 def test_a_method_that_is_not_printed_stands_below():
     made = table(results(run("fedbn", [FEDAVG]), run("fedavg", [FEDAVG])), printed())
     assert made.wide.index[-1] == "FedBN"
-    assert made.cells.loc["FedBN", "amazon (192)"] == "52.6 | -"
+    assert made.cells.loc["FedBN", "Amazon (192)"] == "52.6 | -"
 
 
 def test_halves_are_rounded_away_from_zero():
@@ -142,7 +142,7 @@ def test_caption_has_setting_rule_seeds_and_origin():
         and "Seeds: 0, 2;" in text
         and "the spread of seeds, moderated by all recorded methods of the setting" in text
     )
-    assert "federation office_caltech10 (split fedbn, size 128, " in text and "precision bf16" in text
+    assert "federation Office-Caltech-10 (split fedbn, size 128, " in text and "precision bf16" in text
     assert "code abc, torch 2, device cpu" in text
     assert "Table 1" in made.html() and "precision bf16" in made.html()
     best = table(results(run("fedavg", [FEDAVG])), printed(), rule="best_test")
@@ -162,10 +162,10 @@ def test_settings_that_differ_are_both_told_and_are_rows_of_their_own():
 def test_options_are_shown_where_they_tell_rows_apart_and_a_released_run_never_looks_like_a_printed_one():
     made = results(run("fedavg+fedrdn", [FEDRDN]), run("fedavg+fedrdn(variant=released)", [FEDAVG]))
     rows = list(comparison(made, printed())["row"].unique())
-    assert rows[-2:] == ["FedAvg + FedRDN", "FedAvg + FedRDN (variant=released)"]
+    assert rows[-2:] == ["FedAvg + FedRDN", "FedAvg + FedRDN, as released"]
     assert cell(comparison(made, printed()), rows[-1], "amazon")["paper"] == 60.93
     alone = comparison(results(run("fedavg+fedrdn(variant=released)", [FEDAVG])), printed())
-    assert "FedAvg + FedRDN (variant=released)" in set(alone["row"])
+    assert "FedAvg + FedRDN, as released" in set(alone["row"])
     alone = comparison(results(run("fedavg+fedrdn(x=1)", [FEDAVG])), printed())
     assert "FedAvg + FedRDN" in set(alone["row"])
 
@@ -185,7 +185,7 @@ def test_seeds_are_one_row_and_averaged():
 
 def test_a_stand_in_is_marked_everywhere_and_never_compared():
     made = table(results(stand_in()), printed())
-    assert made.caption[0].startswith(f"{STAND_IN}: trained on shifted_digits in the place of office_caltech10")
+    assert made.caption[0].startswith(f"{STAND_IN}: trained on Shifted digits in the place of Office-Caltech-10")
     assert made.frame["difference"].isna().all() and not made.frame["outside"].any()
     ours = [name for name in made.wide.columns if name[1].startswith("ours")]
     assert [name[0] for name in ours] == ["average (315 images)", "plain (157 images)", "tinted (158 images)"]
@@ -211,7 +211,7 @@ def other_data(**other):
 
 def test_other_data_are_said_to_be_so_and_do_not_stand_beside_the_papers_numbers():
     made = table(other_data(), papers.printed("fedrdn", "table2"))
-    assert made.caption[0].startswith(f"{OTHER_DATA}: trained on retinal_vessels in the place of the paper's images")
+    assert made.caption[0].startswith(f"{OTHER_DATA}: trained on Retinal vessels in the place of the paper's images")
     assert made.mark and not any("paper" in column for column in made.cells.columns)
     assert made.frame["row"].unique().tolist() == ["FedAvg"] and "FedRDN" not in made.text()
     for each in (rules_table(other_data()), effects(other_data(), "fedavg")):
@@ -282,7 +282,7 @@ def test_html_has_verdict_and_average_first_and_folds_how_they_were_made():
     page = runs_table(made).html()
     caption = page.partition("<caption>")[2].partition("</caption>")[0]
     assert "Test accuracy" in caption.partition("<details>")[0] and "Setting: " in caption.partition("<details>")[2]
-    assert page.count("<table") == 1 and ">93.2<small>[83.1, 98.7]</small></td>" in page
+    assert page.count("<table") == 1 and ">93.2<small>83.1 to 98.7</small></td>" in page
     beside = table(made, printed())
     assert {name for _, name in beside.wide.columns} == {"paper", "ours", "difference"} and "Setting: " in beside.text()
 
@@ -316,11 +316,11 @@ def test_cross_site_counts_are_of_the_target_sites_images():
 
 def test_table3_compares_each_local_model_on_the_other_sites():
     frame = comparison(across(), printed("table3"))
-    near, far = (cell(frame, "FedAvg, model of amazon", site) for site in ("dslr", "webcam"))
+    near, far = (cell(frame, "FedAvg, model of Amazon", site) for site in ("dslr", "webcam"))
     assert near["paper"] == 46.87 and near["ours"] == 100 * 10 / 32
     assert far["paper"] == 77.96 and far["ours"] == pytest.approx(100 * 10 / 59)
-    assert pandas.isna(cell(frame, "FedAvg, model of amazon", "amazon")["paper"])
-    assert pandas.isna(cell(frame, "FedAvg, model of caltech", "dslr")["ours"])
+    assert pandas.isna(cell(frame, "FedAvg, model of Amazon", "amazon")["paper"])
+    assert pandas.isna(cell(frame, "FedAvg, model of Caltech", "dslr")["ours"])
     assert "average" not in set(frame["site"])
     with pytest.raises(RecipeError, match='take "last"'):
         table(across(), printed("table3"), rule="best_test")
@@ -762,7 +762,7 @@ def test_a_verdict_rests_on_the_seeds_that_the_protocol_has():
 def test_an_option_that_one_table_has_of_its_own_is_the_papers_there():
     """FedRDN prints beta = 0.01 for FedAvgM on ProstateMRI, its Table 2, and 0.9 elsewhere."""
     assert other_options("fedrdn", "fedavgm(beta=0.01)", "fedavgm", "table2") == []
-    assert other_options("fedrdn", "fedavgm(beta=0.01)", "fedavgm", "table1") == ["FedAvgM beta=0.01"]
+    assert other_options("fedrdn", "fedavgm(beta=0.01)", "fedavgm", "table1") == ["FedAvgM (β = 0.01)"]
     assert other_options("fedrdn", "fedavgm", "fedavgm", "table1") == []
 
 
@@ -771,7 +771,7 @@ def test_an_option_that_is_not_the_papers_is_a_deviation():
     for record in made.records:
         record.recipe = {"federation": record.recipe["federation"] | {"size": 256}, "precision": "bf16", "seed": 0}
     row = scoreboard(made, "fedrdn", table="table1").frame.query("ours.notna()").iloc[0]
-    assert row["setting"] == "small" and row["deviations"] == "FedProx mu=0.5"
+    assert row["setting"] == "small" and row["deviations"] == "FedProx (μ = 0.5)"
 
 
 def test_sides_of_different_settings_are_refused():
@@ -820,8 +820,8 @@ def test_a_run_stands_beside_the_printed_row_with_its_options():
     ran = frame[(frame["site"] == "average") & frame["ours"].notna()]
     assert ran[["row", "paper"]].values.tolist() == [
         ["FedAvg", 78.5],
-        ["FedAvg + FedFA (stages=[1, 2])", 80.0],
-        ["FedAvg + FedFA (stages=[1, 2], probability=1.0)", 80.0],
+        ["FedAvg + FedFA (stages {1, 2})", 80.0],
+        ["FedAvg + FedFA (stages {1, 2}, p = 1)", 80.0],
         ["FedAvg + FedFA", 83.1],
     ]
     assert len(frame[frame["site"] == "average"]) == 17
@@ -830,15 +830,15 @@ def test_a_run_stands_beside_the_printed_row_with_its_options():
 def test_a_run_with_options_that_are_not_printed_stands_beside_the_plain_row():
     frame = comparison(results(run("fedavg+fedfa(variant=released)", [FEDAVG])), TABLE8)
     average = frame[frame["site"] == "average"].set_index("row")
-    assert average.loc["FedAvg + FedFA (variant=released)", "paper"] == 83.1
+    assert average.loc["FedAvg + FedFA, as released", "paper"] == 83.1
     assert "FedAvg + FedFA" not in average.index
     assert average.index.is_unique and average["paper"].notna().all()
-    assert pandas.isna(average.loc["FedAvg + FedFA (stages=[1])", "ours"])
+    assert pandas.isna(average.loc["FedAvg + FedFA (stages {1})", "ours"])
 
 
 def test_rows_without_a_run_show_their_options_where_these_tell_them_apart():
     made = table(results(), TABLE8)
-    assert made.cells.index[:3].tolist() == ["FedAvg", "FedAvg + FedFA (stages=[1])", "FedAvg + FedFA (stages=[1, 2])"]
+    assert made.cells.index[:3].tolist() == ["FedAvg", "FedAvg + FedFA (stages {1})", "FedAvg + FedFA (stages {1, 2})"]
     assert made.cells.index.is_unique and "FedAvg + FedFA" in made.cells.index
 
 
@@ -919,7 +919,7 @@ def test_averages_over_other_sites_than_the_papers_are_not_compared():
     average = cell(shown.frame, "FedAvg", "average")
     assert average["paper"] == 85.62 and average["ours"] == 90 and pandas.isna(average["difference"])
     assert cell(shown.frame, "FedAvg", "usps")["difference"] == pytest.approx(90 - 97.62)
-    said = "Averages not compared: the paper's are over mnist, mnist_m, svhn, usps, ours over mnist, mnist_m, usps."
+    said = "Averages not compared: the paper's are over MNIST, MNIST-M, SVHN, USPS, ours over MNIST, MNIST-M, USPS."
     assert said in shown.caption
     ablation = comparison(made, papers.printed("fraug", "table5", "digits"))  # names no site
     assert ablation["difference"].isna().all()
@@ -953,9 +953,9 @@ def test_a_claims_side_is_the_run_with_its_own_options():
         run("fedavg+fedfa(variant=released)", [(100, 100, 20, 40)]),
     )
     rows = scoreboard(made, "fedfa", table="table8").frame.set_index("claim")
-    claim = rows.loc["FedFA is 4.3 points above FedFA (stages=[1]) on Office-Caltech-10."]
+    claim = rows.loc["FedFA is 4.3 points above FedFA (stages {1}) on Office-Caltech-10."]
     assert claim["ours"] == pytest.approx(mean_accuracy((150, 170, 28, 55)) - mean_accuracy((60, 70, 10, 30)))
-    assert rows.loc["FedFA (stages=[1]) is 0.3 points above FedAvg on Office-Caltech-10.", "ours"] == 0
+    assert rows.loc["FedFA (stages {1}) is 0.3 points above FedAvg on Office-Caltech-10.", "ours"] == 0
     alone = results(run("fedavg", [FEDAVG]), run("fedavg+fedfa(variant=released)", [FEDRDN]))
     rows = scoreboard(alone, "fedfa", table="table1").frame.set_index("claim")
     assert rows.loc["FedFA is 4.6 points above FedAvg on Office-Caltech-10.", "seeds"] == 1
@@ -982,8 +982,8 @@ def test_a_claim_on_an_average_needs_all_its_sites_and_one_on_a_site_that_site()
     made = on_digits(("fedavg", (50, 50, 50)), ("fedavg+fraug", (90, 90, 90)))
     rows = scoreboard(made, "fraug", table="table2").frame.set_index("claim")["verdict"]
     assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "other sites"
-    assert rows["FRAug is 8.14 points above FedAvg on Digits at mnist_m."] == "one seed"
-    assert rows["FRAug is 6.75 points above FedAvg on Digits at svhn."] == "not run"
+    assert rows["FRAug is 8.14 points above FedAvg on Digits at MNIST-M."] == "one seed"
+    assert rows["FRAug is 6.75 points above FedAvg on Digits at SVHN."] == "not run"
 
 
 def test_names_of_options_and_the_printed_row_of_a_run():
@@ -1003,7 +1003,13 @@ def test_names_of_options_and_the_printed_row_of_a_run():
 def test_names_of_methods():
     assert names.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", "mu=0.1"), ("fedrdn", "")]
     assert names.pretty("fedprox(mu=0.1)+fedrdn") == "FedProx + FedRDN"
-    assert names.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (mu=0.1) + new"
+    assert names.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (μ = 0.1) + new"
+    assert names.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released"
+    assert names.pretty("fraug(variant=released, growth=0.0)", options=True) == "FRAug, as released (growth 0)"
+    assert names.pretty("fraug(generator=False, ema=False)", options=True) == "FRAug (without generator, without EMA)"
+    assert (names.federation("office_caltech10"), names.federation("new")) == ("Office-Caltech-10", "new")
+    assert (names.site("mnist_m"), names.site("my_site")) == ("MNIST-M", "my_site")
+    assert words.minus("FRAug, as released", "FRAug") == "(FRAug, as released) - FRAug"
     assert names.method("fedavg") == "fedavg" and names.method("fedavg+fedrdn") == "fedrdn"
     assert names.method("fedfa+fedmix") == names.method("fedavg+fedmix+fedfa(p=0.5)") == "fedfa+fedmix"
 

@@ -203,7 +203,7 @@ def test_sentences_of_effects_take_no_side_without_a_verdict():
             ("rxrx1", "8 clients", "average"),
             "fraug",
             "fraug(ema=False)",
-            "FRAug is 2.5 points above FRAug (ema=False) on RxRx1 with 8 clients.",
+            "FRAug is 2.5 points above FRAug (without EMA) on RxRx1 with 8 clients.",
         ),
         (
             ("domainnet", "unseen client", "average"),

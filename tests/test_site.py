@@ -96,7 +96,7 @@ MADE = {
             {
                 "output_type": "stream",
                 "name": "stdout",
-                "text": ["Setting: federation bioid (size 64), model lenet5.\n"],
+                "text": ["Setting: federation BioID (size 64), model lenet5.\n"],
             },
         ),
         cell(
@@ -309,6 +309,8 @@ def test_the_first_page_says_what_was_found_and_leads_on(site):
     assert "Of 3 claims of 2 papers, 1 could be tested at the paper’s own setting: 1 opposite." in page
     assert "runs: 7 &lt;recorded&gt;" in page and "<h1># $" not in page and r"# $\frac$</pre>" in page
     assert 'aria-label="FedRDN: 1 reproduced, 1 not run"' in page and 'href="board.html#paper=fedrdn"' in page
+    told = page.partition("<strong>FedRDN</strong>, 2 claims. ")[2]
+    assert told.startswith("At the paper’s setting: ") and "At a smaller one: " in told
     assert "Failed: fedrdn/made." in page and len(Page(site / "index.html").images) == 3
     doors = ("board.html", "docs/install.html", "docs/writing.html", "notebooks/together/quickstart.html")
     assert set(doors) <= set(Page(site / "index.html").links)
@@ -392,7 +394,7 @@ def claims_shown(page) -> list[str]:
 def test_in_a_browser_a_filter_and_an_order_stay_in_the_address(site, page):
     page.goto(f"{(site / 'index.html').as_uri()}")
     with page.expect_navigation():
-        page.get_by_text("Its claims").nth(2).click()  # FedRDN's
+        page.get_by_text("Each of them").nth(2).click()  # FedRDN's
     assert page.url.endswith("board.html#paper=fedrdn") and claims_shown(page) == ["A", "A"]
     page.get_by_label("verdict").select_option("not run")
     assert page.url.endswith("#paper=fedrdn&verdict=not+run") and page.get_by_role("status").inner_text() == "1 rows"
@@ -406,6 +408,14 @@ def test_in_a_browser_a_filter_and_an_order_stay_in_the_address(site, page):
     assert claims_shown(page)[:2] == ["D", "A"]
     head.click()
     assert claims_shown(page)[:2] == ["A", "D"] and page.url.endswith("#sort=2-")
+
+
+def test_on_paper_the_scoreboard_is_its_tested_claims_without_what_one_clicks(site, page):
+    page.goto((site / "board.html").as_uri())
+    shown = {"table.scoreboard >> nth=0": True, ".filters": False, ".bd-sidebar-primary": False, "details": False}
+    assert all(page.locator(each).first.is_visible() for each in (".filters", "details"))
+    page.emulate_media(media="print")
+    assert {each: page.locator(each).first.is_visible() for each in shown} == shown
 
 
 def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site, page):

@@ -27,8 +27,8 @@ from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
-COLOURS = 128  # that are kept of them
-LARGEST = 300_000  # bytes of a figure with two pixels for one of the page; a larger one has one
+COLOURS = {True: 128, False: 256}  # that are kept of a drawing, and of a photograph that is too large
+LARGEST = 220_000  # bytes of a figure with two pixels for one of the page, 300 kB as text; a larger one has one
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,8 @@ def settle(content: dict) -> dict:
     editor knows of the language and the kernel.
 
     What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 128 colours: a
-    third of its bytes. A figure of more than 300 kB has a pixel for each of the page, the others have two.
+    third of its bytes. So has a photograph of more than 220 kB, of 256. A figure that is still larger has a pixel for
+    each of the page, the others have two.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
     metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
@@ -296,7 +297,7 @@ def _light(output: dict) -> dict:
     if picture.mode == "P":
         return output
     drawing = picture.convert("RGB").getcolors(DRAWN) is not None
-    small = min(file, _packed(picture, drawing), key=len) if drawing else file
+    small = min(file, _packed(picture, drawing), key=len) if drawing or len(file) > LARGEST else file
     page = output["metadata"].get("image/png")
     if page and len(small) > LARGEST and page["width"] < picture.width:
         small = _packed(picture.resize((page["width"], page["height"]), Image.Resampling.LANCZOS), drawing)
@@ -304,10 +305,9 @@ def _light(output: dict) -> dict:
 
 
 def _packed(picture, drawing: bool) -> bytes:
-    """As PNG, a drawing with a palette."""
+    """As PNG with a palette."""
     from PIL import Image
 
-    made, picture = io.BytesIO(), picture.convert("RGB")
-    picture = picture.quantize(COLOURS, dither=Image.Dither.NONE) if drawing else picture
-    picture.save(made, "PNG", optimize=True)
+    made = io.BytesIO()
+    picture.convert("RGB").quantize(COLOURS[drawing], dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
     return made.getvalue()

@@ -7,6 +7,7 @@ from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
+from fednb.report.matrix import matrix
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
@@ -39,6 +40,7 @@ __all__ = [
     "late_rise",
     "late_steps",
     "losses",
+    "matrix",
     "over_seeds",
     "participation",
     "readings",

@@ -81,11 +81,12 @@ def table(results, printed, rule: str = "last", title: str = "", caption: str = 
         ours, paper = here["ours"].map(number), here["paper"].map(number) + here["star"].fillna("")
         flag = here["outside"].eq(True).map({True: "!", False: ""})
         pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
-        short[f"{site} ({count}){marked}" if count else site] = pair.where(pair != "- | -", "")
+        called = names.site(site)
+        short[f"{called} ({count}){marked}" if count else called] = pair.where(pair != "- | -", "")
         columns = {"paper": paper, f"ours{marked}": below(ours, bounds(here, number))}
         if site == "average":
             columns["difference"] = here["difference"].map(signed)
-        head = f"{site} ({count} images)" if count else site
+        head = f"{called} ({count} images)" if count else called
         coloured = (here["difference"] > 0).map({True: HIGHER, False: LOWER}).where(flag == "!", "")
         for name, texts in columns.items():
             if (texts != "").any():
@@ -308,7 +309,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
         *_setting_words(printed),
         *([outside] if frame["difference"].notna().any() else []),
         *(
-            f"Averages not compared: the paper's are over {cell.sites}, ours over {cell.clients}."
+            f"Averages not compared: the paper's are over {_sites(cell.sites)}, ours over {_sites(cell.clients)}."
             for cell in elsewhere.itertuples()
         ),
     )
@@ -317,7 +318,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
         *setting_lines(results),
         *note_lines(results),
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
-        *(f"* {cell.row}, {cell.site}: {cell.remark}" for cell in wrong.itertuples()),
+        *(f"* {cell.row}, {names.site(cell.site)}: {cell.remark}" for cell in wrong.itertuples()),
     )
     return caption, made
 
@@ -329,4 +330,8 @@ def _setting_words(printed) -> list[str]:
 
 
 def _from(label: str, source: str) -> str:
-    return f"{label}, model of {source}" if source else label
+    return f"{label}, model of {names.site(source)}" if source else label
+
+
+def _sites(listed: str) -> str:
+    return ", ".join(map(names.site, listed.split(", ")))

@@ -62,7 +62,7 @@ def labels_of(printed) -> list[str]:
 
 @cache
 def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
-    """In which options a run differs from what the paper has for a row of a table: ``["FedProx mu=0.1"]``."""
+    """In which options a run differs from what the paper has for a row of a table: ``["FedProx (μ = 0.1)"]``."""
     from fednb.recipe import Recipe
 
     settings = papers.settings(paper)
@@ -71,7 +71,7 @@ def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
     base = papers.recipe(paper, "paper")
     told = [Recipe(**base, algorithm=own[name] | {"name": name}).label for name in named]
     wanted = names.options(label) | {option for each in told for option in names.options(each)}
-    return [f"{names.printed(name)} {option}" for name, option in sorted(names.options(run) ^ wanted)]
+    return [names.pretty(f"{name}({option})", options=True) for name, option in sorted(names.options(run) ^ wanted)]
 
 
 def deviations(records, paper: str, profile: str = "paper") -> dict[str, list[str]]:

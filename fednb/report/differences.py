@@ -6,6 +6,7 @@ from fednb.report.board import shown
 from fednb.report.claims import judged, runs_of
 from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.intervals import spreads_of
+from fednb.report.names import site
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 
@@ -73,7 +74,7 @@ def effects(
     names = ["row", "better", "worse", by or "by", *COLUMNS, *spare, "direction", "why"]
     frame = pandas.DataFrame(rows, columns=names)
     cells, wide = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
-    where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else client
+    where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else site(client)
     marked = words.mark(chosen)
     caption = (
         *([words.stand_in_line(chosen, "the paper's images")] if marked else []),

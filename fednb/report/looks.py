@@ -45,7 +45,7 @@ def style(run: str) -> dict:
     ours = _ours()
     methods = [name for name, _ in names.parts(run) if name != "fedavg"] or ["fedavg"]
     numbers = [ours.index(name) if name in ours else crc32(name.encode()) for name in methods]
-    mark = sum(numbers) + 2 * run.count("variant=released")
+    mark = sum(numbers) + 2 * run.count(names.RELEASED)
     own = OUTSIDE if methods[-1] not in ours else colour(numbers[-1] - 1) if numbers[-1] else BLACK
     return {"color": own, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 

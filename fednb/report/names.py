@@ -1,4 +1,4 @@
-"""How methods are called: run labels taken apart, and the names that papers print."""
+"""How runs, data sets and sites are called: run labels taken apart, and the names that papers print."""
 
 import re
 
@@ -34,12 +34,67 @@ FEDERATIONS = {
     "bird200": "Bird-200",
     "bioid": "BioID",
     "celeba": "CelebA",
-}  # as the papers call them
+    "retinal_vessels": "Retinal vessels",
+    "shifted_digits": "Shifted digits",
+    "shifted_strokes": "Shifted strokes",
+}  # as the papers call theirs
+SITES = {
+    **{name: name.upper() for name in ("mnist", "svhn", "usps", "dslr", "hepg2", "huvec", "rpe", "u2os")},
+    **{name: name.capitalize() for name in ("amazon", "caltech", "webcam", "art", "cartoon", "photo", "sketch")},
+    **{name: name.capitalize() for name in ("clipart", "product", "real", "infograph", "painting", "quickdraw")},
+    **{"mnist_m": "MNIST-M", "art_painting": "Art painting"},
+}
+SYMBOLS = {"alpha": "α", "beta": "β", "gamma": "γ", "epsilon": "ε", "lambda": "λ", "mu": "μ", "sigma": "σ", "tau": "τ"}
+OPTIONS = {  # where neither a symbol nor the option's own name says it
+    ("distrans", "aggregation=mean"): "mean of offsets",
+    ("distrans", "aggregation=network"): "network for offsets",
+    ("distrans", "aggregation=none"): "offsets not aggregated",
+    ("distrans", "at_unseen=none"): "no offset at unseen sites",
+    ("distrans", "channels=1"): "one channel",
+    ("embedding_noise", "distribution=laplace"): "Laplace",
+    ("embedding_noise", "distribution=uniform"): "uniform",
+    ("fedbn", "at_unseen=mean"): "mean statistics at unseen sites",
+    ("fedproto", "share_model=True"): "shared model",
+    ("fraug", "ema=False"): "without EMA",
+    ("fraug", "rtnet=False"): "without RTNet",
+}
+RELEASED, AS_RELEASED = "variant=released", ", as released"
+
+
+def federation(name: str) -> str:
+    """A data set as its papers call it: "Office-Caltech-10"; unknown names stay."""
+    return FEDERATIONS.get(name, name)
+
+
+def site(name: str) -> str:
+    """A site as its papers call it: "MNIST-M"; unknown names, such as those of your own folders, stay."""
+    return SITES.get(name, name)
 
 
 def pretty(run: str, options: bool = False) -> str:
-    """``"FedProx + FedRDN"``, with options ``"FedProx (mu=0.1) + FedRDN"``; unknown names stay."""
-    return " + ".join(printed(name) + (f" ({given})" if options and given else "") for name, given in parts(run))
+    """``"FedProx + FedRDN"``, with options ``"FedProx (μ = 0.1) + FedRDN"``; always "FRAug, as released", as with
+    these options a method is another one. Unknown names stay."""
+    return " + ".join(_pretty(name, given, options) for name, given in parts(run))
+
+
+def _pretty(name: str, given: str, options: bool) -> str:
+    each = _split(given)
+    released = AS_RELEASED * (RELEASED in each)
+    told = ", ".join(_in_words(name, option) for option in each if option != RELEASED) if options else ""
+    return f"{printed(name)}{released}" + (f" ({told})" if told else "")
+
+
+def _in_words(name: str, option: str) -> str:
+    """ "α = 0.3", "stages {1, 2}", "without generator"."""
+    key, _, value = option.partition("=")
+    value, spaced = value.replace("[", "{").replace("]", "}").removesuffix(".0"), key.replace("_", " ")
+    if name == "fedfa":
+        key = {"momentum": "alpha", "probability": "p"}.get(key, key)  # Algorithm 2's symbols
+    if (name, option) in OPTIONS:
+        return OPTIONS[name, option]
+    if key in SYMBOLS or len(key) == 1:
+        return f"{SYMBOLS.get(key, key)} = {value}"
+    return {"True": f"with {spaced}", "False": f"without {spaced}"}.get(value, f"{spaced} {value}")
 
 
 def alone(run: str) -> str:
@@ -49,7 +104,7 @@ def alone(run: str) -> str:
 
 
 def short(run: str) -> str:
-    """With options, as ``alone``: ``"FedFA (stages=[1])"``, but ``"FedAvg + norm."``"""
+    """With options, as ``alone``: ``"FedFA (stages {1})"``, but ``"FedAvg + norm."``"""
     return pretty(alone(run), options=True)
 
 
@@ -64,9 +119,11 @@ def method(run: str) -> str:
 
 def options(run: str) -> frozenset[tuple[str, str]]:
     """``"fedavg+fedfa(stages=[1, 2], p=0)"`` -> ``{("fedfa", "stages=[1, 2]"), ("fedfa", "p=0")}``."""
-    return frozenset(
-        (name, option) for name, given in parts(run) for option in re.findall(r"\w+=(?:\[[^]]*\]|[^,[])*", given)
-    )
+    return frozenset((name, option) for name, given in parts(run) for option in _split(given))
+
+
+def _split(given: str) -> list[str]:
+    return re.findall(r"\w+=(?:\[[^]]*\]|[^,[])*", given)
 
 
 def printed_for(run: str, labels) -> str | None:

@@ -1,5 +1,6 @@
 """Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
+from fednb.report import names
 from fednb.report.intervals import of_settings, spreads_of
 from fednb.report.selection import RULES, late_rise, selected
 from fednb.report.tables import Table
@@ -34,7 +35,7 @@ SPREAD = (
 
 
 def runs_table(results, rule: str = "last") -> Table:
-    """One row per setting, one column for the unweighted mean and one per client: ``92.3 [88.1, 95.0]``.
+    """One row per setting, one column for the unweighted mean and one per client: ``92.3 (88.1 to 95.0)``.
 
     Of more than 20 clients it holds and shows the mean alone.
 
@@ -56,13 +57,13 @@ def runs_table(results, rule: str = "last") -> Table:
     if numbers["client"].nunique() > 1 + MOST_CLIENTS:
         numbers = numbers[numbers["client"] == "average"]
     shown = numbers[["value", "low", "high"]].map(number)
-    texts = numbers.assign(text=[f"{value} [{low}, {high}]" for value, low, high in shown.itertuples(index=False)])
+    texts = numbers.assign(text=[f"{value} ({low} to {high})" for value, low, high in shown.itertuples(index=False)])
     cells = texts.pivot(index="row", columns="client", values="text")
     clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
     cells = cells.loc[numbers["row"].unique(), clients].fillna("")
     images = chosen.groupby("client")["images"].unique()
     counts = {client: "/".join(map(str, sorted(each))) for client, each in images.items()}
-    cells = cells.rename(columns={client: f"{client} ({count} images)" for client, count in counts.items()})
+    cells = cells.rename(columns={client: f"{names.site(client)} ({count} images)" for client, count in counts.items()})
     cells = cells.rename_axis(index=None, columns=None)
     seeds = " or ".join(map(str, sorted(numbers["seeds"].unique())))
     alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""
@@ -75,7 +76,7 @@ def runs_table(results, rule: str = "last") -> Table:
     marked = mark(results.frame)
     if marked:
         caption = (stand_in_line(results.frame, "the paper's images"), *caption)
-    wide = cells.map(lambda text: text.replace(" ", "\n", 1))
+    wide = cells.map(lambda text: text.replace(" (", "\n").rstrip(")"))
     return Table(numbers, caption, cells, made, wide, mark=marked)
 
 

@@ -1,5 +1,6 @@
 """What a site gains by taking part: its score where it trained with the others, and where it was left out."""
 
+from fednb.report import names
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of
 from fednb.report.intervals import by_seed, moderated, of_settings, spreads_of, unmoderated
@@ -62,7 +63,7 @@ def participation(results, rule: str = "last") -> Table:
         if client == "average":
             shown = {"verdict": here["direction"], "gap": here["ours"].map(signed), "95 %": told_bounds(here)}
         count = "/".join(map(str, sorted(set(here["images"]))))
-        shown[f"{client} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
+        shown[f"{names.site(client)} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
     average = numbers[numbers["client"] == "average"]
     marked = mark(frame)
     caption = (

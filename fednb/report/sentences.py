@@ -97,14 +97,14 @@ def curve_in_words(claim: dict) -> str:
 def effect(claim: dict) -> str:
     """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
     short = [names.short(claim[name]) for name in ("better", "worse")]
-    site = "" if claim["site"] == "average" else claim["site"]
+    site = "" if claim["site"] == "average" else names.site(claim["site"])
     return ", ".join(filter(None, (words.minus(*short), claim["setting"], site)))
 
 
 def on(claim: dict) -> str:
     """What a claim is on: "on CIFAR-10 at DH 40 %"."""
-    site = f" at {claim['site']}" if claim.get("site", "average") != "average" else ""
-    return f"on {names.FEDERATIONS[claim['federation']]}{site}{_under(claim['setting'])}"
+    site = f" at {names.site(claim['site'])}" if claim.get("site", "average") != "average" else ""
+    return f"on {names.federation(claim['federation'])}{site}{_under(claim['setting'])}"
 
 
 def _under(setting: str) -> str:
@@ -152,7 +152,8 @@ def _of_claim(row) -> str:
 def _of_effect(label: str, row) -> str:
     where = f"{label.partition(': ')[0]}: " if ": " in label else ""
     better, _, worse = label.rpartition(": ")[2].partition(" - ")
-    worse = worse[1:-1] if worse.startswith("(") else worse
+    better, worse = (side[1:-1] if side.startswith("(") else side for side in (better, worse))
+    better += "," * better.endswith(names.AS_RELEASED)
     why = f", as {row.why}" if row.why else ""
     return f"{where}{better} {BETWEEN[row.direction].format(worse)}{why}: {_points(row)}."
 
@@ -218,4 +219,4 @@ def told(claims: "DataFrame") -> list[str]:
 
 
 def _counted(named) -> str:
-    return ", ".join(f"{names.FEDERATIONS[name]} {count}" for name, count in named.value_counts().items())
+    return ", ".join(f"{names.federation(name)} {count}" for name, count in named.value_counts().items())

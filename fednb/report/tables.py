@@ -15,7 +15,7 @@ STYLE = [
     {"selector": "th", "props": "white-space: normal"},
     {"selector": "td", "props": "white-space: nowrap"},
     {"selector": "th.row_heading, th.blank", "props": "text-align: left; min-width: 7em"},
-    {"selector": "th.col_heading.level0", "props": "text-align: center"},
+    {"selector": "th[colspan]", "props": "text-align: center"},
     {"selector": "small", "props": "display: block; white-space: pre; font-size: 80%"},
 ]
 

@@ -81,8 +81,12 @@ def settings(chosen, beside=()):
     keys = [chosen[name].astype(str) for name in ("run", *varied)]
     for _, rows in chosen.groupby(keys, sort=False):
         text = texts[rows["run"].iloc[0]]
-        varying = (f"{spaced(name)} {as_text(rows[name].iloc[0])}" for name in varied)
+        varying = (_varying(name, rows[name].iloc[0]) for name in varied)
         yield ", ".join((text, *varying, *(["older code"] if older(rows) else []))), rows
+
+
+def _varying(name: str, value) -> str:
+    return names.federation(value) if name == "federation" else f"{spaced(name)} {as_text(value)}"
 
 
 def told_seeds(parts: dict) -> dict:
@@ -205,7 +209,8 @@ def rests_on(frame):
 
 def minus(better: str, worse: str) -> str:
     """How a difference is written: ``"FedRDN - FedAvg"``, ``"FedFA - (FedAvg + mixup)"``."""
-    return f"{better} - ({worse})" if " + " in worse else f"{better} - {worse}"
+    better = f"({better})" if names.AS_RELEASED in better else better
+    return f"{better} - ({worse})" if " + " in worse or names.AS_RELEASED in worse else f"{better} - {worse}"
 
 
 def mark(frame) -> str:
@@ -218,11 +223,10 @@ def mark(frame) -> str:
 
 def stand_in_line(frame, federation: str) -> str:
     flagged = frame[frame["stand_in"].astype(bool)]
-    names = (flagged if len(flagged) else frame)["federation"].unique()
-    used = ", ".join(name for name in names if name != federation)
-    return (
-        f"{mark(frame) or STAND_IN}: trained on {used} in the place of {federation}. It says nothing about the paper."
-    )
+    every = (flagged if len(flagged) else frame)["federation"].unique()
+    used = ", ".join(names.federation(name) for name in every if name != federation)
+    place = names.federation(federation)
+    return f"{mark(frame) or STAND_IN}: trained on {used} in the place of {place}. It says nothing about the paper."
 
 
 def _origins(results, name: str) -> str:
@@ -230,10 +234,9 @@ def _origins(results, name: str) -> str:
 
 
 def row_names(runs: list[str]) -> dict[str, str]:
-    """Each run as it is shown; with its options where another run has the same methods, and always as released."""
+    """Each run as it is shown; with its options where another run would be called the same."""
     short = [names.pretty(run) for run in runs]
-    told = [short.count(name) > 1 or "variant=released" in run for run, name in zip(runs, short, strict=True)]
-    return {run: names.pretty(run, options=options) for run, options in zip(runs, told, strict=True)}
+    return {run: names.pretty(run, options=short.count(name) > 1) for run, name in zip(runs, short, strict=True)}
 
 
 DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
@@ -246,7 +249,8 @@ def spaced(name: str) -> str:
 def as_text(value) -> str:
     if isinstance(value, dict):
         options = ", ".join(_option(key, own) for key, own in value.items() if key != "name")
-        return f"{value['name']} ({options})" if options else value["name"]
+        name = names.federation(value["name"])
+        return f"{name} ({options})" if options else name
     if isinstance(value, list | tuple):
         return " + ".join(map(as_text, value)) or "none"
     return str(value)

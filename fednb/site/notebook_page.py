@@ -7,7 +7,8 @@ import re
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
-from fednb import papers
+from fednb import catalogue, papers
+from fednb.report.names import federation
 from fednb.site import scoreboard
 from fednb.site.pages import Entry, notes, without_scripts
 from fednb.site.sources import linked, literal
@@ -25,8 +26,9 @@ def names_in(content: dict) -> set[str]:
     code = "\n".join("".join(cell["source"]) for cell in cells)
     outputs = [output for cell in cells for output in cell["outputs"]]
     printed = "\n".join("".join(each.get("text", each.get("data", {}).get("text/plain", ""))) for each in outputs)
-    federations = " ".join(re.findall(r"Setting: federation (.+?), model ", printed))
-    return {*re.findall(r"""["'](\w+)["']""", code), *re.findall(r"\w+", federations)}
+    told = " ".join(re.findall(r"Setting: federation (.+?), model ", printed))
+    federations = {name for name in catalogue.names("data") if re.search(rf"\b{federation(name)}(?= |$)", told)}
+    return {*re.findall(r"""["'](\w+)["']""", code), *federations}
 
 
 def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFrame") -> dict[str, str]:

@@ -102,7 +102,7 @@ def _class(word: str) -> str:
 
 
 def _filter(name: str, values) -> str:
-    called = {value: names.FEDERATIONS.get(value, value) for value in sorted({*values} - {""})}
+    called = {value: names.federation(value) for value in sorted({*values} - {""})}
     options = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in called.items())
     return f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>'
 

@@ -10,7 +10,8 @@ from types import ModuleType
 
 import fednb
 from fednb import catalogue, papers
-from fednb.report.sentences import TESTED, in_short
+from fednb.report.board import CLAIM
+from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED, in_short
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
@@ -24,9 +25,17 @@ WAY = {
     "together/your_data": "Your images",
     "together/your_method": "Your method",
 }
+FOREST = (
+    "An effect is what the first method of a row scores more than the second, in points. The diamond is the paper's, "
+    "the dot ours. The thick line is its 95 % interval; the thin one is as wide as all pairs that the paper prints on "
+    "the data set need together, and decides."
+)
 GLOSSARY = {
     "Claim": "a sentence of a paper that one run scores more than another, with the two printed numbers.",
     "As printed, small": "the two boards: at the paper's own setting, or at one for two cores, which judges no paper.",
+    "Reproduced": "at the paper's setting the effect is told above zero, and not from the printed one; *larger*, "
+    "*smaller*: it is told from that, too; *opposite*: it is told below zero.",
+    "Above, below": "at a smaller setting the effect is told above or below zero: its interval leaves zero out.",
     "Not told": "the interval holds zero; *detectable* is the smallest effect that it would have told.",
     "Not testable": "a run has not learned, is not level at its end, or what the paper's argument needs does not hold.",
     "Exploratory": "the runs were made before the rules; *declared*: the rules named them before they were made.",
@@ -74,7 +83,9 @@ table and figure of their papers, with the paper's numbers beside ours. {in_shor
 
 ## What was found
 
-{"".join(forest(paper, claims) for paper in papers.names())}
+{FOREST}
+
+{"".join(forest(paper, claims, shown) for paper in papers.names())}
 
 {picture if HEADLINE in shown else ""}
 
@@ -98,14 +109,27 @@ table and figure of their papers, with the paper's numbers beside ours. {in_shor
 """
 
 
-def forest(paper: str, claims) -> str:
-    """One paper's tested claims in a few words, with its figure."""
+def forest(paper: str, claims, shown: Container[str]) -> str:
+    """One paper's claims: how many are tested at which setting, where that is shown, and a figure of their effects."""
     own = claims[claims["of"] == paper]
-    counts = own["verdict"].value_counts()
-    told = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts)
-    figure = f"\n\n![Each tested claim of {_called(paper)}: the printed effect, ours and its intervals]({paper}.svg)"
-    figure, told = (figure, told) if told else ("", "none is tested yet")
-    return f'**{_called(paper)}**: {told}. <a href="board.html#paper={paper}">Its claims</a>{figure}\n\n'
+    tested, others = own[own["verdict"].isin(TESTED)], own[~own["verdict"].isin(TESTED)]
+    boards = {"At the paper's setting": tested["setting"] == PRINTED, "At a smaller one": tested["setting"] == SMALL}
+    told = [f"{setting}: {_counted(tested[rows])}." for setting, rows in boards.items()]
+    untouched = sorted({*own["table"]} - {*tested["table"]}, key=lambda table: int(table.removeprefix("table")))
+    numbers = ", ".join(table.removeprefix("table") for table in untouched)
+    told.append(f"Not tested: {_counted(others)}" + (f"; nothing of Table {numbers} is tested." if untouched else "."))
+    books = [name for name in tested["notebook"].unique() if name in shown]
+    links = "".join(f", [{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
+    told.append(f'<a href="board.html#paper={paper}">Each of them</a>{links}.')
+    alt = f"Each tested claim of {_called(paper)}: the printed effect, ours and its intervals"
+    figure = f"\n\n![{alt}]({paper}.svg)" if len(tested) else ""
+    return f"**{_called(paper)}**, {len(own.drop_duplicates([*CLAIM]))} claims. {' '.join(told)}{figure}\n\n"
+
+
+def _counted(claims) -> str:
+    """ "3 reproduced, 1 not told", in the order of the signs."""
+    counts = claims["verdict"].value_counts()
+    return ", ".join(f"{counts[word]} {word}" for word in SIGNS if word in counts) or "none"
 
 
 def board(claims, curves, told: list[str], shown: Container[str]) -> str:

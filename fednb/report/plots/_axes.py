@@ -7,6 +7,7 @@ from fednb.report.looks import HATCHES
 
 MOST = len(HATCHES)  # settings in one panel
 WIDEST = 10.0  # inches, a thousand pixels
+PAPER = "the paper"  # what a diamond is, in all legends
 
 
 def new_figure(panels: int, width: float, height: float = 4.2, columns: int | None = None, common: bool = True):
@@ -68,8 +69,8 @@ def printed_values(rows, x: str = "client", values=()) -> dict:
     return {value: number for value in values for number, options in numbers if f"{x}={value}" in options}
 
 
-def diamonds(axes, places: dict, values: dict) -> None:
+def diamonds(axes, places: dict, values: dict, label: str = PAPER) -> None:
     at = {places[site]: values[site] for site in places if site in values}
     look = {"marker": "D", "s": 20, "color": "white", "edgecolors": "k", "zorder": 3}
     if at:
-        axes.scatter(at.keys(), at.values(), label="paper", **look)
+        axes.scatter(at.keys(), at.values(), label=label, **look)

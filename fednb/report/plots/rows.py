@@ -10,6 +10,7 @@ from fednb.report import names, words
 from fednb.report.board import CLAIM
 from fednb.report.looks import VERDICTS, styles
 from fednb.report.plots._axes import (
+    PAPER,
     WIDEST,
     as_written,
     decorate,
@@ -51,19 +52,20 @@ def claims(rows, paper: str):
         _dot(axes, row.ours, place, reach, **look, markersize=6)
         _dot(axes, row.paper, place, reach, **DIAMOND)
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
-    head = f"{names.printed(paper)}: {told} of {every} claims" if told else f"{names.printed(paper)}: no claim"
-    decorate(axes, "points: the first of each row minus the second", "", f"{head} tested{'' if told else ' yet'}")
+    data = tested["federation"].map(names.federation)
+    on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
+    head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
+    decorate(axes, "points: the first of each row minus the second", "", f"{names.printed(paper)}: {head}")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     where = tested["table"].str.replace("table", "Table ")
-    several = tested.groupby("table")["federation"].transform("nunique") > 1
-    where = where.mask(several, where + ", " + tested["federation"].map(lambda name: names.FEDERATIONS.get(name, name)))
+    where = where + ", " + data if data.nunique() > 1 else where
     board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
     axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
     axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(min(ends) - 0.04 * reach, max(ends) + 0.04 * reach))
     used = {word: look for word, look in VERDICTS.items() if (tested["verdict"] == word).any()}
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in used.items()]
-    shown.append(Line2D([], [], linestyle="none", **DIAMOND, label="the paper"))
+    shown.append(Line2D([], [], linestyle="none", **DIAMOND, label=PAPER))
     shown += [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
     shown += [Line2D([], [], color="0.2", linewidth=1, label="simultaneous interval")]
     figure.legend(handles=shown, loc="outside lower center", frameon=False, ncols=4, fontsize=8)
@@ -140,10 +142,12 @@ class Dot(NamedTuple):
     printed: float | None = None
 
 
-def rows_of_dots(panels: dict, x: str, title: str, marked: str, across: int = 5, common: bool = False):
+def rows_of_dots(
+    panels: dict, x: str, title: str, marked: str, across: int = 5, common: bool = False, theirs: str = PAPER
+):
     """One panel for each ``{title: {row: Dot}}``, rows alike in all.
 
-    across: panels beside each other at most. common: whether all have one axis.
+    across: panels beside each other at most. common: whether all have one axis. theirs: what the diamonds are.
     """
     from matplotlib.lines import Line2D
 
@@ -177,7 +181,7 @@ def rows_of_dots(panels: dict, x: str, title: str, marked: str, across: int = 5,
     if not all(dot.filled for dot in dots):
         shown.append(Line2D([], [], linestyle="none", **HOLLOW, label="not distinguished from zero"))
     if any(dot.printed is not None for dot in dots):
-        shown.append(Line2D([], [], linestyle="none", **DIAMOND, label="the paper"))
+        shown.append(Line2D([], [], linestyle="none", **DIAMOND, label=theirs))
     look = {"title": "" if alone else x, "ncols": len(shown), "frameon": False, "fontsize": 8}
     figure.legend(handles=shown, loc="outside lower center", **look)
     return as_written(figure)
