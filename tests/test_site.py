@@ -1,6 +1,8 @@
 """The report as a site: built once from the committed notebooks and a made one, then read as a browser would."""
 
 import base64
+import importlib.util
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -9,14 +11,16 @@ from urllib.parse import unquote
 
 import pandas
 import pytest
+from made_results import mean_accuracy, run
 
 from fednb import catalogue, data, papers
 from fednb.command import folder, methods, notebooks
 from fednb.command import scoreboard as judging
 from fednb.errors import DataError, NotebookError
+from fednb.report import plots
 from fednb.report.sentences import SIGNS, TESTED, UNTESTED
 from fednb.report.tables import Table
-from fednb.site import book, formulas, scoreboard, sources
+from fednb.site import book, formulas, notebook_page, pointer, scoreboard, sources
 from fednb.site.pages import Entry
 
 # Sphinx and its extensions give each other notice of their own later versions.
@@ -80,6 +84,16 @@ def displayed(table):
     return {"output_type": "execute_result", "metadata": {}, "execution_count": 1, "data": data}
 
 
+def figure(**shown):
+    data = {"image/png": base64.b64encode(PICTURE).decode(), "text/plain": "<Figure>"}
+    return {"output_type": "execute_result", "metadata": {}, "execution_count": 1, "data": data | shown}
+
+
+ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
+CONVERGENCE = plots.convergence(
+    pandas.concat([run("fedavg", ROUNDS), run("fedavg", ROUNDS, seed=1), run("fedavg+fedrdn", ROUNDS[::-1])]),
+    title="</script>",
+)
 MADE = {
     "nbformat": 4,
     "nbformat_minor": 5,
@@ -109,6 +123,7 @@ MADE = {
             },
             {"output_type": "stream", "name": "stdout", "text": ["after  2\n"]},
         ),
+        cell("display(another)\ndisplay(curves)", figure(), figure(**CONVERGENCE._repr_mimebundle_())),
     ],
 }
 
@@ -295,6 +310,33 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
 
 
+def test_curves_are_offered_as_numbers_and_their_scripts_loaded_once_and_where_they_are(site, pages):
+    pytest.importorskip("vl_convert")
+    loading = [path for path, page in pages.items() if any("vega.js" in load for load in page.loads)]
+    drawn = [path for path in pages if 'type="application/json" class="curves"' in path.read_text()]
+    assert loading == drawn and site / "notebooks/fedrdn/made.html" in drawn
+    page = pages[site / "notebooks/fedrdn/made.html"]
+    assert len([load for load in page.loads if "_static/curves.js" in load]) == 1 and len(page.images) == 2
+    (numbers,) = (path for path in (site / "_downloads").rglob("made-curves-1.csv"))
+    assert numbers.read_text() == CONVERGENCE._repr_mimebundle_()[pointer.MIME]["data"]["values"]
+    assert numbers.read_text().startswith('method,round,value,lowest,highest\n"FedAvg, 2 seeds",1,')
+
+
+def test_without_vega_a_page_has_the_still_figure_alone(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    pointer.library.cache_clear()
+    made = notebook_page.page(Entry("fedrdn/made", {}, MADE, None), [], (), CLAIMS[:0])
+    pointer.library.cache_clear()
+    shown = json.loads(made["notebooks/fedrdn/made.ipynb"])
+    assert "static/vega.js" not in made and "<script" not in "".join(
+        cell["source"] for cell in shown["cells"] if cell["cell_type"] == "markdown"
+    )
+    assert "notebooks/fedrdn/made-curves-1.csv" in made
+    assert not any(
+        pointer.MIME in output.get("data", {}) for each in shown["cells"] for output in each.get("outputs", ())
+    )
+
+
 def test_methods_are_those_of_the_runs_and_not_the_words_of_the_code():
     """Office-Caltech-10's split is called "fedbn"; FedAvg is a recipe's default, which no code names."""
     (book_of_runs,) = (each for each in notebooks.found() if each.name == "fedrdn/fig3_tsne")
@@ -417,6 +459,42 @@ def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site
     row = page.locator("table.scoreboard tbody tr").first
     assert row.evaluate("row => getComputedStyle(row).display") == "block"
     assert row.locator("td").nth(1).evaluate("cell => getComputedStyle(cell, '::before').content") == '"verdict: "'
+
+
+def test_in_a_browser_curves_tell_their_points_and_a_click_in_the_legend_fades_the_others(site, page):
+    pytest.importorskip("vl_convert")
+    page.goto((site / "notebooks/fedrdn/made.html").as_uri())
+    drawing, stills = page.locator(".curves:has(svg)"), page.locator(".cell_output img")
+    drawing.wait_for()
+    assert drawing.get_attribute("aria-label") == stills.nth(1).get_attribute("alt") == "figure of fedrdn/made"
+    assert [stills.nth(number).is_visible() for number in (0, 1)] == [True, False]
+    drawing.scroll_into_view_if_needed()
+    area = drawing.locator("path.background").first.bounding_box()
+    page.mouse.move(area["x"] + area["width"] - 2, area["y"] + 2)
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+    mean = f"{mean_accuracy(ROUNDS[2]):.2f}"
+    cells = tooltip.locator("td").all_text_contents()
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == {
+        "method": "FedAvg, 2 seeds",
+        "round": "3",
+        "value": mean,
+        "lowest": mean,
+        "highest": mean,
+    }
+    lines = drawing.locator(".mark-line path")
+    opacities = "lines => lines.map((line) => Number(getComputedStyle(line).opacity))"
+    assert lines.evaluate_all(opacities) == [1, 1]
+    drawing.get_by_text("FedAvg + FedRDN, 1 seed").click()
+    page.mouse.move(area["x"] + area["width"] - 2, area["y"] + 2)
+    tooltip.get_by_text("FedAvg + FedRDN, 1 seed").wait_for()  # what is faded is not told
+    assert lines.evaluate_all(opacities) == [0.12, 1]
+    drawing.get_by_text("FedAvg + FedRDN, 1 seed").click()
+    page.mouse.move(area["x"] + area["width"] - 2, area["y"] + 2)
+    tooltip.get_by_text("FedAvg, 2 seeds").wait_for()
+    assert lines.evaluate_all(opacities) == [1, 1]
+    page.emulate_media(media="print")
+    assert stills.nth(1).is_visible() and not drawing.is_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

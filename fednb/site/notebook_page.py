@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from fednb import papers
-from fednb.site import scoreboard
+from fednb.site import pointer, scoreboard
 from fednb.site.pages import Entry, notes, without_scripts
 from fednb.site.sources import linked, literal
 
@@ -38,7 +38,7 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
     folder = f"notebooks/{room}"
     content = json.loads(json.dumps(entry.content))
     original = f"files/{entry.name}.ipynb"
-    pages, cells, tables = {original: json.dumps(content)}, [], 0
+    pages, cells, tables, curves = {original: json.dumps(content)}, [], 0, 0
     for cell in content["cells"]:
         cells.append(cell)
         if cell["cell_type"] != "code":
@@ -52,8 +52,15 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         if _is_prose(cell):
             tags.append("prose")
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
+        if drawing := pointer.drawn(cell):
+            cells.append(_text(drawing))
+            pages["static/vega.js"] = pointer.library()
         for output in cell["outputs"]:
             data = output.get("data", {})
+            if spec := data.pop(pointer.MIME, None):
+                curves += 1
+                pages[f"{folder}/{name}-curves-{curves}.csv"] = spec["data"]["values"]
+                cells.append(_text(f"These curves: {{download}}`{name}-curves-{curves}.csv`"))
             if "text/html" in data:
                 data["text/html"] = without_scripts("".join(data["text/html"]))
             tables += "text/csv" in data
@@ -73,6 +80,8 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
+    if "static/vega.js" in pages:
+        cells.append(_text(pointer.SCRIPTS))
     if entry.records:
         names = [f"{path.parent.name}/{path.name}" for path in entry.records]
         pages |= {f"extra/records/{name}": path.read_text() for name, path in zip(names, entry.records, strict=True)}
