@@ -72,6 +72,12 @@ PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 JUDGED = Table(CLAIMS, ("Claims.",), CLAIMS[["verdict"]])
+FILES = sorted((DOCS.parent / "results/pacs").glob("fedbn_s*.json"))[:4]
+KEYS = [json.loads(file.read_text())["key"] for file in FILES]
+ROWS = pandas.DataFrame({"average": "50.0"}, index=["<FedBN>, 2 seeds", "FedBN & co", "gone", "not run"])
+RUNS = Table(
+    ROWS, ("Runs.",), ROWS, records={"<FedBN>, 2 seeds": KEYS[:2], "FedBN & co": KEYS[1:3], "gone": ["0" * 12]}
+)
 
 
 def cell(source, *outputs, kind="code", tags=()):
@@ -80,8 +86,9 @@ def cell(source, *outputs, kind="code", tags=()):
 
 
 def displayed(table):
-    data = {"text/html": table.html(), "text/plain": table.text(), "text/latex": table.latex(), "text/csv": table.csv()}
-    return {"output_type": "execute_result", "metadata": {}, "execution_count": 1, "data": data}
+    csv, metadata = table._repr_mimebundle_()
+    data = {"text/html": table.html(), "text/plain": table.text(), "text/latex": table.latex()} | csv
+    return {"output_type": "execute_result", "metadata": metadata, "execution_count": 1, "data": data}
 
 
 def figure(**shown):
@@ -123,6 +130,7 @@ MADE = {
             },
             {"output_type": "stream", "name": "stdout", "text": ["after  2\n"]},
         ),
+        cell("runs", displayed(RUNS)),
         cell("display(another)\ndisplay(curves)", figure(), figure(**CONVERGENCE._repr_mimebundle_())),
     ],
 }
@@ -156,10 +164,9 @@ def built(tmp_path_factory):
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None) for each in notebooks.found()]
     failed = "as told of $\\frac$, *a*\n\n# <b>"  # a folder may be called so
-    record = tmp_path_factory.mktemp("results") / "pacs" / "fedbn.json"
-    record.parent.mkdir()
-    record.write_text("{}")
-    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}), (record,))]
+    damaged = tmp_path_factory.mktemp("results") / "fedbn_s0_000000.json"
+    damaged.write_text("{}")
+    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}), (*FILES, damaged))]
     entries += [Entry("fedrdn/other", about, None, None)]
     summary = ["runs: 7 <recorded>", "", "# $\\frac$"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
@@ -303,11 +310,41 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
         and "far" not in page
     )
     assert page.count("Claims.") == 1 and "✓\xa0reproduced</span> 1 · " in page.replace("&nbsp;", "\xa0")
-    assert (site / "records/pacs/fedbn.json").read_text() == "{}" and "../../records/pacs/fedbn.json" in page
     assert page.count("tag_prose") == 1
     assert "<li>Images of &lt;a&gt; are copies.</li>" in page
     offered = {path.name: path.read_text() for path in (site / "_downloads").rglob("made*")}
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
+
+
+def test_a_row_of_a_table_leads_to_its_runs_and_to_no_others(site):
+    page = (site / "notebooks/fedrdn/made.html").read_text()
+    links = dict(re.findall(r'<a href="#(runs-\d+)">(.*?)</a>', page))
+    assert links == {"runs-1": "&lt;FedBN&gt;, 2 seeds", "runs-2": "FedBN &amp; co"}  # of "gone" there is no file
+    listed = page.partition("Its 4 recorded runs</summary>")[2].partition("</details>")[0]
+    lists = dict(zip(re.findall("<b>(.*?)</b>", listed), re.findall("<ul>(.*?)</ul>", listed), strict=True))
+    expected = {links["runs-1"]: FILES[:2], links["runs-2"]: FILES[1:3], "Others": FILES[3:]}
+    assert list(lists) == list(expected)
+    for label, files in expected.items():
+        found = re.findall(r'<a href="../../records/(.*?)">', lists[label])
+        assert found == [f"pacs/{file.name}" for file in files]
+    for file in FILES:
+        assert (site / "records/pacs" / file.name).read_bytes() == file.read_bytes()
+    made = json.loads(FILES[3].read_text())["origin"]
+    assert lists["Others"].startswith(
+        f"<li>PACS, seed 0, 40 rounds, code {made['code']}, cpu, {made['seconds']:.0f} s: <a "
+    )
+
+
+def test_records_are_those_of_the_rows_of_any_study(tmp_path, monkeypatch):
+    for name in ("pacs/fedbn_s0_abcdef.json", "pacs/fedbn_s0_abc000.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path))
+    table = Table(ROWS, ("Runs.",), ROWS, records={"gone": ["abcdef012345", KEYS[0]]})
+    assert set(folder._behind({"cells": [cell("table", displayed(table))]})) == {
+        tmp_path / "pacs/fedbn_s0_abcdef.json",
+        FILES[0],
+    }
 
 
 def test_curves_are_offered_as_numbers_and_their_scripts_loaded_once_and_where_they_are(site, pages):
@@ -448,6 +485,15 @@ def test_in_a_browser_a_filter_and_an_order_stay_in_the_address(site, page):
     assert claims_shown(page)[:2] == ["D", "A"]
     head.click()
     assert claims_shown(page)[:2] == ["A", "D"] and page.url.endswith("#sort=2-")
+
+
+def test_in_a_browser_a_rows_link_opens_the_list_of_runs(site, page):
+    page.goto((site / "notebooks/fedrdn/made.html").as_uri())
+    runs = page.locator("#runs-2")
+    assert not runs.is_visible()
+    page.get_by_role("link", name="FedBN & co").click()
+    runs.wait_for()
+    assert page.url.endswith("#runs-2")
 
 
 def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site, page):
