@@ -50,6 +50,8 @@ def test_images_of_a_site_that_several_runs_of_a_seed_saw_have_their_mean():
 
 def test_seen_and_unseen_stand_apart():
     shown = participation(results(*in_turn(), run("fedavg", [(192, 225, 32, 59)], seed=1)))
+    keys = {frame["key"].iloc[0] for frame in in_turn()}
+    assert set(shown.records) == set(shown.cells.index) and {*shown.records["FedAvg"]} == keys
     found = shown.frame.set_index("client")
     for site, unseen, seen in zip(IMAGES, UNSEEN, SEEN, strict=True):
         own = [100 * right / IMAGES[site] for right in (unseen, seen)]

@@ -1,5 +1,7 @@
 import importlib.util
+import io
 import itertools
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,14 +12,16 @@ import torch
 from loaders import NAMES
 from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
 from fednb.report.intervals import of_settings, spreads_of
-from fednb.report.looks import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
+from fednb.report.looks import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
 from fednb.report.plots import groups
+from fednb.report.plots.pointer import DASHES, MIME
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -142,6 +146,49 @@ def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
     assert {line.get_color() for line in beside} == {style(run)["color"] for run in ("fedavg", "brand_new")}
     stand_in = axes(plots.convergence(frame.assign(stand_in=True), printed=printed))
     assert stand_in.get_legend() is not None and not stand_in.texts
+
+
+def drawn(frame, **options):
+    """What is drawn under the pointer: its specification, and its numbers."""
+    (spec,) = plots.convergence(frame, **options)._repr_mimebundle_(include=None, exclude=None).values()
+    return spec, pandas.read_csv(io.StringIO(spec["data"]["values"]))
+
+
+def test_curves_under_the_pointer_have_the_numbers_and_the_looks_of_the_still_figure():
+    frame = pandas.concat([run("fedavg", ROUNDS), run("fedavg", ROUNDS[::-1], seed=1), run("fedavg+fedrdn", ROUNDS)])
+    spec, rows = drawn(frame, title="Fig. 1\nof $5")
+    means = [mean_accuracy(right) for right in ROUNDS]
+    fedavg, fedrdn = (own for _, own in rows.groupby("method", sort=False))
+    middle = [(means[0] + means[2]) / 2, means[1], (means[0] + means[2]) / 2]
+    assert fedavg["value"].tolist() == pytest.approx(middle, abs=0.006) and fedavg["round"].tolist() == [1, 2, 3]
+    assert fedavg["lowest"].tolist() == pytest.approx([min(means[0], means[2]), means[1]] + [means[0]], abs=0.006)
+    assert (fedrdn[["lowest", "highest"]].T == fedrdn["value"]).all(axis=None)
+    labels = ["FedAvg, 2 seeds", "FedAvg + FedRDN, 1 seed"]
+    band, line, _ = spec["layer"]
+    looks = [style("fedavg"), style("fedavg+fedrdn")]
+    assert spec["encoding"]["color"]["scale"] == {"domain": labels, "range": [look["color"] for look in looks]}
+    dashes = [DASHES[look["linestyle"]] for look in looks]
+    assert line["encoding"]["strokeDash"]["scale"] == {"domain": labels, "range": dashes}
+    assert spec["title"]["text"] == ["Fig. 1", "of $5"] and band["mark"] == "area" and list(DASHES) == list(LINES)
+    assert spec["encoding"]["x"]["scale"]["domain"] == [1, 3]
+    assert json.dumps(spec) == json.dumps(drawn(frame, title="Fig. 1\nof $5")[0])  # a notebook comes out the same again
+
+
+def test_curves_under_the_pointer_have_the_papers_numbers_and_say_what_is_other_data():
+    printed = papers.printed("fedrdn", "table1", "office_caltech10")
+    frame = pandas.concat([run("fedavg", ROUNDS), run("brand_new", ROUNDS[:1])])
+    spec, rows = drawn(frame, printed=printed)
+    assert spec["layer"][-1]["data"]["values"] == [{"method": "FedAvg", "round": 3, "value": 62.51}]
+    assert list(rows) == ["method", "round", "value"]  # one seed: no band
+    stand_in, _ = drawn(frame.assign(stand_in=True), printed=printed)
+    assert len(stand_in["layer"]) == 2 and OTHER_DATA in stand_in["title"]["text"][-1]
+
+
+def test_jupyter_has_the_still_figure_beside_the_one_under_the_pointer():
+    shown = pytest.importorskip("IPython.core.formatters").DisplayFormatter()
+    shown.formatters["image/png"].for_type(Figure, lambda figure: b"a picture")  # as its inline backend does
+    data, _ = shown.format(plots.convergence(run("fedavg", ROUNDS)))
+    assert data["image/png"] == b"a picture" and "layer" in data[MIME] and "text/plain" in data
 
 
 def claimed(**columns):

@@ -245,7 +245,7 @@ def test_texts_are_rounded_stable_and_free_of_html():
     shown = table(made, printed(), title="<s>", caption="Accuracy")
     assert shown.setting[0] == 'The paper\'s caption: "Accuracy"'
     assert shown.html() == table(made, printed(), title="<s>", caption="Accuracy").html() == shown._repr_html_()
-    assert shown._repr_mimebundle_() == {"text/csv": shown.csv()}
+    assert shown._repr_mimebundle_()[0] == {"text/csv": shown.csv()}
     ours = pandas.read_csv(io.StringIO(shown.csv()))["ours"]
     assert ours.to_list() == pytest.approx(shown.frame["ours"].to_list(), rel=1e-5, nan_ok=True)
     assert shown._repr_latex_().count(r"\\") == len(shown.cells) + 1 and r"\midrule" in shown.latex()

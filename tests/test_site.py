@@ -1,6 +1,8 @@
 """The report as a site: built once from the committed notebooks and a made one, then read as a browser would."""
 
 import base64
+import importlib.util
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -9,14 +11,16 @@ from urllib.parse import unquote
 
 import pandas
 import pytest
+from made_results import mean_accuracy, run
 
 from fednb import catalogue, data, papers
 from fednb.command import folder, methods, notebooks
 from fednb.command import scoreboard as judging
 from fednb.errors import DataError, NotebookError
+from fednb.report import plots
 from fednb.report.sentences import SIGNS, TESTED, UNTESTED
 from fednb.report.tables import Table
-from fednb.site import book, formulas, scoreboard, sources
+from fednb.site import book, formulas, notebook_page, pointer, scoreboard, sources
 from fednb.site.pages import Entry
 
 # Sphinx and its extensions give each other notice of their own later versions.
@@ -68,6 +72,12 @@ PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 JUDGED = Table(CLAIMS, ("Claims.",), CLAIMS[["verdict"]])
+FILES = sorted((DOCS.parent / "results/pacs").glob("fedbn_s*.json"))[:4]
+KEYS = [json.loads(file.read_text())["key"] for file in FILES]
+ROWS = pandas.DataFrame({"average": "50.0"}, index=["<FedBN>, 2 seeds", "FedBN & co", "gone", "not run"])
+RUNS = Table(
+    ROWS, ("Runs.",), ROWS, records={"<FedBN>, 2 seeds": KEYS[:2], "FedBN & co": KEYS[1:3], "gone": ["0" * 12]}
+)
 
 
 def cell(source, *outputs, kind="code", tags=()):
@@ -76,10 +86,21 @@ def cell(source, *outputs, kind="code", tags=()):
 
 
 def displayed(table):
-    data = {"text/html": table.html(), "text/plain": table.text(), "text/latex": table.latex(), "text/csv": table.csv()}
-    return {"output_type": "execute_result", "metadata": {}, "execution_count": 1, "data": data}
+    csv, metadata = table._repr_mimebundle_()
+    data = {"text/html": table.html(), "text/plain": table.text(), "text/latex": table.latex()} | csv
+    return {"output_type": "execute_result", "metadata": metadata, "execution_count": 1, "data": data}
 
 
+def figure(**shown):
+    data = {"image/png": base64.b64encode(PICTURE).decode(), "text/plain": "<Figure>"}
+    return {"output_type": "execute_result", "metadata": {}, "execution_count": 1, "data": data | shown}
+
+
+ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
+CONVERGENCE = plots.convergence(
+    pandas.concat([run("fedavg", ROUNDS), run("fedavg", ROUNDS, seed=1), run("fedavg+fedrdn", ROUNDS[::-1])]),
+    title="</script>",
+)
 MADE = {
     "nbformat": 4,
     "nbformat_minor": 5,
@@ -109,6 +130,8 @@ MADE = {
             },
             {"output_type": "stream", "name": "stdout", "text": ["after  2\n"]},
         ),
+        cell("runs", displayed(RUNS)),
+        cell("display(another)\ndisplay(curves)", figure(), figure(**CONVERGENCE._repr_mimebundle_())),
     ],
 }
 
@@ -141,10 +164,9 @@ def built(tmp_path_factory):
     about = {"claim": "A beats B.", "result": "Table 1", "paper": "fedrdn", "data": "made"}
     entries = [Entry(each.name, each.about, each.content, None) for each in notebooks.found()]
     failed = "as told of $\\frac$, *a*\n\n# <b>"  # a folder may be called so
-    record = tmp_path_factory.mktemp("results") / "pacs" / "fedbn.json"
-    record.parent.mkdir()
-    record.write_text("{}")
-    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}), (record,))]
+    damaged = tmp_path_factory.mktemp("results") / "fedbn_s0_000000.json"
+    damaged.write_text("{}")
+    entries += [Entry("fedrdn/made", about, MADE, failed, frozenset({"fedbn"}), (*FILES, damaged))]
     entries += [Entry("fedrdn/other", about, None, None)]
     summary = ["runs: 7 <recorded>", "", "# $\\frac$"]
     told = ["3 claims.", "Of those tested: 1 reproduced."]
@@ -288,11 +310,68 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
         and "far" not in page
     )
     assert page.count("Claims.") == 1 and "✓\xa0reproduced</span> 1 · " in page.replace("&nbsp;", "\xa0")
-    assert (site / "records/pacs/fedbn.json").read_text() == "{}" and "../../records/pacs/fedbn.json" in page
     assert page.count("tag_prose") == 1
     assert "<li>Images of &lt;a&gt; are copies.</li>" in page
     offered = {path.name: path.read_text() for path in (site / "_downloads").rglob("made*")}
     assert offered["made-1.csv"] == JUDGED.csv() and r"\toprule" in offered["made-1.tex"] and "made.ipynb" in offered
+
+
+def test_a_row_of_a_table_leads_to_its_runs_and_to_no_others(site):
+    page = (site / "notebooks/fedrdn/made.html").read_text()
+    links = dict(re.findall(r'<a href="#(runs-\d+)">(.*?)</a>', page))
+    assert links == {"runs-1": "&lt;FedBN&gt;, 2 seeds", "runs-2": "FedBN &amp; co"}  # of "gone" there is no file
+    listed = page.partition("Its 4 recorded runs</summary>")[2].partition("</details>")[0]
+    lists = dict(zip(re.findall("<b>(.*?)</b>", listed), re.findall("<ul>(.*?)</ul>", listed), strict=True))
+    expected = {links["runs-1"]: FILES[:2], links["runs-2"]: FILES[1:3], "Others": FILES[3:]}
+    assert list(lists) == list(expected)
+    for label, files in expected.items():
+        found = re.findall(r'<a href="../../records/(.*?)">', lists[label])
+        assert found == [f"pacs/{file.name}" for file in files]
+    for file in FILES:
+        assert (site / "records/pacs" / file.name).read_bytes() == file.read_bytes()
+    made = json.loads(FILES[3].read_text())["origin"]
+    assert lists["Others"].startswith(
+        f"<li>PACS, seed 0, 40 rounds, code {made['code']}, cpu, {made['seconds']:.0f} s: <a "
+    )
+
+
+def test_records_are_those_of_the_rows_of_any_study(tmp_path, monkeypatch):
+    for name in ("pacs/fedbn_s0_abcdef.json", "pacs/fedbn_s0_abc000.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path))
+    table = Table(ROWS, ("Runs.",), ROWS, records={"gone": ["abcdef012345", KEYS[0]]})
+    assert set(folder._behind({"cells": [cell("table", displayed(table))]})) == {
+        tmp_path / "pacs/fedbn_s0_abcdef.json",
+        FILES[0],
+    }
+
+
+def test_curves_are_offered_as_numbers_and_their_scripts_loaded_once_and_where_they_are(site, pages):
+    pytest.importorskip("vl_convert")
+    loading = [path for path, page in pages.items() if any("vega.js" in load for load in page.loads)]
+    drawn = [path for path in pages if 'type="application/json" class="curves"' in path.read_text()]
+    assert loading == drawn and site / "notebooks/fedrdn/made.html" in drawn
+    page = pages[site / "notebooks/fedrdn/made.html"]
+    assert len([load for load in page.loads if "_static/curves.js" in load]) == 1 and len(page.images) == 2
+    (numbers,) = (path for path in (site / "_downloads").rglob("made-curves-1.csv"))
+    assert numbers.read_text() == CONVERGENCE._repr_mimebundle_()[pointer.MIME]["data"]["values"]
+    assert numbers.read_text().startswith('method,round,value,lowest,highest\n"FedAvg, 2 seeds",1,')
+
+
+def test_without_vega_a_page_has_the_still_figure_alone(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    pointer.library.cache_clear()
+    made = notebook_page.page(Entry("fedrdn/made", {}, MADE, None), [], (), CLAIMS[:0])
+    pointer.library.cache_clear()
+    shown = json.loads(made["notebooks/fedrdn/made.ipynb"])
+    assert "static/vega.js" not in made and "<script" not in "".join(
+        cell["source"] for cell in shown["cells"] if cell["cell_type"] == "markdown"
+    )
+    assert "notebooks/fedrdn/made-curves-1.csv" in made
+    assert not any(
+        pointer.MIME in output.get("data", {}) for each in shown["cells"] for output in each.get("outputs", ())
+    )
 
 
 def test_methods_are_those_of_the_runs_and_not_the_words_of_the_code():
@@ -418,6 +497,15 @@ def test_on_paper_the_scoreboard_is_its_tested_claims_without_what_one_clicks(si
     assert {each: page.locator(each).first.is_visible() for each in shown} == shown
 
 
+def test_in_a_browser_a_rows_link_opens_the_list_of_runs(site, page):
+    page.goto((site / "notebooks/fedrdn/made.html").as_uri())
+    runs = page.locator("#runs-2")
+    assert not runs.is_visible()
+    page.get_by_role("link", name="FedBN & co").click()
+    runs.wait_for()
+    assert page.url.endswith("#runs-2")
+
+
 def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site, page):
     page.set_viewport_size({"width": 400, "height": 800})
     for name in ("index.html", "board.html", "notebooks/index.html", "notebooks/fedrdn/made.html"):
@@ -427,6 +515,42 @@ def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site
     row = page.locator("table.scoreboard tbody tr").first
     assert row.evaluate("row => getComputedStyle(row).display") == "block"
     assert row.locator("td").nth(1).evaluate("cell => getComputedStyle(cell, '::before').content") == '"verdict: "'
+
+
+def test_in_a_browser_curves_tell_their_points_and_a_click_in_the_legend_fades_the_others(site, page):
+    pytest.importorskip("vl_convert")
+    page.goto((site / "notebooks/fedrdn/made.html").as_uri())
+    drawing, stills = page.locator(".curves:has(svg)"), page.locator(".cell_output img")
+    drawing.wait_for()
+    assert drawing.get_attribute("aria-label") == stills.nth(1).get_attribute("alt") == "figure of fedrdn/made"
+    assert [stills.nth(number).is_visible() for number in (0, 1)] == [True, False]
+    drawing.scroll_into_view_if_needed()
+    area = drawing.locator("path.background").first.bounding_box()
+    page.mouse.move(area["x"] + area["width"] - 2, area["y"] + 2)
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+    mean = f"{mean_accuracy(ROUNDS[2]):.2f}"
+    cells = tooltip.locator("td").all_text_contents()
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == {
+        "method": "FedAvg, 2 seeds",
+        "round": "3",
+        "value": mean,
+        "lowest": mean,
+        "highest": mean,
+    }
+    lines = drawing.locator(".mark-line path")
+    opacities = "lines => lines.map((line) => Number(getComputedStyle(line).opacity))"
+    assert lines.evaluate_all(opacities) == [1, 1]
+    drawing.get_by_text("FedAvg + FedRDN, 1 seed").click()
+    page.mouse.move(area["x"] + area["width"] - 2, area["y"] + 2)
+    tooltip.get_by_text("FedAvg + FedRDN, 1 seed").wait_for()  # what is faded is not told
+    assert lines.evaluate_all(opacities) == [0.12, 1]
+    drawing.get_by_text("FedAvg + FedRDN, 1 seed").click()
+    page.mouse.move(area["x"] + area["width"] - 2, area["y"] + 2)
+    tooltip.get_by_text("FedAvg, 2 seeds").wait_for()
+    assert lines.evaluate_all(opacities) == [1, 1]
+    page.emulate_media(media="print")
+    assert stills.nth(1).is_visible() and not drawing.is_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -16,6 +16,7 @@ from fednb.files import write_atomically, write_text
 from fednb.report import told
 from fednb.site import book as site
 from fednb.site import pages
+from fednb.site.records import keys
 from fednb.study import default_store
 
 UNFINISHED = "its last execution did not end; what is shown is of the one before"
@@ -136,8 +137,9 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
             if not _stamp(report, book).exists():
                 error = error or pages.failure(content) or UNFINISHED
             content = notebooks.settle(content)
-        ran = _runs(book) if content and not alone else (None, ())
-        entries.append(pages.Entry(book.name, book.about, content, error, *ran))
+        ran, asked = _runs(book) if content and not alone else (None, ())
+        asked += _behind(content) if content and not alone else ()
+        entries.append(pages.Entry(book.name, book.about, content, error, ran, tuple(dict.fromkeys(asked))))
     index = report / "index.html"
     index.parent.mkdir(parents=True, exist_ok=True)
     claims, curves = scoreboard.claims(), scoreboard.curves()
@@ -163,6 +165,15 @@ def _runs(book: Notebook) -> tuple[frozenset[str] | None, tuple[Path, ...]]:
     places = [[folder / recipe.filename for folder in default_store().folders] for recipe in recipes]
     records = (next((path for path in each if path.exists()), None) for each in places)
     return frozenset(named) or None, tuple(filter(None, records))
+
+
+def _behind(content: dict) -> tuple[Path, ...]:
+    """The records of the runs behind the rows of an executed notebook's tables, whatever study they are of."""
+    named, found = {key[:6] for key in keys(content)}, {}
+    for path in (path for folder in default_store().folders for path in folder.glob("*/*.json")):
+        if path.stem[-6:] in named:
+            found.setdefault(path.stem[-6:], path)
+    return tuple(found.values())
 
 
 def _pictures(report: Path) -> dict[str, bytes]:

@@ -73,7 +73,8 @@ def participation(results, rule: str = "last") -> Table:
         AVERAGE,
     )
     made = (UNSEEN_SITES, *effect_lines(average), *setting_lines(results))
-    return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked)
+    records = {label: [*dict.fromkeys([*pair.worse["key"], *pair.better["key"]])] for label, pair in pairs.items()}
+    return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked, records=records)
 
 
 def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:

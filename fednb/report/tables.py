@@ -2,7 +2,7 @@
 
 import hashlib
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Table:
         Where its first column is the average, sites beyond six are folded.
     colours: CSS for each cell of the HTML form, or None.
     mark: what the data are where they are not the paper's, as ``fednb.report.words.mark``.
+    records: for each row the keys of its runs' records, to which the site links it.
     """
 
     frame: "DataFrame"
@@ -41,6 +42,7 @@ class Table:
     wide: "DataFrame | None" = None
     colours: "DataFrame | None" = None
     mark: str = ""
+    records: dict[str, list[str]] = field(default_factory=dict)
 
     def text(self) -> str:
         """Caption, setting and the rounded numbers: what a checked cell prints."""
@@ -94,8 +96,9 @@ class Table:
     def _repr_latex_(self) -> str:
         return self.latex()
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/csv": self.csv()}  # the site's pages offer it; Jupyter adds the other forms
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict[str, str], dict]:
+        """What the site's pages offer and link to; Jupyter adds the other forms."""
+        return {"text/csv": self.csv()}, {"fednb": {"records": self.records}} if self.records else {}
 
 
 def _cell(text: str) -> str:

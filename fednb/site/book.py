@@ -91,7 +91,7 @@ def build(place: Path, pages: dict[str, str | bytes]) -> list[str]:
                 page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(text, encoding="utf-8") if isinstance(text, str) else page.write_bytes(text)
             with as_file(files("fednb.site") / "static") as static:
-                shutil.copytree(static, source / "static")
+                shutil.copytree(static, source / "static", dirs_exist_ok=True)
             Sphinx(source, None, made, Path(folder, "trees"), "html", SETTINGS, status=None, warning=warned).build()
             if place.exists():
                 shutil.rmtree(place)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
 from fednb.report.names import federation
-from fednb.site import scoreboard
+from fednb.site import pointer, records, scoreboard
 from fednb.site.pages import Entry, notes, without_scripts
 from fednb.site.sources import linked, literal
 
@@ -40,7 +40,8 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
     folder = f"notebooks/{room}"
     content = json.loads(json.dumps(entry.content))
     original = f"files/{entry.name}.ipynb"
-    pages, cells, tables = {original: json.dumps(content)}, [], 0
+    pages, cells, tables, curves = {original: json.dumps(content)}, [], 0, 0
+    runs = records.Runs(entry.records)
     for cell in content["cells"]:
         cells.append(cell)
         if cell["cell_type"] != "code":
@@ -54,10 +55,18 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         if _is_prose(cell):
             tags.append("prose")
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
+        if drawing := pointer.drawn(cell):
+            cells.append(_text(drawing))
+            pages["static/vega.js"] = pointer.library()
         for output in cell["outputs"]:
             data = output.get("data", {})
+            if spec := data.pop(pointer.MIME, None):
+                curves += 1
+                pages[f"{folder}/{name}-curves-{curves}.csv"] = spec["data"]["values"]
+                cells.append(_text(f"These curves: {{download}}`{name}-curves-{curves}.csv`"))
             if "text/html" in data:
-                data["text/html"] = without_scripts("".join(data["text/html"]))
+                shown = without_scripts("".join(data["text/html"]))
+                data["text/html"] = runs.linked(shown, records.rows_of(output))
             tables += "text/csv" in data
             offered = {f"{name}-{tables}.{suffix}": data.pop(mime) for mime, suffix in FILES.items() if mime in data}
             pages |= {f"{folder}/{file}": "".join(text) for file, text in offered.items()}
@@ -75,13 +84,12 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
-    if entry.records:
-        names = [f"{path.parent.name}/{path.name}" for path in entry.records]
-        pages |= {f"extra/records/{name}": path.read_text() for name, path in zip(names, entry.records, strict=True)}
-        links = "".join(f'<li><a href="../../records/{name}">{name}</a></li>' for name in dict.fromkeys(names))
-        cells.append(
-            _text(f"<details><summary>Its {len(set(names))} recorded runs</summary><ul>{links}</ul></details>")
-        )
+    if "static/vega.js" in pages:
+        cells.append(_text(pointer.SCRIPTS))
+    if runs.records:
+        copies = {name: record.path.read_text(encoding="utf-8") for name, record in runs.records.items()}
+        pages |= {f"extra/records/{name}": text for name, text in copies.items()}
+        cells.append(_text(runs.listed()))
     title, _, text = "".join(cells[0]["source"]).partition("\n") if cells else ("", "", "")
     if not title.startswith("# "):
         title, text = f"# {entry.name}", ""

@@ -3,6 +3,7 @@
 from fednb.report import words
 from fednb.report.looks import LINES, MARKERS, colour, style
 from fednb.report.plots._axes import MOST, WIDEST, as_written, decorate, new_figure, printed_rows, printed_values
+from fednb.report.plots.pointer import curves_spec, with_pointer
 from fednb.report.words import mark, measure, settings, told_seeds
 
 
@@ -10,7 +11,7 @@ def convergence(frame, title: str = "", printed=None):
     """Test accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
     A curve is the unweighted mean over all sites that took part. More than six methods have a panel each, with FedAvg
-    (else the first) in grey behind.
+    (else the first) in grey behind. JupyterLab and the site draw all in one panel that answers to the pointer.
 
     frame: rows of ``Results.frame``.
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
@@ -21,19 +22,19 @@ def convergence(frame, title: str = "", printed=None):
         label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
         for label, rows in told_seeds(dict(settings(shown))).items()
     }
-    marked, what = mark(frame), f"test {measure(frame)} (%)"
+    marked, what, theirs = mark(frame), f"test {measure(frame)} (%)", {}
+    if printed is not None and not marked and len(curves) <= MOST:
+        averages = {run: printed_values(printed_rows(printed, run)).get("average") for run, _ in curves.values()}
+        theirs = {label: averages[run] for label, (run, _) in curves.items()}
     if len(curves) <= MOST:
         figure, (axes,) = new_figure(1, width=7.6)
         for label, curve in curves.items():
             _curve(axes, label, *curve)
         decorate(axes, "round", f"{what}, mean over clients", title, marked)
-        if printed is None or marked:
-            axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-        else:
-            theirs = {
-                label: printed_values(printed_rows(printed, run)).get("average") for label, (run, _) in curves.items()
-            }
+        if theirs:
             _ends(axes, curves, theirs)
+        else:
+            axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     else:
         behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
         own = {label: curve for label, curve in curves.items() if label != behind}
@@ -46,7 +47,7 @@ def convergence(frame, title: str = "", printed=None):
             axes.tick_params(labelbottom=lowest)
         figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return as_written(figure)
+    return with_pointer(as_written(figure), curves_spec(curves, what, title, marked, theirs))
 
 
 def _curve(axes, label: str, run: str, by_seed) -> None:
