@@ -239,6 +239,21 @@ def test_several_federations_are_refused():
         table(results(run("fedavg", [FEDAVG])), papers.printed("fedrdn", "table1"))
 
 
+def test_a_row_knows_the_records_of_its_runs_and_no_others():
+    seeds = [run("fedavg", [FEDAVG], seed=seed) for seed in (0, 1)]
+    left_out = run("fedavg", [FEDAVG], unseen=("dslr",))
+    made = results(*seeds, run("fedavg+fedrdn", [FEDRDN]), left_out)
+    keys = {
+        "FedAvg, 2 seeds": [frame["key"].iloc[0] for frame in seeds],
+        "FedAvg + FedRDN, 1 seed": ["fedavg+fedrdn 0 {}"],
+    }
+    assert table(made, printed()).records == keys  # none of what was not run, and none of the run without a site
+    assert table(made, printed())._repr_mimebundle_()[1] == {"fednb": {"records": keys}}
+    assert runs_table(results(*seeds)).records == {"FedAvg": keys["FedAvg, 2 seeds"]}
+    rising = run("fedavg", [FEDRDN, FEDAVG], seed=0), run("fedbn", [FEDAVG])
+    assert rules_table(results(*rising)).records == {"FedAvg": ["fedavg 0 {}"]}  # the rules agree on the other
+
+
 def test_texts_are_rounded_stable_and_free_of_html():
     images = {"<i>": 192}
     made = results(*(run("fedavg", [[100]], images=images, made_by=name) for name in ("<b>", "<u>")))

@@ -93,15 +93,18 @@ def table(results, printed, rule: str = "last", title: str = "", caption: str = 
                 wide[head, name] = texts
                 colours[head, name] = "" if name == "paper" else coloured
     about, made = _caption(results, frame, printed, rule, title)
+    keys = frame.dropna(subset="keys").groupby("row")["keys"]
+    records = {row: [*dict.fromkeys(key for each in own for key in each)] for row, own in keys}
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     return Table(
-        frame.drop(columns=["star", "sites", "clients", "elsewhere"]),
+        frame.drop(columns=["star", "sites", "clients", "elsewhere", "keys"]),
         about,
         grid(short, rows),
         (*quoted, *made),
         grid(wide, rows),
         pandas.DataFrame(colours, index=rows),
         mark=mark(frame_of(results)),
+        records=records,
     )
 
 
@@ -109,7 +112,7 @@ def comparison(results, printed, rule: str = "last"):
     """The numbers behind ``table``, long: one row per method and site.
 
     Columns: row (label), site (or setting), paper, remark and star (what is wrong with the printed number),
-    sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval),
+    sites and clients (what the printed average and ours are over), keys (of ours), ours, low, high (its 95 % interval),
     images, seeds (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the
     spread of runs explains, ours and the printed ones; never with one seed, nor of older code). Per cent and points;
     NaN where there is none.
@@ -147,7 +150,7 @@ def comparison(results, printed, rule: str = "last"):
     for run, source, label, found in ours:
         if (beside[run], source) not in theirs:
             rows += _side_by_side(label, {}, found)
-    columns = "row site paper remark sites ours low high outside elsewhere images seeds stand_in clients".split()
+    columns = "row site paper remark sites ours low high outside elsewhere images seeds stand_in clients keys".split()
     frame = pandas.DataFrame(rows, columns=columns)
     if "average" not in set(printed["site"]):
         frame = frame[frame["site"] != "average"].reset_index(drop=True)
@@ -263,7 +266,7 @@ def _numbers(rows, federation: str, found: dict) -> dict:
     images = rows.groupby("client", sort=False)["images"].first()
     images["average"] = images.sum()
     stand_in = bool(rows["stand_in"].any() or (rows["federation"] != federation).any())
-    about = {"stand_in": stand_in, "older": older(rows)}
+    about = {"stand_in": stand_in, "older": older(rows), "keys": tuple(rows["key"].unique())}
     numbers = {site: {"ours": own, "images": images[site], **about} for site, own in found.items()}
     numbers["average"]["clients"] = tested(rows)
     return numbers

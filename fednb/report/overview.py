@@ -3,7 +3,7 @@
 from fednb.report import names
 from fednb.report.intervals import of_settings, spreads_of
 from fednb.report.selection import RULES, late_rise, selected
-from fednb.report.tables import Table
+from fednb.report.tables import Table, keys_of
 from fednb.report.words import (
     AVERAGE,
     counted,
@@ -77,7 +77,7 @@ def runs_table(results, rule: str = "last") -> Table:
     if marked:
         caption = (stand_in_line(results.frame, "the paper's images"), *caption)
     wide = cells.map(lambda text: text.replace(" (", "\n").rstrip(")"))
-    return Table(numbers, caption, cells, made, wide, mark=marked)
+    return Table(numbers, caption, cells, made, wide, mark=marked, records=keys_of(parts))
 
 
 def rules_table(results, title: str = "") -> Table:
@@ -130,7 +130,8 @@ def rules_table(results, title: str = "") -> Table:
         *([] if validated else ["best validation is not shown: some runs have no validation images."]),
         *setting_lines(results, intervals=False),
     )
-    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), made, mark=marked)
+    records = keys_of({row: ends[row] for row in differ})
+    return Table(numbers.drop(columns="text"), caption, grid(shown, differ), made, mark=marked, records=records)
 
 
 def _span(rounds: tuple[int, ...]) -> str:

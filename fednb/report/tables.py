@@ -101,6 +101,11 @@ class Table:
         return {"text/csv": self.csv()}, {"fednb": {"records": self.records}} if self.records else {}
 
 
+def keys_of(parts: dict) -> dict[str, list[str]]:
+    """``Table.records`` of ``{row: its runs' rows of a frame}``."""
+    return {label: [*rows["key"].unique()] for label, rows in parts.items()}
+
+
 def _cell(text: str) -> str:
     line, _, small = html.escape(text).partition("\n")
     return f"{line}<small>{small}</small>" if small else line

@@ -64,9 +64,8 @@ class Runs:
 
     def _told(self, name: str) -> str:
         recipe, origin = self.records[name].recipe, self.records[name].origin
-        federation = recipe["federation"]["name"]
         told = (
-            names.FEDERATIONS.get(federation, federation),
+            names.federation(recipe["federation"]["name"]),
             f"seed {recipe['seed']}",
             f"{recipe['rounds']} rounds",
             f"code {origin['code']}",
