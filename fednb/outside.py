@@ -1,4 +1,4 @@
-"""Methods, networks and data sets from outside: in somebody's installed package, or in a folder of theirs.
+"""Methods, networks, data sets and papers from outside: in somebody's installed package, or in a folder of theirs.
 
 A package names its modules in its ``pyproject.toml``, in the group of the room that they belong to, each by its own
 name:
@@ -6,12 +6,14 @@ name:
     [project.entry-points."fednb.augment"]
     histograms = "their_package.histograms"
 
-A folder named by ``FEDNB_METHODS`` (or several, as in ``PATH``) has the rooms inside, and files as ours in them:
-``FOLDER/augment/histograms.py``; helpers beside them begin with ``_`` and are imported by ``from ._helper import ...``.
+``FEDNB_METHODS`` is the search path of everything from outside: a folder that it names (or several, as in ``PATH``) has
+the rooms inside, and files as ours in them: ``FOLDER/augment/histograms.py``; helpers beside them begin with ``_`` and
+are imported by ``from ._helper import ...``. A paper is a folder, ``FOLDER/papers/NAME``, with ``NAME.toml`` beside it
+(see ``fednb.papers``); a package offers it as ``NAME = "their_package.papers.NAME"``.
 """
 
 import hashlib
-import importlib
+import importlib.util
 import os
 import pkgutil
 import sys
@@ -23,15 +25,16 @@ from types import ModuleType
 
 from fednb.errors import RecipeError
 
-ROOMS = ("algorithms", "augment", "models", "data")
+ROOMS = ("algorithms", "augment", "models", "data", "papers")
 FOLDERS = "FEDNB_METHODS"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a file from outside is.
+    """Where a file from outside is, or a paper's folder.
 
-    module: to import it by. source: what a record says of it: ``"their_package 0.3"`` or ``"folder examples"``.
+    module: to import it by, or to find it by. source: what a record says of it: ``"their_package 0.3"`` or
+    ``"folder examples"``.
     """
 
     module: str
@@ -70,6 +73,20 @@ def loaded(place: Place) -> tuple[ModuleType, str]:
     for name in sorted(source):
         digest.update(f"{name} {len(source[name])}\n".encode() + source[name])
     return module, digest.hexdigest()[:12]
+
+
+@cache
+def folder(place: Place) -> Path:
+    """Where a paper's files lie. Raises RecipeError where it cannot be found, or its package cannot be imported."""
+    importlib.invalidate_caches()
+    try:
+        spec = importlib.util.find_spec(place.module)
+        return Path(spec.submodule_search_locations[0])
+    except Exception as error:  # it is anybody's code
+        raise RecipeError(
+            f"the paper {place.module.rpartition('.')[2]} of {place.source} cannot be found: "
+            f"{type(error).__name__}: {error}. Expected {place.module} to be a folder of files."
+        ) from error
 
 
 @cache
@@ -113,10 +130,13 @@ def _inside(folder: Path, room: str) -> list[tuple[str, Place]]:
     if not any((folder / each).is_dir() for each in ROOMS):
         raise RecipeError(
             f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
-            "for each method, network or data set inside."
+            "for each method, network or data set, or a folder for each paper, inside."
         )
     package, source = _package(folder), f"folder {folder.name}"
-    names = (module.name for module in pkgutil.iter_modules([str(folder / room)]))
+    if room == "papers":
+        names = sorted(path.name for path in (folder / room).glob("[!.]*") if path.is_dir())
+    else:
+        names = (module.name for module in pkgutil.iter_modules([str(folder / room)]))
     return [(name, Place(f"{package}.{room}.{name}", source)) for name in names if not name.startswith("_")]
 
 

@@ -1,4 +1,4 @@
-"""Methods and data from outside: found by name like ours, told where they come from, stale when their source is."""
+"""What comes from outside: found by name like ours, told where it is from, stale when its source is."""
 
 import re
 import subprocess
@@ -12,10 +12,13 @@ import pytest
 from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
-from fednb import catalogue, cli, outside
+from fednb import catalogue, cli, outside, papers
 from fednb.command import laws as verb
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
+from fednb.report import scoreboard
+from fednb.report.claims import judged
+from fednb.report.deviations import declared_runs
 from fednb.runs.behaviour import changed, used
 from fednb.runs.store import Store
 from fednb.runs.training import train_one
@@ -58,7 +61,7 @@ def store(tmp_path) -> Store:
 def again() -> None:
     """As in a new process: what was imported from outside is forgotten."""
     outside.loaded.cache_clear()
-    for name in [name for name in sys.modules if name.startswith(("fednb_methods_", "their_package")) and "." in name]:
+    for name in [name for name in sys.modules if re.match(r"their_package|fednb_methods_\w+\.", name)]:
         del sys.modules[name]
 
 
@@ -177,7 +180,7 @@ def test_what_cannot_be_used_is_refused_by_name(folder, file, text, message):
 
 
 def test_a_folder_without_rooms_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(RecipeError, match="which has none of the folders algorithms, augment, models, data"):
+    with pytest.raises(RecipeError, match="which has none of the folders algorithms, augment, models, data, papers"):
         outside.methods_from(tmp_path)
     monkeypatch.setenv(outside.FOLDERS, str(tmp_path))
     with pytest.raises(RecipeError, match=f"FEDNB_METHODS names {tmp_path}"):
@@ -293,6 +296,169 @@ def test_the_row_of_a_method_from_outside_is_what_its_class_and_its_laws_say(fol
     assert (row.room, row.tasks, row.plain, row.exact) == ("augment", ("classification",), False, True)
     assert row.neutral == {"augmentations": ({"name": "quiet", "strength": 0.0},)}
     assert methods.from_outside("fedprox") == methods.from_outside("") == []
+
+
+SETTINGS = """
+title = "A third way"
+arxiv = "2601.00001"
+[printed]
+seeds = { value = 2, place = "Sec. 4" }
+[not_printed]
+selection = { value = "last", reason = "ours" }
+[algorithm]
+fedavg = {}
+[profile]
+smoke = { federation = "shifted_digits", rounds = 1 }
+stand_in = { federation = "shifted_digits", rounds = 1 }
+quick = { federation = "shifted_digits", rounds = 2 }
+paper = { federation = "shifted_digits", rounds = 3, model = { name = "digits_cnn", channels = 4, width = 16 } }
+"""
+TABLE = """algorithm,augmentation,federation,site,value
+fedavg,,shifted_digits,average,50.0
+fedavg,tinted,shifted_digits,average,53.0
+"""
+CLAIMS = """# None is left out.
+table,federation,setting,site,better,worse,place
+table1,shifted_digits,,average,fedavg+tinted,fedavg,Sec. 4
+"""
+PROTOCOL = """
+[[runs]]
+paper = "third"
+profile = "paper"
+federation = "shifted_digits"
+seeds = [0, 1]
+"""
+
+
+def write_paper(folder: Path, name: str = "third", **other: str) -> None:
+    """A paper's files; ``other`` are texts in the place of those above, by the stem of their file."""
+    (folder / "papers" / name).mkdir(parents=True)
+    files = {f"../{name}.toml": SETTINGS, "captions.toml": 'table1 = "A caption."', "claims.csv": CLAIMS}
+    for file, text in (files | {f"{name}_table1.csv": TABLE}).items():
+        (folder / "papers" / name / file).write_text(other.get(Path(file).stem.removeprefix(f"{name}_"), text))
+
+
+@pytest.fixture
+def fresh():
+    """What is remembered of papers by their names is forgotten, before and after."""
+    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers._parsed)
+    remembered += (papers._protocol, outside.folder)
+    for each in remembered:
+        each.cache_clear()
+    yield
+    for each in remembered:
+        each.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh")
+class TestPapers:
+    """A paper from outside is read and judged like ours, and changes nothing of ours."""
+
+    HASH = "a25cb0c1c608"  # of the rules: in all records
+
+    def test_it_is_read_like_ours_and_comes_after_them(self, folder):
+        before = papers.names(), papers.protocol()
+        write_paper(folder)
+        write_paper(folder, "another")
+        assert papers.names() == [*before[0], "another", "third"] and papers.own() == tuple(before[0])
+        assert papers.source("third") == "folder mine" and papers.source("fedrdn") == ""
+        assert papers.tables("third") == ["table1"] and papers.caption("third", "table1") == "A caption."
+        printed = papers.printed("third", "table1", "shifted_digits")
+        assert printed["value"].tolist() == [50.0, 53.0] and set(printed["runs"]) == {2}
+        assert papers.claims("third")[0]["better"] == "fedavg+tinted" and papers.curves("third") == []
+        assert papers.inconsistencies("third").empty and papers.own_rule("third") == "last"
+        assert papers.recipe("third", "quick") == {"federation": "shifted_digits", "rounds": 2}
+        assert papers.protocol() == before[1] and papers.protocol_hash() == self.HASH
+
+    def test_a_package_offers_papers_by_entry_points(self, package, tmp_path):
+        write_paper(tmp_path / "site" / "their_package")
+        package("fednb.papers", "third", "their_package.papers.third")
+        assert papers.source("third") == "their-package 0.3" and len(papers.claims("third")) == 1
+
+    def test_its_claims_are_judged_and_its_runs_declared(self, folder, store, monkeypatch):
+        use_toy(monkeypatch)
+        write_paper(folder)
+        recipes = Recipe(**papers.recipe("third", "paper")).vary(augmentations=[[], ["tinted"]], seed=[0, 1])
+        before = Study(recipes[:2], paper="third", store=store).run()
+        (folder / "papers/protocol.toml").write_text(PROTOCOL)
+        assert papers.protocol_hash() == self.HASH and papers.protocol()["runs"][-1]["paper"] == "third"
+        monkeypatch.setattr("fednb.runs.provenance.code_version", lambda: "0123456789ab")
+        results = Study(recipes, paper="third", store=store).run()
+        (row,) = judged(results, "third").to_dict("records")
+        assert row["setting"] == "as printed" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
+        after = [record for record in results.records if record.key not in {own.key for own in before.records}]
+        assert declared_runs(results.records, "third") == {record.key for record in after} and len(after) == 2
+        assert "declared" not in before.records[0].origin
+        assert scoreboard(results, "third", table="table1").cells.index[0].startswith("Tinted is 3.0 points above")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("level = 0.5", r"protocol.toml has level; expected \[\[precondition\]\] and \[\[runs\]\] alone"),
+            (PROTOCOL.replace("third", "fedrdn"), "has a runs of fedrdn; expected one of third"),
+            (PROTOCOL.replace("[0, 1]", "[7]"), "declares runs of third on shifted_digits on seed 7"),
+            ("runs = [", "protocol.toml cannot be read"),
+        ],
+    )
+    def test_a_protocol_from_outside_has_no_rules_and_speaks_of_its_own_papers(self, folder, text, said):
+        write_paper(folder)
+        (folder / "papers/protocol.toml").write_text(text)
+        with pytest.raises(RecipeError, match=said):
+            papers.protocol()
+        assert papers.protocol_hash() == self.HASH
+
+    def test_a_name_of_ours_or_of_another_folder_is_refused(self, folder, tmp_path, monkeypatch):
+        write_paper(folder, "fedrdn")
+        with pytest.raises(RecipeError, match='"fedrdn" in folder mine has the name of fednb/papers/fedrdn; give it'):
+            papers.names()
+        for name in ("one", "two"):
+            write_paper(tmp_path / name)
+        monkeypatch.setenv(outside.FOLDERS, f"{tmp_path / 'one'}:{tmp_path / 'two'}")
+        with pytest.raises(RecipeError, match='"third" is found twice for papers: in folder one and in folder two'):
+            papers.names()
+
+    @pytest.mark.parametrize(
+        ("file", "text", "said"),
+        [
+            ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has the columns .* expected site, too"),
+            (
+                "table1",
+                TABLE.replace("53.0", "53 %"),
+                "third_table1.csv has a row fedavg, tinted, shifted_digits, average, 53 %",
+            ),
+            (
+                "claims",
+                CLAIMS.replace("site", "client"),
+                "third/claims.csv has the columns .*client.*; expected better",
+            ),
+            ("third", "title = ", "third.toml cannot be read"),
+            ("third", SETTINGS.replace("arxiv", "doi"), "third.toml has no arxiv; expected algorithm, arxiv, "),
+            ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
+        ],
+    )
+    def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):
+        write_paper(folder, **{file: text})
+        with pytest.raises(RecipeError, match=said):
+            papers.settings("third"), papers.claims("third"), papers.printed("third", "table1")
+
+    def test_a_missing_file_is_named(self, folder):
+        write_paper(folder)
+        (folder / "papers/third/claims.csv").unlink()
+        with pytest.raises(RecipeError, match="the paper third of folder mine has no third/claims.csv in .*/papers;"):
+            papers.claims("third")
+
+    def test_a_package_that_fails_on_import_is_named(self, package, tmp_path):
+        write(tmp_path / "site", "their_package/papers/__init__", "import nowhere")
+        package("fednb.papers", "third", "their_package.papers.third")
+        with pytest.raises(RecipeError, match="paper third of their-package 0.3 cannot be found: ModuleNotFoundError"):
+            papers.claims("third")
+
+
+def test_an_entry_point_that_fails_on_import_is_named(package, tmp_path):
+    write(tmp_path / "site", "their_package/tinted", "import nowhere")
+    package("fednb.augment", "tinted", "their_package.tinted")
+    with pytest.raises(RecipeError, match="tinted of their-package 0.3 cannot be imported: ModuleNotFoundError"):
+        Recipe(augmentations=["tinted"])
 
 
 class TestInMemory:

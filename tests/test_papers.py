@@ -667,12 +667,12 @@ def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, t
     assert before in whole
     (tmp_path / "protocol.toml").write_text(whole.replace(before, after, 1))
     monkeypatch.setattr(papers, "_toml", lambda path, read=papers._toml: read(_moved(path, tmp_path)))
-    papers.protocol.cache_clear()
+    papers._protocol.cache_clear()
     try:
         with pytest.raises(RecipeError, match=said):
             papers.protocol()
     finally:
-        papers.protocol.cache_clear()
+        papers._protocol.cache_clear()
 
 
 def test_an_entry_that_is_no_table_is_refused(monkeypatch):
@@ -680,12 +680,12 @@ def test_an_entry_that_is_no_table_is_refused(monkeypatch):
     monkeypatch.setattr(
         papers, "_toml", lambda path, read=papers._toml: told if path.stem == "protocol" else read(path)
     )
-    papers.protocol.cache_clear()
+    papers._protocol.cache_clear()
     try:
         with pytest.raises(RecipeError, match="has a runs with 1; expected federation, paper, profile, seeds"):
             papers.protocol()
     finally:
-        papers.protocol.cache_clear()
+        papers._protocol.cache_clear()
 
 
 def test_declared_runs_that_hand_over_spare_images_score_them():

@@ -217,6 +217,7 @@ def filled(page: str, text: str, claims: DataFrame) -> str:
 def update() -> int:
     """Write the tables into the pages, and results/README.md; returns exit status 0."""
     root, claims = notebooks.checkout(), scoreboard.claims(_store())
+    claims = claims[claims["of"].isin(papers.own())]
     texts = {root / page: filled(page, (root / page).read_text(encoding="utf-8"), claims) for page in PAGES}
     for path, text in (texts | {root / "results" / "README.md": recorded(root / "results")}).items():
         write_text(path, text)

@@ -1,7 +1,9 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
-A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv``,
-``curves.csv`` and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
+A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv`` and, where
+there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` beside it has the settings and our
+profiles. Those that ``fednb.outside`` finds are like ours; what they declare of runs, and what their arguments need,
+stands in a ``protocol.toml`` of their own beside them.
 """
 
 import csv
@@ -12,6 +14,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+from fednb import outside
 from fednb.errors import RecipeError, nearest
 
 _HERE = Path(__file__).parent
@@ -21,18 +24,55 @@ PARTS = {  # of protocol.toml, what each of its tables has
     "precondition": {"paper", "federation", "better", "worse", "place"},
     "runs": {"paper", "profile", "federation", "seeds"},
 }
+FILES = ("{0}.toml", "{0}/captions.toml", "{0}/claims.csv")  # that a paper cannot do without
+SETTINGS = {"title", "arxiv", "printed", "not_printed", "profile", "algorithm"}  # nor its settings without these
+PROFILES = {"smoke", "quick", "paper", "stand_in"}
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
+_PRINTED = {"algorithm", "augmentation", "federation", "site", "value"}
+_CLAIM = {"table", "federation", "setting", "site", "better", "worse", "place"}
 
 
 def names() -> list[str]:
-    """The papers that are transcribed."""
-    return sorted(path.parent.name for path in _HERE.glob("*/captions.toml"))
+    """The papers that are transcribed: ours first, then those from outside."""
+    return [*own(), *_outside()]
+
+
+@cache
+def own() -> tuple[str, ...]:
+    """Those in ``fednb/papers``."""
+    return tuple(sorted(path.parent.name for path in _HERE.glob("*/captions.toml")))
+
+
+def source(paper: str) -> str:
+    """Where a paper from outside comes from, ``"their_package 0.3"`` or ``"folder mine"``; empty for our own."""
+    place = _outside().get(paper)
+    return place.source if place else ""
+
+
+def _outside() -> dict[str, outside.Place]:
+    """By name; RecipeError for a name that is ours: a claim would not say which of them it is of."""
+    found = outside.places("papers")
+    for name in own():
+        if name in found:
+            raise RecipeError(
+                f'"{name}" in {found[name].source} has the name of fednb/papers/{name}; give it another one.'
+            )
+    return dict(sorted(found.items()))
 
 
 def _folder(paper: str) -> Path:
-    if paper not in names():
+    if paper in own():
+        return _HERE / paper
+    if not (place := _outside().get(paper)):
         raise RecipeError(f'"{paper}" is not in fednb/papers; {nearest(paper, names())}')
-    return _HERE / paper
+    folder = outside.folder(place)
+    lacking = [name for name in (each.format(paper) for each in FILES) if not (folder.parent / name).is_file()]
+    if lacking:
+        raise RecipeError(
+            f"the paper {paper} of {place.source} has no {' and no '.join(lacking)} in {folder.parent}; "
+            "`fednb new paper` writes such files."
+        )
+    return folder
 
 
 def _entry(mapping: dict, key: str, what: str):
@@ -101,6 +141,14 @@ def _printed(paper: str, table: str):
     frame = _frame(_entry(_files(paper), table, f"{paper}'s table"))
     if "algorithm" not in frame:
         raise RecipeError(f"{paper}, {table} has no accuracies; read it with fednb.papers.numbers.")
+    if lacking := sorted(_PRINTED - {*frame.columns}):
+        raise RecipeError(
+            f"{paper}_{table}.csv has the columns {', '.join(frame.columns)}; expected {', '.join(lacking)}, too."
+        )
+    numbers = pandas.to_numeric(frame["value"], errors="coerce")
+    if numbers.isna().any():
+        row = ", ".join(map(str, frame[numbers.isna()].iloc[0]))
+        raise RecipeError(f"{paper}_{table}.csv has a row {row}; expected a number as value.")
     frame = frame.reindex(columns=[*_CELL, "value", "change", "std"], fill_value="")
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
@@ -152,7 +200,12 @@ def inconsistencies(paper: str):
     (``average``, ``change``, ``count``, ``rounded``, or ``repeated`` for the value and ``repeated std`` for the
     deviation of a run that an earlier table prints too), printed, expected (what the other numbers give), reason.
     """
-    frame = _frame(_folder(paper) / "inconsistencies.csv")
+    path = _folder(paper) / "inconsistencies.csv"
+    if not path.exists():
+        import pandas
+
+        return pandas.DataFrame(columns=["table", *_CELL, "kind", "printed", "expected", "reason"], dtype=object)
+    frame = _frame(path)
     return frame.assign(setting=frame.get("setting", ""))
 
 
@@ -163,7 +216,10 @@ def _toml(path: Path) -> dict:
 
 @cache
 def _parsed(path: Path) -> bytes:
-    return pickle.dumps(tomllib.loads(path.read_text(encoding="utf-8")))
+    try:
+        return pickle.dumps(tomllib.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:  # also of a text that is no UTF-8
+        raise RecipeError(f"{path} cannot be read: {error}. Expected TOML.") from error
 
 
 def caption(paper: str, table: str) -> str:
@@ -180,7 +236,13 @@ def claims(paper: str) -> list[dict]:
 
     The lines before the rows say what is left out, and why.
     """
-    return [dict(claim) for claim in _rows(_folder(paper) / "claims.csv")]
+    claims = [dict(claim) for claim in _rows(_folder(paper) / "claims.csv")]
+    for claim in claims:
+        if claim.keys() != _CLAIM:
+            raise RecipeError(
+                f"{paper}/claims.csv has the columns {', '.join(claim)}; expected {', '.join(sorted(_CLAIM))}."
+            )
+    return claims
 
 
 def curves(paper: str) -> list[dict]:
@@ -195,7 +257,8 @@ def curves(paper: str) -> list[dict]:
     RecipeError, naming the row, for another kind, for an x that the figure does not have, for a maximum at a value that
     it does not have, for a curve that does neither rise nor fall, and for too few or too many runs.
     """
-    return [_curve(paper, **row) for row in _rows(_folder(paper) / "curves.csv")]
+    path = _folder(paper) / "curves.csv"
+    return [_curve(paper, **row) for row in _rows(path)] if path.exists() else []
 
 
 def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **others: str) -> dict:
@@ -228,14 +291,28 @@ def _rows(path: Path) -> list[dict]:
     return found
 
 
-@cache
 def protocol() -> dict:
-    """``protocol.toml``: the rules by which claims are judged, and the runs that are declared.
+    """``protocol.toml``: the rules by which claims are judged, and the runs that are declared; with the preconditions
+    and the declared runs of papers from outside.
 
     RecipeError, naming the entry, where one is missing, unknown or out of range, where a seed of verdicts is one that
     settings are chosen on, where a precondition names what its paper does not print, or where declared runs are of no
     profile, on other seeds than the rules have, or of a recipe that deals out or scores otherwise than the rules say.
+    Where a protocol from outside has rules, or speaks of a paper that does not lie beside it.
     """
+    return _protocol(_protocols())
+
+
+def _protocols() -> tuple[tuple[Path, tuple[str, ...]], ...]:
+    """The protocols from outside, and the papers that each may speak of: those beside it."""
+    beside = {}
+    for name, place in _outside().items():
+        beside.setdefault(outside.folder(place).with_name("protocol.toml"), []).append(name)
+    return tuple((path, tuple(papers)) for path, papers in beside.items() if path.is_file())
+
+
+@cache
+def _protocol(theirs: tuple[tuple[Path, tuple[str, ...]], ...]) -> dict:
     from fednb.recipe import Recipe
 
     told = _toml(_HERE / "protocol.toml")
@@ -262,31 +339,50 @@ def protocol() -> dict:
             kept = False
         if not kept:
             raise RecipeError(f"{name} is {told[name]} in protocol.toml, which cannot be; see its remark there.")
+    _refuse_entries(told, told, "protocol.toml", own())
+    whole = dict(told)
+    for path, beside in theirs:
+        added = _toml(path)
+        if wrong := [name for name in added if name not in PARTS or not isinstance(added[name], list)]:
+            raise RecipeError(
+                f"{path} has {wrong[0]}; expected [[{']] and [['.join(PARTS)}]] alone: the rules are fednb's."
+            )
+        _refuse_entries(told, dict.fromkeys(PARTS, []) | added, str(path), beside)
+        whole |= {name: [*whole[name], *added[name]] for name in added}
+    return whole
+
+
+def _refuse_entries(rules: dict, told: dict, file: str, beside: tuple[str, ...]) -> None:
+    """RecipeError where a precondition or declared runs contradict the rules, a paper or its recipes."""
+    from fednb.recipe import Recipe
+
     for name, expected in PARTS.items():
         for each in told[name]:
             if not isinstance(each, dict) or each.keys() != expected:
                 found = ", ".join(each) if isinstance(each, dict) else each
-                raise RecipeError(f"protocol.toml has a {name} with {found}; expected {', '.join(sorted(expected))}.")
+                raise RecipeError(f"{file} has a {name} with {found}; expected {', '.join(sorted(expected))}.")
+            if each["paper"] not in beside:
+                raise RecipeError(f"{file} has a {name} of {each['paper']}; expected one of {', '.join(beside)}.")
     for each in told["precondition"]:
         rows = [printed(each["paper"], table) for table in tables(each["paper"])]
         named = {name for frame in rows for name in frame.loc[frame["federation"] == each["federation"], "algorithm"]}
         if each["better"] == each["worse"]:
             raise RecipeError(
-                f"a precondition of protocol.toml on {each['federation']} holds {each['better']} against itself."
+                f"a precondition of {file} on {each['federation']} holds {each['better']} against itself."
             )
         if missing := {each["better"], each["worse"]} - named:
             raise RecipeError(
-                f"a precondition of protocol.toml names {', '.join(sorted(missing))} on {each['federation']}, which "
+                f"a precondition of {file} names {', '.join(sorted(missing))} on {each['federation']}, which "
                 f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
             )
     for each in told["runs"]:
-        _refuse_runs(told, each, Recipe(**recipe(each["paper"], each["profile"], each["federation"])).full)
-    return told
+        declared = Recipe(**recipe(each["paper"], each["profile"], each["federation"])).full
+        _refuse_runs(rules, each, declared, file)
 
 
-def _refuse_runs(rules: dict, runs: dict, declared: dict) -> None:
+def _refuse_runs(rules: dict, runs: dict, declared: dict, file: str = "protocol.toml") -> None:
     """RecipeError where declared runs contradict the rules; declared: the full recipe of their profile."""
-    where = f"protocol.toml declares runs of {runs['paper']} on {runs['federation']}"
+    where = f"{file} declares runs of {runs['paper']} on {runs['federation']}"
     options, partition = declared["federation"], rules["partition"]
     if not isinstance(runs["seeds"], list) or not runs["seeds"] or len(set(runs["seeds"])) < len(runs["seeds"]):
         raise RecipeError(f"{where} on seeds {runs['seeds']}; expected a list of seeds, each once.")
@@ -310,8 +406,27 @@ def _refuse_runs(rules: dict, runs: dict, declared: dict) -> None:
 
 def protocol_hash() -> str:
     """12 hex digits of the protocol's rules, without the runs that it declares: a record has those of its time."""
-    rules = {name: value for name, value in _toml(_HERE / "protocol.toml").items() if name != "runs"}
-    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
+    return _hash({name: value for name, value in _toml(_HERE / "protocol.toml").items() if name != "runs"})
+
+
+def declarations() -> list[str]:
+    """``declaration`` of each entry of runs in protocols from outside: a record has those of its time."""
+    told = (_toml(path) for path, _ in _protocols())
+    return [_declaration(entry, each.get("precondition", [])) for each in told for entry in each.get("runs", [])]
+
+
+def declaration(entry: dict) -> str:
+    """12 hex digits of an entry of runs that a protocol from outside declares, with what its paper's argument needs. It
+    stands in for the commit of fednb that has ours."""
+    return _declaration(entry, protocol()["precondition"])
+
+
+def _declaration(entry: dict, needed: list[dict]) -> str:
+    return _hash([entry, [each for each in needed if each["paper"] == entry["paper"]]])
+
+
+def _hash(told) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def family(paper: str, federation: str) -> int:
@@ -332,7 +447,14 @@ def own_rule(paper: str) -> str:
 
 def settings(paper: str) -> dict:
     """``<paper>.toml``: what is printed and where, what is not, our profiles, and the methods' options."""
-    return _toml(_folder(paper).with_suffix(".toml"))
+    told = _toml(_folder(paper).with_suffix(".toml"))
+    lacking = sorted(SETTINGS - told.keys()) or sorted(PROFILES - told["profile"].keys())
+    if lacking:
+        raise RecipeError(
+            f"{paper}.toml has no {', '.join(lacking)}; expected {', '.join(sorted(SETTINGS))}, and the profiles "
+            f"{', '.join(sorted(PROFILES))}."
+        )
+    return told
 
 
 def recipe(paper: str, profile: str, on: str | None = None) -> dict:
@@ -347,7 +469,7 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     if profile in own and profile not in told["profile"]:
         return recipe(paper, "paper", on) | own[profile]
     fields = _entry(told["profile"], profile, f"{paper}'s profile")
-    if on not in (None, told["profile"]["paper"]["federation"]["name"]):
+    if on not in (None, _federation(told)):
         fields = fields | _entry(told.get("on", {}), on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
@@ -355,7 +477,13 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
 def profiles_on(paper: str) -> set[str]:
     """The federations that ``recipe(paper, "paper", on)`` is for."""
     told = settings(paper)
-    return {told["profile"]["paper"]["federation"]["name"], *told.get("on", {})}
+    return {_federation(told), *told.get("on", {})}
+
+
+def _federation(told: dict) -> str:
+    """The federation of the profile ``paper``, with or without options."""
+    chosen = told["profile"]["paper"]["federation"]
+    return chosen if isinstance(chosen, str) else chosen["name"]
 
 
 def federations(paper: str, profile: str, on: str | None = None) -> list:

@@ -11,6 +11,7 @@ from types import ModuleType
 import fednb
 from fednb import catalogue, papers
 from fednb.report.board import CLAIM
+from fednb.report.names import printed
 from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED, in_short
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
@@ -85,7 +86,7 @@ table and figure of their papers, with the paper's numbers beside ours. {in_shor
 
 {FOREST}
 
-{"".join(forest(paper, claims, shown) for paper in papers.names())}
+{"".join(forest(paper, claims, shown) for paper in papers.names() if paper in set(claims["of"]))}
 
 {picture if HEADLINE in shown else ""}
 
@@ -115,15 +116,15 @@ def forest(paper: str, claims, shown: Container[str]) -> str:
     tested, others = own[own["verdict"].isin(TESTED)], own[~own["verdict"].isin(TESTED)]
     boards = {"At the paper's setting": tested["setting"] == PRINTED, "At a smaller one": tested["setting"] == SMALL}
     told = [f"{setting}: {_counted(tested[rows])}." for setting, rows in boards.items()]
-    untouched = sorted({*own["table"]} - {*tested["table"]}, key=lambda table: int(table.removeprefix("table")))
+    untouched = sorted({*own["table"]} - {*tested["table"]}, key=lambda table: (len(table), table))
     numbers = ", ".join(table.removeprefix("table") for table in untouched)
     told.append(f"Not tested: {_counted(others)}" + (f"; nothing of Table {numbers} is tested." if untouched else "."))
     books = [name for name in tested["notebook"].unique() if name in shown]
     links = "".join(f", [{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
     told.append(f'<a href="board.html#paper={paper}">Each of them</a>{links}.')
-    alt = f"Each tested claim of {_called(paper)}: the printed effect, ours and its intervals"
+    alt = f"Each tested claim of {printed(paper)}: the printed effect, ours and its intervals"
     figure = f"\n\n![{alt}]({paper}.svg)" if len(tested) else ""
-    return f"**{_called(paper)}**, {len(own.drop_duplicates([*CLAIM]))} claims. {' '.join(told)}{figure}\n\n"
+    return f"**{printed(paper)}**, {len(own.drop_duplicates([*CLAIM]))} claims. {' '.join(told)}{figure}\n\n"
 
 
 def _counted(claims) -> str:
@@ -167,7 +168,7 @@ def _table_of(entries: list[Entry]) -> str:
     rows = []
     for entry in entries:
         room, _, name = entry.name.partition("/")
-        result = f"{_called(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        result = f"{printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
@@ -215,19 +216,14 @@ def listed(title: str, pages: Iterable[str], module: Callable[[str], ModuleType]
     return f"# {title}\n\n{_table(rows)}\n\n{_tree('', pages)}\n"
 
 
-def _called(paper: str) -> str:
-    """A paper by its method's name, as it prints it."""
-    method = catalogue.find("augment", paper)
-    return method.printed or method.__name__
-
-
 def room(room: str, entries: list[Entry]) -> str:
     """The page of one folder of notebooks: a paper's, or those of all together."""
     title, about = room.capitalize(), ""
     if room in papers.names():
-        told, title = papers.settings(room), _called(room)
+        told, title = papers.settings(room), printed(room)
         about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
-        about += f"The method: [{title}](../../methods/{room}.md)."
+        if any(room in catalogue.names(each) for each in catalogue.METHODS):
+            about += f"The method: [{title}](../../methods/{room}.md)."
     pages = [entry.name.partition("/")[2] for entry in entries if entry.content]
     return f"# {title}\n\n{about}\n\n{_table_of(entries)}\n\n{_tree('', pages)}\n"
 
