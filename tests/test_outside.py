@@ -377,12 +377,12 @@ class TestPapers:
 
     def test_its_claims_are_judged_and_its_runs_declared(self, folder, store, monkeypatch):
         use_toy(monkeypatch)
+        monkeypatch.setattr("fednb.runs.provenance.code_version", lambda: "0123456789ab")
         write_paper(folder)
         recipes = Recipe(**papers.recipe("third", "paper")).vary(augmentations=[[], ["tinted"]], seed=[0, 1])
         before = Study(recipes[:2], paper="third", store=store).run()
         (folder / "papers/protocol.toml").write_text(PROTOCOL)
         assert papers.protocol_hash() == self.HASH and papers.protocol()["runs"][-1]["paper"] == "third"
-        monkeypatch.setattr("fednb.runs.provenance.code_version", lambda: "0123456789ab")
         results = Study(recipes, paper="third", store=store).run()
         (row,) = judged(results, "third").to_dict("records")
         assert row["setting"] == "as printed" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
