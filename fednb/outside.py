@@ -10,6 +10,8 @@ name:
 the rooms inside, and files as ours in them: ``FOLDER/augment/histograms.py``; helpers beside them begin with ``_`` and
 are imported by ``from ._helper import ...``. A paper is a folder, ``FOLDER/papers/NAME``, with ``NAME.toml`` beside it
 (see ``fednb.papers``); a package offers it as ``NAME = "their_package.papers.NAME"``.
+
+A project is a folder with a ``fednb.toml``; inside of it, its own rooms are on the search path.
 """
 
 import hashlib
@@ -27,6 +29,7 @@ from fednb.errors import RecipeError
 
 ROOMS = ("algorithms", "augment", "models", "data", "papers")
 FOLDERS = "FEDNB_METHODS"
+PROJECT = "fednb.toml"
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,33 @@ def absolute(folders: str) -> str:
     return os.pathsep.join(str(Path(folder).expanduser().absolute()) for folder in named)
 
 
+def project() -> Path | None:
+    """The project that the current folder is in: the nearest folder, going up, with a ``fednb.toml``."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / PROJECT).is_file()), None)
+
+
+def searched() -> str:
+    """The search path, for a process that starts elsewhere: what ``FEDNB_METHODS`` names, and the project's own folder
+    where it has a room."""
+    named = [Path(each) for each in absolute(os.environ.get(FOLDERS, "")).split(os.pathsep) if each]
+    if (own := project()) and _has_room(own):
+        named.append(own)
+    once = {folder.resolve(): folder for folder in named}
+    return os.pathsep.join(map(str, once.values()))
+
+
+def _has_room(folder: Path) -> bool:
+    return any((folder / each).is_dir() for each in ROOMS)
+
+
 def _lying(room: str) -> list[tuple[str, Place]]:
-    folders = filter(None, absolute(os.environ.get(FOLDERS, "")).split(os.pathsep))
+    folders = filter(None, searched().split(os.pathsep))
     return [each for folder in folders for each in _inside(Path(folder), room)]
 
 
 def _inside(folder: Path, room: str) -> list[tuple[str, Place]]:
-    if not any((folder / each).is_dir() for each in ROOMS):
+    if not _has_room(folder):
         raise RecipeError(
             f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
             "for each method, network or data set, or a folder for each paper, inside."

@@ -6,6 +6,7 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
+from fednb import outside
 from fednb.at_hand import below_the_folder, lacks, other_images, replaced, stand_ins
 from fednb.catalogue import IN_MEMORY
 from fednb.errors import RunError
@@ -38,15 +39,18 @@ def planning():
 
 
 def default_store() -> Store:
-    """Reads ``results/`` of the checkout, and reads and writes ``report/runs``, with checkpoints beside.
+    """Reads ``results/`` of the project or the checkout, and reads and writes ``report/runs``, with checkpoints beside.
 
-    ``FEDNB_RUNS`` names another folder to write to. A run that Flower carried is found where no other is.
+    ``FEDNB_RUNS`` names another folder to write to. A run that Flower carried is found where no other is. A project
+    inside the checkout reads the checkout's ``results/``, too.
     """
-    checkout = Path(__file__).parents[1]
-    home = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
+    checkout, project = Path(__file__).parents[1], outside.project()
+    there = (checkout / "pyproject.toml").is_file()
+    home = project or (checkout if there else Path.cwd())
     runs, results = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs"), home / "results"
     beside = home / "report" if runs == results else runs.parent
-    return Store(runs, also=(results, runs / "flower", results / "flower"), checkpoints=beside / "checkpoints")
+    ours = (checkout / "results",) if there and project and project.is_relative_to(checkout) else ()
+    return Store(runs, also=(results, *ours, runs / "flower", results / "flower"), checkpoints=beside / "checkpoints")
 
 
 class Study:

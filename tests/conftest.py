@@ -165,6 +165,20 @@ def made(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def fresh():
+    """What is remembered of papers by their names is forgotten, before and after."""
+    from fednb import outside, papers
+
+    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers._parsed)
+    remembered += (papers._protocol, outside.folder)
+    for each in remembered:
+        each.cache_clear()
+    yield
+    for each in remembered:
+        each.cache_clear()
+
+
+@pytest.fixture
 def saved_in_jupyterlab():
     """Call it with a notebook's file, which is then as JupyterLab leaves it after a run of its cells."""
     import nbformat

@@ -192,7 +192,7 @@ def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
 def test_a_claim_that_cannot_be_is_refused_by_name(monkeypatch, tmp_path, row, said):
     head = "figure,federation,setting,kind,runs,x,at,place"
     (tmp_path / "curves.csv").write_text(f"# a remark\n{head}\n{row}\n")
-    monkeypatch.setattr(papers, "_folder", lambda paper: tmp_path)
+    monkeypatch.setattr(papers, "folder", lambda paper: tmp_path)
     monkeypatch.setattr(papers, "settings", lambda paper: {"fig2": {"local_epochs": [1, 5, 10]}})
     with pytest.raises(RecipeError, match=f"fedrdn/curves.csv: .*{said}"):
         papers.curves("fedrdn")

@@ -338,18 +338,6 @@ def write_paper(folder: Path, name: str = "third", **other: str) -> None:
         (folder / "papers" / name / file).write_text(other.get(Path(file).stem.removeprefix(f"{name}_"), text))
 
 
-@pytest.fixture
-def fresh():
-    """What is remembered of papers by their names is forgotten, before and after."""
-    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers._parsed)
-    remembered += (papers._protocol, outside.folder)
-    for each in remembered:
-        each.cache_clear()
-    yield
-    for each in remembered:
-        each.cache_clear()
-
-
 @pytest.mark.usefixtures("fresh")
 class TestPapers:
     """A paper from outside is read and judged like ours, and changes nothing of ours."""

@@ -8,6 +8,7 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import laws
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -142,3 +143,17 @@ def test_files_that_the_package_reads_are_installed_with_it():
         path for pattern in PYPROJECT["tool"]["setuptools"]["package-data"]["fednb"] for path in house.glob(pattern)
     }
     assert {path for path in house.rglob("*.*") if path.is_file() and path.suffix not in (".py", ".pyc")} == listed
+
+
+def test_the_laws_are_installed_with_all_that_they_import():
+    shipped = {
+        path.stem: path
+        for folder, patterns in PYPROJECT["tool"]["setuptools"]["data-files"].items()
+        for pattern in patterns
+        for path in ROOT.glob(pattern)
+        if folder == "share/fednb/tests"
+    }
+    assert {Path(law).stem for law in laws.LAWS} | {"conftest"} <= shipped.keys()
+    beside = {path.stem for path in (ROOT / "tests").glob("*.py")}
+    imported = re.findall(r"^(?:from|import) (\w+)", "\n".join(path.read_text() for path in shipped.values()), re.M)
+    assert beside & {*imported} <= shipped.keys()

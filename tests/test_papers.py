@@ -446,7 +446,7 @@ def test_every_claim_has_a_positive_printed_effect(paper, count):
 @pytest.mark.parametrize("row", ["table1,,average,a,b", "table1,x,average,a,b,Sec. 1, too much"])
 def test_a_row_of_claims_with_a_value_too_few_or_too_many_is_refused(monkeypatch, tmp_path, row):
     (tmp_path / "claims.csv").write_text(f"# a remark\ntable,federation,site,better,worse,place\n{row}\n")
-    monkeypatch.setattr(papers, "_folder", lambda paper: tmp_path)
+    monkeypatch.setattr(papers, "folder", lambda paper: tmp_path)
     with pytest.raises(RecipeError, match="/claims.csv has a row table1, .*; expected a value for each of table, "):
         papers.claims("fedrdn")
 

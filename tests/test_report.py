@@ -10,10 +10,10 @@ import pytest
 from loaders import NAMES
 from made_results import mean_accuracy, results, run
 from scipy.stats import t
-from trivial import measured
 
 import fednb
 from fednb import papers, report
+from fednb.command.trivial import measured
 from fednb.errors import RecipeError
 from fednb.report import (
     STAND_IN,
@@ -636,7 +636,7 @@ def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
         json.dumps({"name": "cifar10", "seed": seed}, sort_keys=True): {"chance": 10.0, "clients": {"a": value}}
         for seed, value in ((0, 20.0), (1, 50.0))
     }
-    monkeypatch.setattr(gates, "_known", lambda: known)
+    monkeypatch.setattr(gates, "_known", lambda project: known)
     records = [SimpleNamespace(recipe={"federation": federation, "seed": seed}) for seed in (0, 1, 2)]
     assert [gates.trivial(record) for record in records] == [20.0, 50.0, None]
     made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6), seeds=2)

@@ -8,7 +8,7 @@ import sys
 from fednb import catalogue
 from fednb.command import notebooks
 from fednb.errors import RecipeError, RunError, nearest
-from fednb.outside import FOLDERS, absolute
+from fednb.outside import FOLDERS, searched
 
 _FILES = ("laws", "worlds", "randomness", "task", "devices", "remote", "loop")
 NONE_FOUND = 5  # pytest's exit status where it has collected no test
@@ -29,8 +29,10 @@ def main(options) -> int:
     if importlib.util.find_spec("pytest") is None:
         raise RunError('the laws are tests, and pytest is not installed: pip install "fednb[test]".')
     words = ["-qq", "--color=no", "--tb=no", "-rN", "-p", "no:cacheprovider", *LAWS]
-    own = os.environ | {FOLDERS: absolute(os.environ.get(FOLDERS, "")), "FEDNB_LAWS": options.method}
-    status = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=notebooks.checkout(), env=own).returncode
+    own = os.environ | {FOLDERS: searched(), "FEDNB_LAWS": options.method}
+    status = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=notebooks.checkout("tests/"), env=own
+    ).returncode
     if status == NONE_FOUND:
         room = next(room for room in catalogue.METHODS if options.method in catalogue.names(room))
         raise RunError(

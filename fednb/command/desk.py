@@ -4,13 +4,13 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fednb import papers
+from fednb import outside, papers
 from fednb.at_hand import lacks
-from fednb.command import folder, notebooks
+from fednb.command import folder, notebooks, project
 from fednb.command.notebooks import Notebook
 from fednb.data import data_root
 from fednb.errors import NotebookError, RunError
-from fednb.outside import FOLDERS, absolute
+from fednb.outside import FOLDERS, searched
 from fednb.results import Results
 from fednb.runs import workers
 from fednb.runs.progress import Display, expected_seconds, span
@@ -75,13 +75,15 @@ class Desk:
         absolute, as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to. An engine
         has RAY_ADDRESS from here.
         """
-        root = notebooks.checkout()
+        root = notebooks.home()
         report = folder.place(options.report)
         record = getattr(options, "record", False)
         books = notebooks.found(options.only)
         given = {book.name: _given(book, options, alone=len(books) == 1) for book in books}
         for book in books:
             notebooks.check(book, given[book.name])
+        if here := outside.project():
+            project.refuse(here, books)
         device, engine = getattr(options, "device", "cpu"), getattr(options, "engine", None)
         if address := getattr(options, "address", None):
             if engine != "ray":
@@ -91,7 +93,7 @@ class Desk:
             workers.check(engine, device)
         for each in () if engine else device.split(","):
             check_device(each)
-        os.environ[FOLDERS] = absolute(os.environ.get(FOLDERS, ""))
+        os.environ[FOLDERS] = searched()
         os.environ["FEDNB_DATA"] = str(data_root(getattr(options, "data", None)).absolute())
         os.environ["FEDNB_RUNS"] = str(root / "results" if record else report / "runs")
         store = Store(root / "results", checkpoints=report / "checkpoints") if record else default_store()

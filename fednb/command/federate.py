@@ -18,7 +18,7 @@ from pathlib import Path
 import fednb
 from fednb.command.desk import check_device
 from fednb.errors import RecipeError, RunError
-from fednb.outside import FOLDERS, absolute
+from fednb.outside import FOLDERS, searched
 from fednb.recipe import Recipe
 from fednb.runs.store import Store
 from fednb.study import default_store
@@ -141,7 +141,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     (folder / "config.toml").write_text(f'[superlink.loopback]\naddress = "{link}"\ninsecure = true\n')
     memory = store.checkpoints / recipe.key
     own = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-    own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory), FOLDERS: absolute(os.environ.get(FOLDERS, ""))}
+    own |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory), FOLDERS: searched()}
     own |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}  # else Ray hides the GPUs
     own |= {"RAY_ADDRESS": os.environ.get("RAY_ADDRESS", "local")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))

@@ -4,13 +4,15 @@ import contextlib
 import glob
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from fednb import catalogue, data
+from fednb import catalogue, data, outside
 from fednb.command import methods, notebooks, scoreboard
 from fednb.command.notebooks import Notebook
+from fednb.command.project import name as project_name
 from fednb.errors import DataError, NotebookError
 from fednb.files import write_atomically, write_text
 from fednb.report import told
@@ -23,8 +25,8 @@ UNFINISHED = "its last execution did not end; what is shown is of the one before
 
 
 def place(named: str | None) -> Path:
-    """The folder of the report: the named one, else report/ in the checkout. NotebookError where it is a file."""
-    report = Path(named).absolute() if named else notebooks.checkout() / "report"
+    """The folder of the report: the named one, else report/ in ``notebooks.home``. NotebookError where it is a file."""
+    report = Path(named).absolute() if named else notebooks.home() / "report"
     if report.is_file():
         raise NotebookError(f"{report} is a file; name a folder for the report with --report.")
     return report
@@ -37,9 +39,10 @@ def executed(report: Path, book: Notebook) -> Path:
 
 @cache
 def _code() -> str:
-    """Hash of the package, as it was when this command began."""
-    here = Path(__file__).parent.parent
-    return _hash(path for path in here.rglob("*") if path.suffix in (".py", ".csv", ".toml", ".json"))
+    """Hash of the package and of the rooms outside, as they were when this command began."""
+    folders = [Path(folder) / room for folder in outside.searched().split(os.pathsep) for room in outside.ROOMS]
+    here = [Path(__file__).parent.parent, *(folder for folder in folders if folder.is_dir())]
+    return _hash(path for room in here for path in room.rglob("*") if path.suffix in (".py", ".csv", ".toml", ".json"))
 
 
 def records(folders: Iterable[Path]) -> str:
@@ -123,7 +126,7 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
 
     It forwards to the site in site/. Where Sphinx is not installed, it is a page of links to the executed notebooks.
 
-    books: all notebooks of the checkout; those never executed into this report are listed as such.
+    books: all notebooks of the project or the checkout; those never executed into this report are listed as such.
     broken: name -> what went wrong.
     """
     alone = site.absent()
@@ -147,8 +150,10 @@ def write_page(report: Path, books: list[Notebook], summary: list[str], broken: 
     if alone:
         write_text(index, pages.links(entries, summary, said, alone))
     else:
-        of_first = {"summary": summary, "told": said, "claims": claims, "curves": curves}
-        docs = notebooks.checkout() / "docs"
+        here = outside.project()
+        called = project_name(here) if here else ""
+        of_first = {"summary": summary, "told": said, "claims": claims, "curves": curves, "project": called}
+        docs = notebooks.home() / "docs"
         site.build(report / "site", site.pages(docs, entries, methods.told(), _pictures(report), **of_first))
         write_text(index, pages.forward("site/index.html"))
     return index

@@ -1,4 +1,4 @@
-"""The notebooks of a checkout: found, read, planned without Jupyter, executed by papermill, settled.
+"""The notebooks of a project or a checkout: found, read, planned without Jupyter, executed by papermill, settled.
 
 Importing this file needs nothing but Python. Reading and planning need no Jupyter either, so that a bare
 machine can train what the notebooks ask for; papermill is imported by functions that use it.
@@ -15,11 +15,14 @@ import os
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
+from fednb import outside
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART
 from fednb.parameters import kind_of, misfit, sampled
@@ -68,13 +71,31 @@ class Notebook:
         return any(".run(" in source for _, source, _ in self.code)
 
 
-def checkout(part: str = "notebooks/") -> Path:
-    """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package.
+def home() -> Path:
+    """The folder that commands work on: the project that the current one is in, else the checkout.
 
-    part: what is needed of it. NotebookError if there is none: it is in the repository, not in the installed package.
+    NotebookError if there is neither.
+    """
+    return outside.project() or checkout()
+
+
+def homes() -> list[Path]:
+    """What the board shows: ``home``, and the checkout around it where that is a project inside of one."""
+    own = home()
+    with contextlib.suppress(NotebookError):
+        around = checkout()
+        return [own] if own == around or not own.is_relative_to(around) else [own, around]
+    return [own]
+
+
+def checkout(part: str = "notebooks/") -> Path:
+    """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package; else what
+    an installed package has of it, the laws and recording.
+
+    part: what is needed of it. NotebookError if there is none: notebooks are in the repository.
     """
     here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2], *_installed()):
         project = folder / "pyproject.toml"
         if not (folder / part).exists() or not project.is_file():
             continue
@@ -82,9 +103,17 @@ def checkout(part: str = "notebooks/") -> Path:
             if tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name") == "fednb":
                 return folder
     raise NotebookError(
-        f"no {part} beside fednb's pyproject.toml in {here} or above it. It is in the repository and not in the "
-        "installed package; clone the repository and run the command inside it."
+        f"{here} is no project: there is no {outside.PROJECT} in it or above it, and no {part} beside fednb's "
+        "pyproject.toml. Go to your project, make one by `fednb new paper NAME`, or clone the repository and run the "
+        "command inside it."
     )
+
+
+def _installed() -> Iterator[Path]:
+    """Where an installed package keeps what it has of the checkout, see ``data-files`` in pyproject.toml."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        files = metadata.files("fednb") or ()
+        yield from (Path(file.locate()).resolve().parent for file in files if file.match("share/fednb/pyproject.toml"))
 
 
 def tool(name: str) -> ModuleType:
@@ -96,17 +125,22 @@ def tool(name: str) -> ModuleType:
 
 
 def found(only: str | None = None) -> list[Notebook]:
-    """The notebooks of the checkout; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
-    folder = checkout() / "notebooks"
-    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
-    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
-    notebooks = [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
+    """The notebooks of ``home``; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
+    notebooks = inside(home())
     if not only:
         return notebooks
     chosen = [book for book in notebooks if only in book.name or fnmatch.fnmatchcase(book.name, only)]
     if not chosen:
         raise NotebookError(f'no notebook matches "{only}": {nearest(only, [book.name for book in notebooks])}')
     return chosen
+
+
+def inside(home: Path) -> list[Notebook]:
+    """All notebooks of a project or a checkout."""
+    folder = home / "notebooks"
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
+    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
+    return [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
 
 
 def parameters(notebook: Notebook) -> dict:

@@ -6,12 +6,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from fednb.command import folder, notebooks
+from fednb import outside
+from fednb.command import folder, notebooks, project, trivial
 from fednb.command.desk import Desk, Needs
 from fednb.command.notebooks import Notebook
 from fednb.engine.executors import processes
 from fednb.errors import FednbError, NotebookError, RunError
 from fednb.files import unwritable
+from fednb.report import gates
 from fednb.runs import workers
 from fednb.runs.progress import Display, between, span
 from fednb.study import NO_TRAINING
@@ -23,7 +25,7 @@ NOTEBOOK_SECONDS = 8.0
 def main(options) -> int:
     """The whole command; returns 0, or 1 when a run or a notebook failed. What is finished is kept."""
     recording = notebooks.tool("recording") if options.record else None
-    if recording and (changes := recording.dirty(notebooks.checkout())):
+    if recording and (changes := recording.dirty(notebooks.home())):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     desk = Desk.open(options)
     written = [desk.store.folder, desk.store.checkpoints, desk.report / "notebooks"]
@@ -61,9 +63,11 @@ def main(options) -> int:
     desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
     with Display(work, at_a_time, sys.stdout) as display:
         failed = _train(desk, wanted, at_a_time, options.device, options.engine, display)
+        if here := outside.project():
+            trivial.add(here / "results" / gates.TRIVIAL.name, desk.store.folders)
         broken = _execute(desk, due, jobs, display)
     done, next_step, beside = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
-    told = [f"note: {why}" for why in (*damaged.values(), *desk.store.notes)]
+    told = [f"note: {why}" for why in (*damaged.values(), *desk.store.notes, *(project.lacking(here) if here else ()))]
     told += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
     told += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
     told += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
@@ -194,9 +198,8 @@ def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, ab
     elif desk.record:
         next_step = "look at what has changed (git diff) and commit it"
     else:
-        next_step = (
-            "open the report in a browser; to try things yourself, begin with notebooks/together/quickstart.ipynb"
-        )
+        begin = "" if outside.project() else "; to try things yourself, begin with notebooks/together/quickstart.ipynb"
+        next_step = f"open the report in a browser{begin}"
     copies, _ = folder.copies(desk.report, [] if absent else desk.books)
     told = folder.notes({name: content for name, content in copies.items() if name not in broken})
     missing = [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fednb import papers
+from fednb import outside, papers
 from fednb.command import notebooks
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
@@ -57,11 +57,14 @@ def _everywhere(store: Store | None, claimed: Callable, place: str, judge: Calla
     store = store or default_store()
     recorded = {path.parent.name for folder in store.folders for path in folder.glob("*/*.json")}
     books = defaultdict(list)
-    for book in notebooks.found():
-        for shown in _shown(book):
-            books[book.about.get("paper"), shown].append(book)
+    homes = notebooks.homes()
+    for book in (book for home in homes for book in notebooks.inside(home)):
+        for each in tables_of(book):
+            books[book.about.get("paper"), each].append(book)
     rows = []
     for paper in papers.names():
+        if homes == [outside.project()] and not papers.source(paper):
+            continue  # of ours there is nothing to show
         every = claimed(paper)
         for shown in dict.fromkeys(claim[place] for claim in every):
             own, shows = [claim for claim in every if claim[place] == shown], books[paper, shown]
@@ -84,7 +87,7 @@ def _everywhere(store: Store | None, claimed: Callable, place: str, judge: Calla
     return pandas.DataFrame(rows, columns=[*columns, *more])
 
 
-def _shown(book) -> list[str]:
+def tables_of(book) -> list[str]:
     """``["fig2", "table16"]`` of a notebook whose result is "Figure 2, Table 16"."""
     numbered = re.findall(r"\b(Table|Figure) (\d+)", book.about.get("result", ""))
     return [{"Table": "table", "Figure": "fig"}[kind] + number for kind, number in numbered]

@@ -1,5 +1,7 @@
 """`fednb status`: for each notebook runs recorded, missing and by older code, and the time to train them."""
 
+from fednb import outside
+from fednb.command import project
 from fednb.command.desk import Desk
 from fednb.runs.progress import between
 
@@ -29,6 +31,7 @@ def main(options) -> int:
         again = [each for each in older.values() if each]
         time = f"about {between(again)} one by one" if again else "no data at hand"
         print(f"by older code: {len(older)} runs; `fednb run --stale` trains {len(again)} of them again, {time}")
-    for note in desk.store.notes:
+    here = outside.project()
+    for note in (*desk.store.notes, *(project.lacking(here) if here else ())):
         print(f"note: {note}")
     return 1 if any(each.error for each in needs.values()) else 0

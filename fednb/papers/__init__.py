@@ -6,10 +6,12 @@ profiles. Those that ``fednb.outside`` finds are like ours; what they declare of
 stands in a ``protocol.toml`` of their own beside them.
 """
 
+import ast
 import csv
 import hashlib
 import json
 import pickle
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -60,19 +62,20 @@ def _outside() -> dict[str, outside.Place]:
     return dict(sorted(found.items()))
 
 
-def _folder(paper: str) -> Path:
+def folder(paper: str) -> Path:
+    """Where the files of a paper lie; RecipeError for an unknown paper, and where one from outside lacks a file."""
     if paper in own():
         return _HERE / paper
     if not (place := _outside().get(paper)):
         raise RecipeError(f'"{paper}" is not in fednb/papers; {nearest(paper, names())}')
-    folder = outside.folder(place)
-    lacking = [name for name in (each.format(paper) for each in FILES) if not (folder.parent / name).is_file()]
+    found = outside.folder(place)
+    lacking = [name for name in (each.format(paper) for each in FILES) if not (found.parent / name).is_file()]
     if lacking:
         raise RecipeError(
-            f"the paper {paper} of {place.source} has no {' and no '.join(lacking)} in {folder.parent}; "
+            f"the paper {paper} of {place.source} has no {' and no '.join(lacking)} in {found.parent}; "
             "`fednb new paper` writes such files."
         )
-    return folder
+    return found
 
 
 def _entry(mapping: dict, key: str, what: str):
@@ -82,7 +85,7 @@ def _entry(mapping: dict, key: str, what: str):
 
 
 def _files(paper: str) -> dict[str, Path]:
-    return {path.stem.removeprefix(f"{paper}_"): path for path in _folder(paper).glob(f"{paper}_*.csv")}
+    return {path.stem.removeprefix(f"{paper}_"): path for path in folder(paper).glob(f"{paper}_*.csv")}
 
 
 @cache
@@ -165,6 +168,35 @@ def _printed(paper: str, table: str):
     return frame.fillna({"remark": ""})
 
 
+def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
+    """The rows of a printed table as a Recipe takes them, in printed order:
+    ``{"algorithm": {"name": "fedprox", "mu": 0.01}, "augmentations": [{"name": "fedrdn"}]}``.
+
+    An algorithm has the options of the paper's settings. Rows of methods that are not built here are left out.
+    """
+    from fednb import catalogue
+
+    frame, made = printed(paper, table, federation), []
+    known = {*catalogue.names("algorithms"), *catalogue.names("augment")}
+    for run in dict.fromkeys(zip(frame["algorithm"], frame["augmentation"], strict=True)):
+        first, *others = (_choice(*part) for label in run for part in re.findall(r"(\w+)(?:\(([^)]*)\))?", label))
+        if {each["name"] for each in (first, *others)} <= known:
+            options = settings(paper)["algorithm"].get(first["name"], {})
+            made.append({"algorithm": options | first, "augmentations": others})
+    return made
+
+
+def _choice(name: str, options: str) -> dict:
+    """``("fedfa", "stages=[1, 2]")`` -> ``{"name": "fedfa", "stages": [1, 2]}``."""
+    chosen = {"name": name}
+    for option, text in re.findall(r"(\w+)=((?:\[[^]]*\]|[^,[])*)", options):
+        try:
+            chosen[option] = ast.literal_eval(text)
+        except ValueError:  # a word
+            chosen[option] = text
+    return chosen
+
+
 def run_on(paper: str, federation: str, setting: str) -> str:
     """The federation with the options that make a printed setting, see ``printed``."""
     if setting in ("", UNSEEN):
@@ -200,7 +232,7 @@ def inconsistencies(paper: str):
     (``average``, ``change``, ``count``, ``rounded``, or ``repeated`` for the value and ``repeated std`` for the
     deviation of a run that an earlier table prints too), printed, expected (what the other numbers give), reason.
     """
-    path = _folder(paper) / "inconsistencies.csv"
+    path = folder(paper) / "inconsistencies.csv"
     if not path.exists():
         import pandas
 
@@ -224,7 +256,7 @@ def _parsed(path: Path) -> bytes:
 
 def caption(paper: str, table: str) -> str:
     """The caption of ``"table1"`` or ``"fig1"`` as printed, without its references."""
-    return _entry(_toml(_folder(paper) / "captions.toml"), table, f"{paper}'s caption")
+    return _entry(_toml(folder(paper) / "captions.toml"), table, f"{paper}'s caption")
 
 
 def claims(paper: str) -> list[dict]:
@@ -236,7 +268,7 @@ def claims(paper: str) -> list[dict]:
 
     The lines before the rows say what is left out, and why.
     """
-    claims = [dict(claim) for claim in _rows(_folder(paper) / "claims.csv")]
+    claims = [dict(claim) for claim in _rows(folder(paper) / "claims.csv")]
     for claim in claims:
         if claim.keys() != _CLAIM:
             raise RecipeError(
@@ -257,7 +289,7 @@ def curves(paper: str) -> list[dict]:
     RecipeError, naming the row, for another kind, for an x that the figure does not have, for a maximum at a value that
     it does not have, for a curve that does neither rise nor fall, and for too few or too many runs.
     """
-    path = _folder(paper) / "curves.csv"
+    path = folder(paper) / "curves.csv"
     return [_curve(paper, **row) for row in _rows(path)] if path.exists() else []
 
 
@@ -447,7 +479,7 @@ def own_rule(paper: str) -> str:
 
 def settings(paper: str) -> dict:
     """``<paper>.toml``: what is printed and where, what is not, our profiles, and the methods' options."""
-    told = _toml(_folder(paper).with_suffix(".toml"))
+    told = _toml(folder(paper).with_suffix(".toml"))
     lacking = sorted(SETTINGS - told.keys()) or sorted(PROFILES - told["profile"].keys())
     if lacking:
         raise RecipeError(

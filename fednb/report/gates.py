@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from statistics import mean
 
-from fednb import papers
+from fednb import outside, papers
 from fednb.catalogue import dealt
 from fednb.report import names, words
 from fednb.report.intervals import of_settings
@@ -28,7 +28,8 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
     constant = {key: trivial(records[key], claim["site"]) for key in keys}
     if None in constant.values():
         name = records[keys[0]].recipe["federation"]["name"]
-        return f"no constant answer is known on this {name}: python tools/trivial.py adds it"
+        adds = "fednb run" if outside.project() else "python tools/trivial.py"
+        return f"no constant answer is known on this {name}: {adds} adds it"
     unseen = not own["took_part"].all()
     for label, rows in words.settings(selected(own, rule, unseen)):
         [found] = of_settings([rows], None if words.counted(rows) else records, spreads)
@@ -62,10 +63,10 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
 
 def trivial(record, site: str = "average") -> float | None:
     """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
-    training, or one class in all where that is more. None where ``trivial.json`` lacks the federation or the site; it
-    has each partition that was recorded, by the seed that dealt it out."""
+    training, or one class in all where that is more. None where ``trivial.json`` and that of a project's ``results/``
+    lack the federation or the site; they have each partition that was recorded, by the seed that dealt it out."""
     federation = dealt(record.recipe["federation"], record.recipe["seed"])
-    known = _known().get(json.dumps(federation, sort_keys=True))
+    known = _known(outside.project()).get(json.dumps(federation, sort_keys=True))
     if known is None or site not in ("average", *known["clients"]):
         return None
     by_client = known["clients"]
@@ -74,5 +75,6 @@ def trivial(record, site: str = "average") -> float | None:
 
 
 @cache
-def _known() -> dict:
-    return json.loads(TRIVIAL.read_text())
+def _known(project: Path | None) -> dict:
+    files = [project / "results" / TRIVIAL.name, TRIVIAL] if project else [TRIVIAL]
+    return {place: told for file in files if file.exists() for place, told in json.loads(file.read_text()).items()}

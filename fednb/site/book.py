@@ -111,19 +111,21 @@ def pages(
     curves: "DataFrame",
     told: list[str],
     summary: list[str],
+    project: str = "",
 ) -> dict[str, str | bytes]:
     """Path -> text of every source of the site.
 
     docs: the folder of Markdown that is shown as it is. entries: every notebook, with its executed JSON. methods: what
     ``fednb list --methods`` tells. pictures: PNGs of data sets. claims, curves: of ``fednb.command.scoreboard``;
     told: what is said of claims, in sentences. summary: what the last command did.
+    project: what it is called, "" of fednb itself.
     """
     shown = {entry.name: entry for entry in entries if entry.content}
     used = {name: notebook_page.names_in(entry.content) for name, entry in shown.items()}
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(docs.glob("*.md"))}
     pages = {
-        "index.md": sources.start(entries, list(texts), claims, summary),
-        "board.md": sources.board(claims, curves, told, shown),
+        "index.md": sources.start(entries, list(texts), claims, summary, project),
+        "board.md": sources.board(claims, curves, told, shown, texts),
         "notebooks/index.md": sources.books(entries),
         "board.csv": claims.to_csv(index=False, float_format="%.6g"),
         "board.tex": board(claims).latex(),

@@ -44,13 +44,27 @@ GLOSSARY = {
 LINK = re.compile(r"\[([^\]\n]+)\]\((?:\.\./)+([\w/.-]+)((?:#[\w-]+)?)\)")
 
 
-def start(entries: list[Entry], docs: list[str], claims, summary: list[str]) -> str:
-    """The first page: what was found, and the ways on.
+INTRODUCTION = """Four methods for federated learning on images that look different at each site, their rivals, and a
+notebook for each table and figure of their papers, with the paper's numbers beside ours."""
+DOORS = """<div class="doors">
+
+[**See results**<br>Each claim with its verdict and the notebook that shows it](board.md)
+
+[**Try it**<br>Install, run a notebook, with your images or without any](docs/install.md)
+
+[**Add your method**<br>One file, tested by the same laws, beside all others](docs/writing.md)
+
+</div>"""
+
+
+def start(entries: list[Entry], docs: list[str], claims, summary: list[str], project: str = "") -> str:
+    """The first page: what was found, and the ways on. project: what it is called, where the report is not of fednb.
 
     docs: the names of the pages of docs/. claims: of ``fednb.command.scoreboard``. summary: what the last command did.
     """
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
+    guide = "\n\n[How to read the numbers](docs/reading.md) says more." if "reading" in docs else ""
     docs = [f"docs/{name}" for name in sorted(docs, key=lambda name: (name not in FIRST, name))]
     said = html.escape("\n".join(summary)).replace("\n", "&#10;")  # Markdown ends at an empty line what HTML it takes
     picture = (
@@ -60,27 +74,19 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str]) -> 
     )
     way = [
         f"{number}. [{called}](/notebooks/{name}.ipynb)" if name in shown else f"{number}. {called}"
-        for number, (name, called) in enumerate(WAY.items(), 1)
+        for number, (name, called) in enumerate(({each: each for each in sorted(shown)} if project else WAY).items(), 1)
     ]
     failed = [f"**Failed: {entry.name}.** {literal(entry.error)}" for entry in entries if entry.error]
-    return f"""# fednb
+    about = "Notebooks beside a paper's numbers, made with fednb." if project else INTRODUCTION
+    return f"""# {project or "fednb"}
 
-Four methods for federated learning on images that look different at each site, their rivals, and a notebook for each
-table and figure of their papers, with the paper's numbers beside ours. {in_short(claims)}
+{about} {in_short(claims)}
 
 {chr(10).join(failed)}
 
 {scoreboard.bars(claims)}
 
-<div class="doors">
-
-[**See results**<br>Each claim with its verdict and the notebook that shows it](board.md)
-
-[**Try it**<br>Install, run a notebook, with your images or without any](docs/install.md)
-
-[**Add your method**<br>One file, tested by the same laws, beside all others](docs/writing.md)
-
-</div>
+{"" if project else DOORS}
 
 ## What was found
 
@@ -96,15 +102,13 @@ table and figure of their papers, with the paper's numbers beside ours. {in_shor
 
 ## Our words
 
-{chr(10).join(f"- **{word}**: {meaning}" for word, meaning in GLOSSARY.items())}
-
-[How to read the numbers](docs/reading.md) says more.
+{chr(10).join(f"- **{word}**: {meaning}" for word, meaning in GLOSSARY.items())}{guide}
 
 <details><summary>The last command</summary><pre>{said}</pre></details>
 
 {_tree("Results", ["board", "notebooks/index", *(f"notebooks/{room}/index" for room in rooms)])}
 
-{_tree("How to", docs)}
+{_tree("How to", docs) if docs else ""}
 
 {_tree("What it is made of", ["methods/index", "data/index", "reference/index"])}
 """
@@ -133,8 +137,10 @@ def _counted(claims) -> str:
     return ", ".join(f"{counts[word]} {word}" for word in SIGNS if word in counts) or "none"
 
 
-def board(claims, curves, told: list[str], shown: Container[str]) -> str:
-    """The page of the scoreboard: every claim. told: what is said of all. shown: the notebooks that have a page."""
+def board(claims, curves, told: list[str], shown: Container[str], docs: Container[str]) -> str:
+    """The page of the scoreboard: every claim. told: what is said of all. shown: the notebooks that have a page. docs:
+    the names of the pages of docs/."""
+    guide = " [What the words mean](docs/reading.md)." if "reading" in docs else ""
     return f"""---
 html_theme.sidebar_secondary.remove: true
 ---
@@ -145,7 +151,7 @@ html_theme.sidebar_secondary.remove: true
 
 {scoreboard.board(claims, shown)}
 
-<small>{scoreboard.LEGEND}</small> [What the words mean](docs/reading.md). The numbers:
+<small>{scoreboard.LEGEND}</small>{guide} The numbers:
 {{download}}`board.csv`, {{download}}`board.tex`.
 
 ## Claims on several runs

@@ -20,7 +20,7 @@ import torch
 
 from fednb.engine.executors import attempt
 from fednb.errors import RunError
-from fednb.outside import FOLDERS, absolute
+from fednb.outside import FOLDERS, searched
 
 
 @dataclass
@@ -61,8 +61,8 @@ class Letters:
 def place(work, folder: Path):
     """A folder inside the shared one, while items are carried out; the work lies in it."""
     settings = {name: value for name, value in os.environ.items() if name.startswith("FEDNB_")}
-    if FOLDERS in settings:
-        settings[FOLDERS] = absolute(settings[FOLDERS])
+    if folders := searched():
+        settings[FOLDERS] = folders
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="engine-", dir=folder.absolute(), ignore_cleanup_errors=True) as made:
         try:

@@ -1,0 +1,95 @@
+"""What a project lacks: said before anything starts where nothing can come of it, else beside what was done."""
+
+import tomllib
+from pathlib import Path
+
+from fednb import catalogue, outside, papers
+from fednb.command import notebooks
+from fednb.command.notebooks import Notebook
+from fednb.command.scoreboard import tables_of
+from fednb.errors import NotebookError, RecipeError, nearest
+from fednb.report.names import printed_for
+
+MARK = "TODO"  # of what a template leaves to its reader
+WITH_TEXTS = ("papers", "algorithms", "augment", "models", "notebooks", "tests", ".github")
+
+
+def name(project: Path) -> str:
+    """What a project calls itself in its ``fednb.toml``, else its folder's name.
+
+    NotebookError where that is no TOML.
+    """
+    file = project / outside.PROJECT
+    try:
+        return str(tomllib.loads(file.read_text(encoding="utf-8")).get("name", project.name))
+    except ValueError as error:
+        raise NotebookError(f'{file} cannot be read: {error}. Expected TOML, such as name = "mine".') from error
+
+
+def own_papers(project: Path) -> list[str]:
+    """The papers that lie in the project."""
+    return [paper for paper in papers.names() if papers.folder(paper).is_relative_to(project)]
+
+
+def refuse(project: Path, books: list[Notebook]) -> None:
+    """NotebookError for a notebook without parameters; RecipeError for a paper that prints a federation which nobody
+    has, or claims what it does not print."""
+    name(project)
+    for book in books:
+        if not any("parameters" in tags for _, _, tags in book.code):
+            raise NotebookError(
+                f"{book.name} has no cell tagged parameters, so that no command can tell it what to run. Begin it with "
+                'PROFILE: str = "quick"  # smoke, quick or paper.'
+            )
+    for paper in own_papers(project):
+        for table in papers.tables(paper):
+            for federation in papers.printed(paper, table)["federation"].unique():
+                if federation not in catalogue.names("data"):
+                    raise RecipeError(
+                        f"{paper}_{table}.csv is of the federation {federation}, which is in no room data; "
+                        f"{nearest(federation, catalogue.names('data'))}"
+                    )
+        for claim in papers.claims(paper):
+            papers.printed(paper, claim["table"], claim["federation"], claim["setting"])
+
+
+def lacking(project: Path) -> list[str]:
+    """What is still to be done, a line each: claims on runs that no notebook makes, and what templates left open."""
+    return [*_not_made(project), *_left_open(project)]
+
+
+def _not_made(project: Path) -> list[str]:
+    made, found = {}, []
+    for paper in own_papers(project):
+        for claim in papers.claims(paper):
+            place = paper, claim["table"], claim["federation"]
+            if place not in made:
+                made[place] = _labels(project, *place)
+            found += [
+                f"{paper}/claims.csv: no notebook makes {side} for {claim['table']} on {claim['federation']}"
+                for side in (claim["better"], claim["worse"])
+                if not any(printed_for(label, [side]) for label in made[place])
+            ]
+    return list(dict.fromkeys(found))
+
+
+def _labels(project: Path, paper: str, table: str, federation: str) -> set[str]:
+    """The runs that the notebooks of a printed table ask for on a federation, at the paper's setting."""
+    recipes = []
+    for book in notebooks.inside(project):
+        if book.about.get("paper") == paper and table in tables_of(book):
+            given = {"PROFILE": "paper", "FEDERATION": federation}.items() & notebooks.parameters(book).keys()
+            recipes += notebooks.plan(book, **dict(given))
+    return {recipe.label for recipe in recipes if recipe.full["federation"]["name"] == federation}
+
+
+def _left_open(project: Path) -> list[str]:
+    folders = (project / each for each in WITH_TEXTS)
+    paths = [*project.glob("*.*"), *(path for folder in folders for path in folder.rglob("*.*"))]
+    found = []
+    for path in sorted(path for path in paths if path.is_file() and "__pycache__" not in path.parts):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if marked := [str(number) for number, line in enumerate(lines, 1) if MARK in line]:
+            place = path.relative_to(project).as_posix()
+            found.append(f"{place} is to be filled in where it says {MARK}: line {', '.join(marked)}")
+    return found
