@@ -1,4 +1,4 @@
-"""The command line: `fednb list | run | status | data | report | laws | bench | federate`, each with what it needs."""
+"""The command line: `fednb VERB`, each verb with what it needs."""
 
 import argparse
 import ast
@@ -30,7 +30,7 @@ SHARED = {
     "--only": {"metavar": "PATTERN", "help": 'part of a name, or a pattern such as "fedrdn/fig*"'},
     "--data": {"metavar": "DIR", "help": "folder with the images (default: $FEDNB_DATA, else ./data)"},
     "--device": {"default": "cpu", "help": "cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)"},
-    "--report": {"metavar": "DIR", "help": "folder of the report (default: report/ in the repository)"},
+    "--report": {"metavar": "DIR", "help": "folder of the report (default: report/ in the project or repository)"},
 }
 
 
@@ -63,7 +63,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for add in (_list, _run, _status, _data, _report, _laws, _bench, _federate):
+    for add in (_list, _run, _status, _data, _report, _laws, _bench, _federate, _new):
         add(verbs)
     if not words:
         parser.print_help()
@@ -173,9 +173,11 @@ def _report(verbs) -> None:
 
 
 def _laws(verbs) -> None:
-    told = "hold a method of your own, or one of ours, to the laws that all of ours keep; needs the repository"
+    told = "hold a method of your own, or one of ours, to the laws that all of ours keep"
     verb = _verb(verbs, "laws", told, "fednb laws fedprox")
-    verb.add_argument("method", metavar="METHOD", help="its name in a recipe; FEDNB_METHODS names your folder")
+    verb.add_argument(
+        "method", metavar="METHOD", help="its name in a recipe; found in your project, or where FEDNB_METHODS says"
+    )
 
 
 def _bench(verbs) -> None:
@@ -202,6 +204,13 @@ def _federate(verbs) -> None:
     )
     verb.add_argument("--device", default="cpu", help="of nodes on this machine: cpu, cuda or cuda:1 (default: cpu)")
     _shared(verb, "--data")
+
+
+def _new(verbs) -> None:
+    told = "write a project that reproduces a paper, or one more paper in the project that you are in"
+    verb = _verb(verbs, "new", told, "fednb new paper third_way")
+    verb.add_argument("what", type=_one_of("template", ("paper",)), metavar="paper", help="what to write")
+    verb.add_argument("name", metavar="NAME", help="of the paper and of its method: lower case, a name in Python")
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,225 @@
+"""A project of somebody's own: found from inside, worked on without a checkout, written by `fednb new`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fednb import cli, outside, papers
+from fednb.command import folder, notebooks, project, scoreboard, trivial
+from fednb.recipe import Recipe
+from fednb.report import gates
+from fednb.site import book
+from fednb.study import default_store
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, fresh) -> Path:
+    """A folder that is in no project and no checkout, the current one; what commands set is restored afterwards."""
+    monkeypatch.setattr(book, "TOOLS", ("no tool of this name",))  # its reports are links
+    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/command/notebooks.py"))
+    monkeypatch.setattr(notebooks, "_installed", lambda: ())
+    for name in (outside.FOLDERS, "FEDNB_RUNS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def made(place, monkeypatch, capsys) -> Path:
+    """A project as `fednb new` writes it, the current folder."""
+    assert cli.main(["new", "paper", "third_way"]) == 0
+    capsys.readouterr()
+    monkeypatch.chdir(place / "third_way")
+    return place / "third_way"
+
+
+def tree(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def change(path: Path, before: str, after: str) -> None:
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
+    assert papers.names()[-1] == "third_way" and papers.source("third_way") == "folder third_way"
+    for inside in (made / "notebooks/third_way", made / "papers"):
+        monkeypatch.chdir(inside)
+        assert outside.project() == notebooks.home() == made and outside.searched() == str(made)
+        assert [own.name for own in notebooks.found()] == ["third_way/table1"]
+        assert folder.place(None) == made / "report" and default_store().folders[1] == made / "results"
+    monkeypatch.setenv(outside.FOLDERS, str(made))  # for processes elsewhere: once, all the same
+    assert outside.searched() == str(made) and Recipe(augmentations=["third_way"]).label == "fedavg+third_way"
+    monkeypatch.setenv(outside.FOLDERS, "")
+    monkeypatch.chdir(made.parent)
+    assert outside.project() is None and "third_way" not in papers.names()
+
+
+def test_a_folder_that_is_no_project_is_named(place, capsys):
+    for words in (["list"], ["run"], ["status"], ["report"]):
+        assert cli.main(words) == 1
+        assert f"{place} is no project: there is no fednb.toml in it or above it" in capsys.readouterr().err
+    assert not tree(place)
+
+
+def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
+    assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0, 1]"]) == 0
+    out = capsys.readouterr().out
+    assert "0 runs recorded before, 4 trained; 1 notebooks executed\n" in out
+    assert "note: papers/third_way.toml is to be filled in where it says TODO: line 1, 2, " in out
+    assert f"report: {made / 'report/index.html'}\nnext: open the report in a browser\n" in out
+    shown = json.loads((made / "report/notebooks/third_way/table1.ipynb").read_text())
+    text = "".join("".join(o.get("text", "")) for cell in shown["cells"] for o in cell.get("outputs", []))
+    assert "ThirdWay is 3.5 points above FedAvg on Shifted digits; here " in text
+    assert set(scoreboard.claims()["of"]) == {"third_way"}
+    assert cli.main(["status", "--profile", "smoke"]) == 0
+    assert "4 recorded    2 missing" in capsys.readouterr().out
+    before = (made / "report/notebooks/third_way/table1.stamp").read_text()
+    (made / "papers/third_way/captions.toml").write_text('table1 = "Another."')
+    folder._code.cache_clear()
+    (own,) = notebooks.found()
+    state = folder.records(default_store().folders)
+    assert before != folder.digest(made / "report", own, {}, state)
+    folder._code.cache_clear()
+
+
+def test_in_a_checkout_ours_are_shown_beside_it(made, monkeypatch):
+    assert notebooks.homes() == [made]
+    (made.parent / "notebooks").mkdir()
+    (made.parent / "pyproject.toml").write_text('[project]\nname = "fednb"\n')
+    assert notebooks.homes() == [made, made.parent] and notebooks.home() == made
+    assert set(scoreboard.claims()["of"]) == set(papers.names())
+    monkeypatch.setattr("fednb.study.__file__", str(made.parent / "fednb/study.py"))
+    assert made.parent / "results" in default_store().folders
+
+
+def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkeypatch):
+    (made / "data").mkdir()
+    (made / "data/ours.py").write_text(
+        "from fednb.data import shifted_digits\nNEEDS, describe, missing = None, shifted_digits.describe, lambda root: "
+        "None\ndef load(root=None):\n    return shifted_digits.load(size=8)\n"
+    )
+    for federation in ({"name": "ours"}, {"name": "shifted_digits", "size": 32}):  # the second is known to us
+        recipe = made / "results" / federation["name"] / "run.json"
+        recipe.parent.mkdir()
+        recipe.write_text(json.dumps({"recipe": {"federation": federation, "seed": 0}}))
+    (made / "results/ours/damaged.json").write_text("{")
+    file = made / "results/trivial.json"
+    assert trivial.add(file, [made / "results"]) == ['{"name": "ours"}']
+    assert gates._known(made)['{"name": "ours"}']["chance"] == 10.0 and '{"name": "ours"}' not in gates._known(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fedrdn", 'there is a paper "fedrdn" already, in fednb/papers; take another name'),
+        ("fedprox", 'there is a method "fedprox" already, in fednb/algorithms; a paper is named as its method'),
+        ("third-way", '"third-way" cannot name a paper; expected a name in Python, in lower case'),
+        ("class", '"class" cannot name a paper'),
+        ("taken", "taken is there already, and nothing was written"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused_before_anything_is_written(place, capsys, name, said):
+    (place / "taken").mkdir()
+    (place / "taken/file").write_text("mine")
+    before = tree(place)
+    assert cli.main(["new", "paper", name]) == 1
+    assert said in capsys.readouterr().err and tree(place) == before
+
+
+def test_a_project_takes_another_paper_and_keeps_its_files(made, capsys):
+    (made / "README.md").write_text("mine")
+    before = tree(made)
+    assert cli.main(["new", "paper", "fourth"]) == 0
+    added = {path.relative_to(made).as_posix() for path in tree(made).keys() - before.keys()}
+    assert {path: text for path, text in tree(made).items() if path in before} == before
+    assert added == {
+        "augment/fourth.py",
+        "notebooks/fourth/table1.ipynb",
+        "papers/fourth.toml",
+        *(f"papers/fourth/{file}" for file in ("captions.toml", "claims.csv", "fourth_table1.csv")),
+    }
+    assert papers.names()[-2:] == ["fourth", "third_way"] and len(notebooks.found()) == 2
+    (made / "papers/fifth.toml").write_text("mine")
+    before = tree(made)
+    assert cli.main(["new", "paper", "fifth"]) == 1
+    assert "papers/fifth.toml is there already, and nothing was written" in capsys.readouterr().err
+    assert tree(made) == before
+
+
+def test_nothing_is_written_half(place, monkeypatch, capsys):
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("fednb.files.os.replace", full)
+    assert cli.main(["new", "paper", "third_way"]) == 1
+    assert "could not be written: no space left" in capsys.readouterr().err and not tree(place)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "said"),
+    [
+        (
+            "notebooks/third_way/table1.ipynb",
+            '"parameters"',
+            '"other"',
+            "third_way/table1 has no cell tagged parameters",
+        ),
+        (
+            "papers/third_way/third_way_table1.csv",
+            "shifted_digits",
+            "shifted_digit",
+            'is of the federation shifted_digit, which is in no room data; did you mean "shifted_digits"?',
+        ),
+        ("papers/third_way/claims.csv", "table1", "table7", 'third_way\'s table "table7" is not known'),
+        ("papers/third_way/claims.csv", "_digits,,", "_digits,40 %,", 'third_way, table1 has no setting "40 %"'),
+        ("fednb.toml", "=", "is", "fednb.toml cannot be read"),
+    ],
+)
+def test_what_nothing_can_come_of_is_refused_before_anything_starts(made, capsys, file, before, after, said):
+    change(made / file, before, after)
+    assert cli.main(["run", "--profile", "smoke"]) == 1
+    assert said in capsys.readouterr().err and not (made / "report").exists()
+
+
+def test_a_claim_on_a_run_that_no_notebook_makes_is_told(made, capsys):
+    with (made / "papers/third_way/claims.csv").open("a") as file:
+        file.write("table1,shifted_digits,,average,fedavg+third_way,moon,Sec. 2\n")
+    assert cli.main(["status", "--profile", "smoke"]) == 0
+    said = "note: third_way/claims.csv: no notebook makes moon for table1 on shifted_digits\n"
+    assert said in capsys.readouterr().out
+    change(made / "notebooks/third_way/table1.ipynb", '"Table 1"', '"Table 2"')
+    assert "no notebook makes fedavg+third_way for table1" in project.lacking(made)[0]
+
+
+def test_the_rows_of_a_printed_table_are_recipes(made):
+    assert papers.rows("third_way", "table1") == [
+        {"algorithm": {"name": "fedavg"}, "augmentations": []},
+        {"algorithm": {"name": "fedavg"}, "augmentations": [{"name": "third_way"}]},
+    ]
+    labels = [Recipe(**row).label for row in papers.rows("fedfa", "table8")]
+    assert "fedavg+fedfa(stages=[1, 2])" in labels
+    prox = next(row["algorithm"] for row in papers.rows("fedrdn", "table1") if row["algorithm"]["name"] == "fedprox")
+    assert prox == papers.algorithm("fedrdn", "fedprox")
+
+
+def test_what_is_written_is_as_ruff_wants_it(made):
+    for words in (["check", "--select", "E,F,W,I,B,UP"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *words, "--line-length", "120", "--isolated", "."]
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_its_tests_pass_at_once(made):
+    """In processes of their own, which find the laws in the checkout beside the package."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=made, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "2 passed, 1 skipped" in done.stdout, done.stdout
