@@ -126,15 +126,26 @@ def absolute(folders: str) -> str:
 
 def project() -> Path | None:
     """The project that the current folder is in: the nearest folder, going up, with a ``fednb.toml``."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / PROJECT).is_file()), None)
+    try:
+        return _project(os.getcwd())
+    except FileNotFoundError:  # the current folder is no more
+        return None
+
+
+@cache
+def _project(here: str) -> Path | None:
+    folders = (Path(here), *Path(here).parents)
+    return next((folder for folder in folders if (folder / PROJECT).is_file()), None)
 
 
 def searched() -> str:
     """The search path, for a process that starts elsewhere: what ``FEDNB_METHODS`` names, and the project's own folder
     where it has a room."""
-    named = [Path(each) for each in absolute(os.environ.get(FOLDERS, "")).split(os.pathsep) if each]
-    if (own := project()) and _has_room(own):
+    given, own = os.environ.get(FOLDERS, ""), project()
+    if not (given or own):  # as almost always
+        return ""
+    named = [Path(each) for each in absolute(given).split(os.pathsep) if each]
+    if own and _has_room(own):
         named.append(own)
     once = {folder.resolve(): folder for folder in named}
     return os.pathsep.join(map(str, once.values()))

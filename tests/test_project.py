@@ -80,13 +80,18 @@ def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
     assert set(scoreboard.claims()["of"]) == {"third_way"}
     assert cli.main(["status", "--profile", "smoke"]) == 0
     assert "4 recorded    2 missing" in capsys.readouterr().out
-    before = (made / "report/notebooks/third_way/table1.stamp").read_text()
-    (made / "papers/third_way/captions.toml").write_text('table1 = "Another."')
+
+
+def test_an_executed_notebook_is_out_of_date_when_a_file_of_its_paper_has_changed(made):
+    (own,), seen = notebooks.found(), []
+    folder.executed(made / "report", own).parent.mkdir(parents=True)
+    folder.executed(made / "report", own).write_text("{}")
+    for text in ("A caption.", "A caption.", "Another."):
+        (made / "papers/third_way/captions.toml").write_text(f'table1 = "{text}"')
+        folder._code.cache_clear()
+        seen.append(folder.digest(made / "report", own, {}, ""))
     folder._code.cache_clear()
-    (own,) = notebooks.found()
-    state = folder.records(default_store().folders)
-    assert before != folder.digest(made / "report", own, {}, state)
-    folder._code.cache_clear()
+    assert seen[0] == seen[1] != seen[2]
 
 
 def test_in_a_checkout_ours_are_shown_beside_it(made, monkeypatch):

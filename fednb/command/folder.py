@@ -40,9 +40,12 @@ def executed(report: Path, book: Notebook) -> Path:
 @cache
 def _code() -> str:
     """Hash of the package and of the rooms outside, as they were when this command began."""
-    folders = [Path(folder) / room for folder in outside.searched().split(os.pathsep) for room in outside.ROOMS]
-    here = [Path(__file__).parent.parent, *(folder for folder in folders if folder.is_dir())]
-    return _hash(path for room in here for path in room.rglob("*") if path.suffix in (".py", ".csv", ".toml", ".json"))
+    own = Path(__file__).parent.parent.rglob("*")
+    outer = (Path(folder) / room for folder in outside.searched().split(os.pathsep) if folder for room in outside.ROOMS)
+    found = (
+        path for room in outer for path in room.glob("*" if room.name == "data" else "**/*")
+    )  # images lie in data/
+    return _hash(path for path in (*own, *found) if path.suffix in (".py", ".csv", ".toml", ".json"))
 
 
 def records(folders: Iterable[Path]) -> str:
