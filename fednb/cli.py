@@ -28,7 +28,7 @@ SHARED = {
         "help": "smoke, quick, paper (default: quick)",
     },
     "--only": {"metavar": "PATTERN", "help": 'part of a name, or a pattern such as "fedrdn/fig*"'},
-    "--data": {"metavar": "DIR", "help": "folder with the images (default: $FEDNB_DATA, else ./data)"},
+    "--data": {"metavar": "DIR", "help": "folder with the images (default: $FEDNB_DATA, else data/)"},
     "--device": {"default": "cpu", "help": "cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)"},
     "--report": {"metavar": "DIR", "help": "folder of the report (default: report/ in the project or repository)"},
 }

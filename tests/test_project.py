@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fednb import cli, outside, papers
+from fednb import cli, data, outside, papers
 from fednb.command import folder, notebooks, project, scoreboard, trivial
 from fednb.recipe import Recipe
 from fednb.report import gates
@@ -54,6 +54,8 @@ def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
         assert outside.project() == notebooks.home() == made and outside.searched() == str(made)
         assert [own.name for own in notebooks.found()] == ["third_way/table1"]
         assert folder.place(None) == made / "report" and default_store().folders[1] == made / "results"
+    monkeypatch.delenv("FEDNB_DATA")
+    assert data.data_root() == made / "data"
     monkeypatch.setenv(outside.FOLDERS, str(made))  # for processes elsewhere: once, all the same
     assert outside.searched() == str(made) and Recipe(augmentations=["third_way"]).label == "fedavg+third_way"
     monkeypatch.setenv(outside.FOLDERS, "")

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fednb import catalogue
+from fednb import catalogue, outside
 from fednb.errors import DataError, RecipeError, printable
 
 if TYPE_CHECKING:
@@ -41,8 +41,10 @@ __all__ = ["Check", "available", "check", "data_root", "load"]
 
 
 def data_root(root: str | os.PathLike | None = None) -> Path:
-    """The folder that holds all data: ``root``, else the environment's FEDNB_DATA, else ``./data``."""
-    return Path(root or os.environ.get("FEDNB_DATA") or "data").expanduser()
+    """The folder that holds all data: ``root``, else the environment's FEDNB_DATA, else ``data/`` of the project or,
+    where there is none, of the current folder."""
+    own = (outside.project() or Path()) / "data"
+    return Path(root or os.environ.get("FEDNB_DATA") or own).expanduser()
 
 
 def load(name: str, root: str | os.PathLike | None = None, site: str | None = None, **options) -> "Federation":
