@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fednb import cli, data, outside, papers
+from fednb import cli, data, outside, papers, report
 from fednb.command import folder, notebooks, project, scoreboard, trivial
 from fednb.recipe import Recipe
 from fednb.report import gates
+from fednb.results import Results
 from fednb.site import book
 from fednb.study import default_store
 
@@ -186,6 +187,8 @@ def test_nothing_is_written_half(place, monkeypatch, capsys):
         ),
         ("papers/third_way/claims.csv", "table1", "table7", 'third_way\'s table "table7" is not known'),
         ("papers/third_way/claims.csv", "_digits,,", "_digits,40 %,", 'third_way, table1 has no setting "40 %"'),
+        ("papers/third_way/claims.csv", "average,fedavg+", "average,moon+", "moon+third_way is not printed there"),
+        ("papers/third_way/third_way_table1.csv", "76.0", "70.0", "the difference that is printed is -2.50"),
         ("fednb.toml", "=", "is", "fednb.toml cannot be read"),
     ],
 )
@@ -196,13 +199,31 @@ def test_what_nothing_can_come_of_is_refused_before_anything_starts(made, capsys
 
 
 def test_a_claim_on_a_run_that_no_notebook_makes_is_told(made, capsys):
+    with (made / "papers/third_way/third_way_table1.csv").open("a") as file:
+        file.write("new,,shifted_digits,,average,60.0\nfedavg,,pacs,,average,70.0\nfedprox,,pacs,,average,60.0\n")
     with (made / "papers/third_way/claims.csv").open("a") as file:
-        file.write("table1,shifted_digits,,average,fedavg+third_way,moon,Sec. 2\n")
+        file.write("table1,shifted_digits,,average,fedavg,new,Sec. 2\ntable1,pacs,,average,fedavg,fedprox,Sec. 2\n")
     assert cli.main(["status", "--profile", "smoke"]) == 0
-    said = "note: third_way/claims.csv: no notebook makes moon for table1 on shifted_digits\n"
-    assert said in capsys.readouterr().out
+    said = [line for line in capsys.readouterr().out.splitlines() if "no notebook" in line]
+    told = "note: third_way/claims.csv: no notebook makes {} for table1 on {}"
+    on_pacs = [told.format(name, "pacs") for name in ("fedavg", "fedprox")]
+    assert said == [told.format("new", "shifted_digits"), *on_pacs]
+    change(
+        made / "papers/third_way.toml", "[algorithm]", "[on.pacs]\npaper = {federation = {name = 'pacs'}}\n[algorithm]"
+    )
+    papers._parsed.cache_clear()
+    assert f"note: {project.lacking(made)[0]}" == said[0] and "no notebook" not in project.lacking(made)[1]
     change(made / "notebooks/third_way/table1.ipynb", '"Table 1"', '"Table 2"')
     assert "no notebook makes fedavg+third_way for table1" in project.lacking(made)[0]
+
+
+def test_a_paper_may_claim_nothing(made):
+    change(made / "papers/third_way/claims.csv", "table1,shifted_digits", "# table1,shifted_digits")
+    project.refuse(made, notebooks.found())
+    board = scoreboard.claims()
+    assert board.empty and report.told(board)[0].startswith("0 claims of 0 papers")
+    scores = report.scoreboard(Results({}), "third_way", table="table1")
+    assert "Empty DataFrame" in repr(scores) and report.sentences(scores) == ""
 
 
 def test_the_rows_of_a_printed_table_are_recipes(made):

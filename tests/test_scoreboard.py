@@ -93,7 +93,7 @@ def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
 def test_of_several_notebooks_of_a_table_the_first_that_is_tested_counts(tmp_path, monkeypatch, tested):
     about = {"paper": "fedrdn", "result": "Table 1"}
     books = [SimpleNamespace(name=name, about=about) for name in ("fedrdn/one", "fedrdn/other")]
-    monkeypatch.setattr(scoreboard.notebooks, "found", lambda: books)
+    monkeypatch.setattr(scoreboard.notebooks, "inside", lambda home: books)
     monkeypatch.setattr(papers, "names", lambda: ["fedrdn"])
     (tmp_path / "office_caltech10").mkdir()
     (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))

@@ -1,5 +1,6 @@
 """What a project lacks: said before anything starts where nothing can come of it, else beside what was done."""
 
+import contextlib
 import tomllib
 from pathlib import Path
 
@@ -8,7 +9,10 @@ from fednb.command import notebooks
 from fednb.command.notebooks import Notebook
 from fednb.command.scoreboard import tables_of
 from fednb.errors import NotebookError, RecipeError, nearest
+from fednb.report.claims import judged
+from fednb.report.curves import curves
 from fednb.report.names import printed_for
+from fednb.results import Results
 
 MARK = "TODO"  # of what a template leaves to its reader
 WITH_TEXTS = ("papers", "algorithms", "augment", "models", "notebooks", "tests", ".github")
@@ -33,7 +37,7 @@ def own_papers(project: Path) -> list[str]:
 
 def refuse(project: Path, books: list[Notebook]) -> None:
     """NotebookError for a notebook without parameters; RecipeError for a paper that prints a federation which nobody
-    has, or claims what it does not print."""
+    has, claims what it does not print, or declares what the protocol refuses."""
     name(project)
     for book in books:
         if not any("parameters" in tags for _, _, tags in book.code):
@@ -49,8 +53,8 @@ def refuse(project: Path, books: list[Notebook]) -> None:
                         f"{paper}_{table}.csv is of the federation {federation}, which is in no room data; "
                         f"{nearest(federation, catalogue.names('data'))}"
                     )
-        for claim in papers.claims(paper):
-            papers.printed(paper, claim["table"], claim["federation"], claim["setting"])
+        judged(Results({}), paper)  # refuses claims on what is not printed so
+        curves(Results({}), paper)
 
 
 def lacking(project: Path) -> list[str]:
@@ -78,8 +82,10 @@ def _labels(project: Path, paper: str, table: str, federation: str) -> set[str]:
     recipes = []
     for book in notebooks.inside(project):
         if book.about.get("paper") == paper and table in tables_of(book):
-            given = {"PROFILE": "paper", "FEDERATION": federation}.items() & notebooks.parameters(book).keys()
-            recipes += notebooks.plan(book, **dict(given))
+            known = notebooks.parameters(book)
+            given = {"PROFILE": "paper", "FEDERATION": federation}
+            with contextlib.suppress(NotebookError):  # it is told where the notebook is planned
+                recipes += notebooks.plan(book, **{name: given[name] for name in given if name in known})
     return {recipe.label for recipe in recipes if recipe.full["federation"]["name"] == federation}
 
 

@@ -151,7 +151,7 @@ def judged(
                 "sides": [frozenset(side["key"]) for side in sides.values()],
             }
         )
-    frame = pandas.DataFrame(rows)
+    frame = pandas.DataFrame(rows, columns=None if rows else [*COLUMNS, "sides"])
     numbers = [name for name in EFFECT if name != "seeds"]
     frame[numbers] = frame[numbers].astype(float)
     return frame

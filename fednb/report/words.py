@@ -289,7 +289,8 @@ def below(values, small):
 
 
 def bounds(frame, text):
-    return (frame["low"].map(text) + " to " + frame["high"].map(text)).where(frame["ours"].notna(), "")
+    low, high = (frame[name].astype(object).map(text) for name in ("low", "high"))  # texts, also of no rows
+    return (low + " to " + high).where(frame["ours"].notna(), "")
 
 
 def standing(claims):
