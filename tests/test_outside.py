@@ -419,6 +419,13 @@ class TestPapers:
                 CLAIMS.replace("site", "client"),
                 "third/claims.csv has the columns .*client.*; expected better",
             ),
+            (
+                "table1",
+                TABLE + TABLE.splitlines()[1],
+                "has two numbers of fedavg, shifted_digits, average; expected each",
+            ),
+            ("table1", "", "third_table1.csv cannot be read: No columns to parse from file"),
+            ("third", SETTINGS.replace("selection", "choice"), 'third\'s setting "selection" is not known'),
             ("third", "title = ", "third.toml cannot be read"),
             ("third", SETTINGS.replace("arxiv", "doi"), "third.toml has no arxiv; expected algorithm, arxiv, "),
             ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
@@ -427,7 +434,7 @@ class TestPapers:
     def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):
         write_paper(folder, **{file: text})
         with pytest.raises(RecipeError, match=said):
-            papers.settings("third"), papers.claims("third"), papers.printed("third", "table1")
+            papers.own_rule("third"), papers.claims("third"), papers.printed("third", "table1")
 
     def test_a_missing_file_is_named(self, folder):
         write_paper(folder)

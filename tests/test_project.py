@@ -71,6 +71,12 @@ def test_a_folder_that_is_no_project_is_named(place, capsys):
     assert not tree(place)
 
 
+def test_what_needs_the_repository_says_so(made, capsys):
+    for words, file in ((["bench"], "tools/bench.py"), (["report", "--readme"], "tools/readme.py")):
+        assert cli.main(words) == 1
+        assert f"{file} is in fednb's repository alone; clone it" in capsys.readouterr().err
+
+
 def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
     assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0, 1]"]) == 0
     out = capsys.readouterr().out

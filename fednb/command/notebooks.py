@@ -102,6 +102,8 @@ def checkout(part: str = "notebooks/") -> Path:
         with contextlib.suppress(tomllib.TOMLDecodeError):
             if tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name") == "fednb":
                 return folder
+    if part != "notebooks/":
+        raise NotebookError(f"{part} is in fednb's repository alone; clone it and run the command inside it.")
     raise NotebookError(
         f"{here} is no project: there is no {outside.PROJECT} in it or above it, and no {part} beside fednb's "
         "pyproject.toml. Go to your project, make one by `fednb new paper NAME`, or clone the repository and run the "

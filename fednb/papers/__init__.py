@@ -93,7 +93,10 @@ def _frame(path: Path):
     """One file as it is; never changed by its readers."""
     import pandas
 
-    return pandas.read_csv(path, keep_default_na=False)
+    try:
+        return pandas.read_csv(path, keep_default_na=False)
+    except ValueError as error:  # also of an empty file, and of a text that is no UTF-8
+        raise RecipeError(f"{path} cannot be read: {error}. Expected a table with a line of names.") from error
 
 
 def tables(paper: str) -> list[str]:
@@ -124,7 +127,8 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
         a printed site is a mean of clients (RxRx1's cell types).
     remark: what is wrong with the printed number, or ``""``.
 
-    RecipeError for an unknown paper, table, federation or setting, and for a table without accuracies.
+    RecipeError for an unknown paper, table, federation or setting, for a table without accuracies, and for a file that
+    lacks a column, has no number in a row, or has one twice.
     """
     frame = _printed(paper, table)
     for column, wanted in (("federation", federation), ("setting", setting)):
@@ -153,6 +157,9 @@ def _printed(paper: str, table: str):
         row = ", ".join(map(str, frame[numbers.isna()].iloc[0]))
         raise RecipeError(f"{paper}_{table}.csv has a row {row}; expected a number as value.")
     frame = frame.reindex(columns=[*_CELL, "value", "change", "std"], fill_value="")
+    if frame.duplicated(_CELL).any():
+        row = ", ".join(filter(None, map(str, frame.loc[frame.duplicated(_CELL), _CELL].iloc[0])))
+        raise RecipeError(f"{paper}_{table}.csv has two numbers of {row}; expected each once.")
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
     frame["runs"] = settings(paper)["printed"].get("seeds", {"value": 1})["value"]
@@ -474,7 +481,7 @@ def family(paper: str, federation: str) -> int:
 def own_rule(paper: str) -> str:
     """The rule of selection that the paper prints, or its released code has."""
     told = settings(paper)
-    return (told["printed"].get("selection") or told["not_printed"]["selection"])["value"]
+    return _entry(told["not_printed"] | told["printed"], "selection", f"{paper}'s setting")["value"]
 
 
 def settings(paper: str) -> dict:
@@ -514,7 +521,7 @@ def profiles_on(paper: str) -> set[str]:
 
 def _federation(told: dict) -> str:
     """The federation of the profile ``paper``, with or without options."""
-    chosen = told["profile"]["paper"]["federation"]
+    chosen = _entry(told["profile"]["paper"], "federation", "of the profile paper, the field")
     return chosen if isinstance(chosen, str) else chosen["name"]
 
 
