@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -95,7 +96,7 @@ def checkout(part: str = "notebooks/") -> Path:
     part: what is needed of it. NotebookError if there is none: notebooks are in the repository.
     """
     here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[2], *_installed()):
+    for folder in chain((here, *here.parents, Path(__file__).resolve().parents[2]), _installed()):
         project = folder / "pyproject.toml"
         if not (folder / part).exists() or not project.is_file():
             continue
