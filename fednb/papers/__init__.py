@@ -1,7 +1,8 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
 A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv``,
-``curves.csv`` and ``inconsistencies.csv``, and ``<paper>.toml`` beside it with the settings and our profiles.
+``curves.csv``, ``inconsistencies.csv`` and ``report.md``, and ``<paper>.toml`` beside it with the settings and our
+profiles.
 """
 
 import csv
@@ -322,6 +323,11 @@ def family(paper: str, federation: str) -> int:
         if claim["federation"] == federation
     }
     return len(pairs)
+
+
+def report(paper: str) -> str:
+    """What was easy, what was difficult and what we would ask the authors, in Markdown, of ``<paper>/report.md``."""
+    return (_folder(paper) / "report.md").read_text(encoding="utf-8")
 
 
 def own_rule(paper: str) -> str:

@@ -205,7 +205,7 @@ def told(claims: "DataFrame") -> list[str]:
         "are on data of which no claim is run yet": waiting.loc[~begun, "federation"],
         "are on data of which others are run": waiting.loc[begun, "federation"],
     }
-    waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
+    waits = " and ".join(f"{len(rows)} {what} ({on_data(rows)})" for what, rows in why.items() if len(rows))
     return [
         f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
         "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
@@ -218,5 +218,6 @@ def told(claims: "DataFrame") -> list[str]:
     ]
 
 
-def _counted(named) -> str:
+def on_data(named) -> str:
+    """ "DomainNet 21, ProstateMRI 12", of a column of federations."""
     return ", ".join(f"{names.federation(name)} {count}" for name, count in named.value_counts().items())

@@ -81,7 +81,8 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         told.append(f'Its claims: {words}. <a href="../../board.html#paper={room}">Each of them</a>')
     if room in papers.names():
         arxiv = papers.settings(room)["arxiv"]
-        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
+        report = f"[the report on the paper](../../papers/{room}.md)"
+        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}); {report}.")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
     if "static/vega.js" in pages:

@@ -1,0 +1,257 @@
+"""A paper as a page of the site: a report on its reproducibility, computed from its claims, its settings and the runs.
+
+What cannot be computed, ``<paper>/report.md`` says: what was easy, what was difficult, what we would ask the authors.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from fednb import catalogue, papers
+from fednb.report import names, words
+from fednb.report.board import CLAIM, untested
+from fednb.report.deviations import labels_of
+from fednb.report.sentences import PRINTED, SMALL, TESTED, on_data
+from fednb.site import scoreboard
+from fednb.site.pages import Entry
+from fednb.site.records import Runs
+from fednb.site.sources import counted, grid, linked, literal, outcome
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COUNTS = ("claims", "as printed", "small", "on both boards", "not testable", "not run", "no verdict")
+PROFILES = ("paper", "quick")  # the others prove that a notebook runs
+
+
+def page(paper: str, entries: Sequence[Entry], claims: "DataFrame", curves: "DataFrame", methods: Sequence) -> str:
+    """The report on a paper.
+
+    entries: its notebooks. claims, curves: of ``fednb.command.scoreboard``. methods: of ``fednb list``.
+    """
+    told, called = papers.settings(paper), names.printed(paper)
+    own, several = (frame[frame["of"] == paper] for frame in (claims, curves))
+    shown = {entry.name for entry in entries if entry.content}
+    about = (inspect.getdoc(catalogue.file("augment", paper)) or "").partition("\n")[0]
+    return f"""# {called}: reproducibility report
+
+*{told["title"]}*, [arXiv:{told["arxiv"]}](https://arxiv.org/abs/{told["arxiv"]}), {told["venue"]}. {about}
+
+**{outcome(own)}**
+
+{_ways(paper, entries, methods)}
+
+## Scope of reproducibility
+
+A claim is a sentence of the paper that one run scores more than another, with the two printed numbers. It is tested on
+two boards: as printed, and at a smaller setting, which says nothing of what the paper found. {len(several)} more claims
+are on orders and curves: {counted(several)}.
+
+{scoreboard.bars(own)}
+
+{_folded("The claims by table and data set", _scope(own, shown))}
+
+## Methodology
+
+{_not_printed(told)} How the printed method and the released code differ stands on [its page](/methods/{paper}.md).
+
+{_compute(entries)}
+
+{_settings(told)}
+
+{_folded("Our profiles", _profiles(paper))}
+
+{_inconsistencies(paper)}
+
+## Results
+
+{_results(paper, own, several, shown)}
+
+{linked(papers.report(paper), shown)}
+"""
+
+
+def _ways(paper: str, entries: Sequence[Entry], methods: Sequence) -> str:
+    tables = [papers.printed(paper, table) for table in papers.tables(paper)]
+    named = {name for table in tables for label in labels_of(table) for name, _ in names.parts(label)} - {paper}
+    rivals = ", ".join(f"[{each.printed}](/methods/{each.name}.md)" for each in methods if each.name in named)
+    books = [_notebook(entry.name) for entry in entries if entry.content]
+    notebooks = f"[Notebooks](/notebooks/{paper}/index.md): {', '.join(books)}" if books else "No notebook is executed"
+    return (
+        f'<a href="../board.html#paper={paper}">Each claim</a>. The method: '
+        f"[{names.printed(paper)}](/methods/{paper}.md). {notebooks}.\n\n"
+        + _folded("The other methods of its tables", f"{rivals}.")
+    )
+
+
+def _notebook(name: str, called: str = "") -> str:
+    return f"[{called or name.partition('/')[2]}](/notebooks/{name}.ipynb)"
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def _number(table: str) -> int:
+    return int(table.removeprefix("table"))
+
+
+def _tables(claims: "DataFrame", shown: set[str]) -> Iterable[tuple[str, "DataFrame"]]:
+    """ "Table 1", a link to its notebook where that has a page, and the claims of the table."""
+    for table in sorted(claims["table"].unique(), key=_number):
+        rows = claims[claims["table"] == table]
+        books = [name for name in rows["notebook"].unique() if name in shown]
+        called = f"Table&nbsp;{_number(table)}"
+        yield _notebook(books[0], called) if books else called, rows
+
+
+def counts(claims: "DataFrame") -> list[int]:
+    """``COUNTS``: of all claims, of those tested on either board and on both, and of what became of the others.
+
+    no verdict: what was run with one seed, by older code or over other sites.
+    """
+    tested = claims[claims["verdict"].isin(TESTED)]
+    every, once = (len(rows.drop_duplicates([*CLAIM])) for rows in (claims, tested))
+    boards = [int((tested["setting"] == board).sum()) for board in (PRINTED, SMALL)]
+    others = untested(claims)["verdict"]
+    why = [int((others == word).sum()) for word in ("not testable", "not run")]
+    return [every, *boards, sum(boards) - once, *why, len(others) - sum(why)]
+
+
+def _scope(claims: "DataFrame", shown: set[str]) -> str:
+    rows = [
+        (table, names.federation(name), *(str(count or "") for count in counts(within)))
+        for table, own in _tables(claims, shown)
+        for name, within in own.groupby("federation", sort=False)
+    ]
+    return grid([*rows, ("all", "", *map(str, counts(claims)))], ("", "data", *COUNTS))
+
+
+def _not_printed(told: dict) -> str:
+    reasons = [each["reason"] for each in told["not_printed"].values()]
+    taken = {"taken from the released code": "released code", "ours": "ours"}
+    count = {what: sum(reason.startswith(begin) for reason in reasons) for what, begin in taken.items()}
+    count["taken from elsewhere"] = len(reasons) - sum(count.values())
+    parts = ", ".join(f"{number} {what}" for what, number in count.items() if number)
+    return f"{len(reasons)} settings that decide a run are not printed: {parts}."
+
+
+def _settings(told: dict) -> str:
+    """What is printed and where, and what we take for the rest and why, as folded tables."""
+    printed, others = told["printed"], told["not_printed"]
+    tables = [
+        grid(
+            ((words.spaced(name), literal(_value(each["value"])), literal(each[last])) for name, each in rows.items()),
+            ("", "value", heading),
+        )
+        for rows, last, heading in ((printed, "place", "where"), (others, "reason", "why"))
+    ]
+    return (
+        f"{_folded(f'Printed: {len(printed)} settings, and where', tables[0])}\n\n"
+        f"{_folded(f'Not printed: {len(others)} settings, what we take for them and why', tables[1])}"
+    )
+
+
+def _value(value) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{words.spaced(name)}: {_value(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_value, value)) or "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _profiles(paper: str) -> str:
+    """The fields of the paper's own federation side by side, then what differs on the others."""
+    chosen = [papers.recipe(paper, profile) for profile in PROFILES]
+    cells = (
+        (name, *(literal(words.as_text(each[name])) if name in each else "" for each in chosen)) for name in chosen[0]
+    )
+    differing = [
+        f"- {names.federation(federation)}, {profile}: "
+        + literal("; ".join(f"{words.spaced(name)} {words.as_text(value)}" for name, value in fields.items()))
+        for federation, profiles in papers.settings(paper).get("on", {}).items()
+        for profile, fields in profiles.items()
+        if profile not in ("smoke", "stand_in")
+    ]
+    others = f"\n\nWhat differs on other data:\n\n{chr(10).join(differing)}" if differing else ""
+    table = grid(((words.spaced(name), *each) for name, *each in cells), ("", *PROFILES))
+    return f"Where a cell is empty, the default of a recipe holds.\n\n{table}{others}"
+
+
+def _inconsistencies(paper: str) -> str:
+    found = papers.inconsistencies(paper)
+    rows = (
+        (
+            f"Table&nbsp;{_number(one.table)}",
+            names.pretty("+".join(filter(None, (one.algorithm, one.augmentation)))),
+            ", ".join(
+                filter(None, (names.federation(one.federation), one.setting, *map(names.site, (one.source, one.site))))
+            ),
+            str(one.printed),
+            str(one.expected),
+            literal(one.reason),
+        )
+        for one in found.itertuples()
+    )
+    heads = ("", "row", "where", "printed", "expected", "why")
+    return _folded(f"Printed numbers that contradict others of the paper: {len(found)}", grid(rows, heads))
+
+
+def _compute(entries: Sequence[Entry]) -> str:
+    """The runs behind the notebooks, their hours and what they ran on."""
+    runs = Runs(path for entry in entries for path in entry.records).records.values()
+    if not runs:
+        return "**Compute.** No run of this paper is recorded."
+    hours, count = Counter(), Counter()
+    for run in runs:
+        place = ", ".join((run.origin["device"], run.origin.get("processor", "processor not named")))
+        hours[place] += run.origin["seconds"] / 3600
+        count[place] += 1
+    told = "; ".join(f"{place}: {count[place]} runs, {spent:.1f} hours" for place, spent in hours.most_common())
+    return (
+        f"**Compute.** {len(runs)} recorded runs stand behind its notebooks, some of them behind another paper's, too. "
+        f"They took {sum(hours.values()):.1f} hours in all: {literal(told)}."
+    )
+
+
+def _results(paper: str, own: "DataFrame", several: "DataFrame", shown: set[str]) -> str:
+    tested = own[own["verdict"].isin(TESTED)]
+    alt = f"Each tested claim of {names.printed(paper)}: the printed effect, ours and its intervals"
+    boards = [
+        (
+            table,
+            *(counted(rows[rows["verdict"].isin(TESTED) & (rows["setting"] == board)]) for board in (PRINTED, SMALL)),
+        )
+        + (counted(untested(rows)),)
+        for table, rows in _tables(own, shown)
+    ]
+    differing = Counter(text for texts in tested["deviations"] for text in texts.split("; ") if text)
+    others = untested(own)
+    reasons = Counter(zip(others["verdict"], others["federation"].map(names.federation), others["why"], strict=True))
+    parts = [
+        f"![{alt}](/{paper}.svg)" if len(tested) else "No claim is tested yet.",
+        grid(boards, ("", "as printed", "small", "not tested")) if boards else "",
+    ]
+    if differing:
+        rows = ((literal(text), str(count)) for text, count in differing.most_common())
+        parts.append(
+            _folded(
+                f"In what tested runs differ from the paper's setting: {len(differing)}", grid(rows, ("", "claims"))
+            )
+        )
+    if len(others):
+        every = {word: others.loc[others["verdict"] == word, "federation"] for word in others["verdict"].unique()}
+        lines = [f"- {word}: {len(data)} ({on_data(data)})" for word, data in every.items()]
+        rows = ((word, data, literal(why), str(count)) for (word, data, why), count in reasons.most_common() if why)
+        parts.append(f"### What could not be tested\n\n{chr(10).join(lines)}")
+        if others["why"].any():
+            parts.append(_folded("Why, by reason", grid(rows, ("", "data", "why", "claims"))))
+    if len(several):
+        parts.append("### Orders and curves")
+        ran, waiting = (several[(several["verdict"] == "not run") == state] for state in (False, True))
+        if len(ran):
+            parts.append(scoreboard.curves(ran, shown, "../"))
+        if len(waiting):
+            parts.append(_folded(f"Not run: {len(waiting)}", scoreboard.curves(waiting, shown, "../")))
+    return "\n\n".join(filter(None, parts))
