@@ -570,7 +570,13 @@ def test_in_a_browser_a_rows_link_opens_the_list_of_runs(site, page):
 
 def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site, page):
     page.set_viewport_size({"width": 400, "height": 800})
-    for name in ("index.html", "board.html", "notebooks/index.html", "notebooks/fedrdn/made.html"):
+    for name in (
+        "index.html",
+        "board.html",
+        "notebooks/index.html",
+        "notebooks/fedrdn/made.html",
+        "papers/fedrdn.html",
+    ):
         page.goto((site / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.goto((site / "board.html").as_uri())
