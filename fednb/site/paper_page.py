@@ -66,7 +66,11 @@ are on orders and curves: {counted(several)}.
 
 ## Results
 
-{_results(paper, own, several, shown)}
+{_results(paper, own, shown)}
+
+{_not_tested(own)}
+
+{_several(several, shown)}
 
 {linked(papers.report(paper), shown)}
 """
@@ -210,48 +214,46 @@ def _compute(entries: Sequence[Entry]) -> str:
         count[place] += 1
     told = "; ".join(f"{place}: {count[place]} runs, {spent:.1f} hours" for place, spent in hours.most_common())
     return (
-        f"**Compute.** {len(runs)} recorded runs stand behind its notebooks, some of them behind another paper's, too. "
+        f"**Compute.** {len(runs)} recorded runs stand behind its notebooks; other papers may share them. "
         f"They took {sum(hours.values()):.1f} hours in all: {literal(told)}."
     )
 
 
-def _results(paper: str, own: "DataFrame", several: "DataFrame", shown: set[str]) -> str:
-    tested = own[own["verdict"].isin(TESTED)]
+def _results(paper: str, claims: "DataFrame", shown: set[str]) -> str:
+    """The figure of all tested claims, their verdicts by table, and where their runs leave the paper's setting."""
+    tested = claims[claims["verdict"].isin(TESTED)]
+    if not len(tested):
+        return "No claim is tested yet."
     alt = f"Each tested claim of {names.printed(paper)}: the printed effect, ours and its intervals"
-    boards = [
-        (
-            table,
-            *(counted(rows[rows["verdict"].isin(TESTED) & (rows["setting"] == board)]) for board in (PRINTED, SMALL)),
-        )
-        + (counted(untested(rows)),)
-        for table, rows in _tables(own, shown)
-    ]
+    rows = []
+    for table, own in _tables(claims, shown):
+        boards = [own[own["verdict"].isin(TESTED) & (own["setting"] == board)] for board in (PRINTED, SMALL)]
+        rows.append((table, *map(counted, (*boards, untested(own)))))
+    verdicts = grid(rows, ("", "as printed", "small", "not tested"))
     differing = Counter(text for texts in tested["deviations"] for text in texts.split("; ") if text)
-    others = untested(own)
-    reasons = Counter(zip(others["verdict"], others["federation"].map(names.federation), others["why"], strict=True))
-    parts = [
-        f"![{alt}](/{paper}.svg)" if len(tested) else "No claim is tested yet.",
-        grid(boards, ("", "as printed", "small", "not tested")) if boards else "",
-    ]
-    if differing:
-        rows = ((literal(text), str(count)) for text, count in differing.most_common())
-        parts.append(
-            _folded(
-                f"In what tested runs differ from the paper's setting: {len(differing)}", grid(rows, ("", "claims"))
-            )
-        )
-    if len(others):
-        every = {word: others.loc[others["verdict"] == word, "federation"] for word in others["verdict"].unique()}
-        lines = [f"- {word}: {len(data)} ({on_data(data)})" for word, data in every.items()]
-        rows = ((word, data, literal(why), str(count)) for (word, data, why), count in reasons.most_common() if why)
-        parts.append(f"### What could not be tested\n\n{chr(10).join(lines)}")
-        if others["why"].any():
-            parts.append(_folded("Why, by reason", grid(rows, ("", "data", "why", "claims"))))
-    if len(several):
-        parts.append("### Orders and curves")
-        ran, waiting = (several[(several["verdict"] == "not run") == state] for state in (False, True))
-        if len(ran):
-            parts.append(scoreboard.curves(ran, shown, "../"))
-        if len(waiting):
-            parts.append(_folded(f"Not run: {len(waiting)}", scoreboard.curves(waiting, shown, "../")))
-    return "\n\n".join(filter(None, parts))
+    others = grid(((literal(text), str(count)) for text, count in differing.most_common()), ("", "claims"))
+    folded = _folded(f"In what tested runs differ from the paper's setting: {len(differing)}", others)
+    return f"![{alt}](/{paper}.svg)\n\n{verdicts}\n\n{folded}"
+
+
+def _not_tested(claims: "DataFrame") -> str:
+    """How many claims are not tested, on which data, and each reason with how many it keeps from it."""
+    others = untested(claims)
+    if not len(others):
+        return ""
+    of_word = {word: others.loc[others["verdict"] == word, "federation"] for word in others["verdict"].unique()}
+    lines = "\n".join(f"- {word}: {len(data)} ({on_data(data)})" for word, data in of_word.items())
+    gated = others[others["why"] != ""]
+    reasons = Counter(zip(gated["verdict"], gated["federation"].map(names.federation), gated["why"], strict=True))
+    rows = [(word, data, literal(why), str(count)) for (word, data, why), count in reasons.most_common()]
+    why = _folded("Why, by reason", grid(rows, ("", "data", "why", "claims"))) if rows else ""
+    return f"### What could not be tested\n\n{lines}\n\n{why}"
+
+
+def _several(curves: "DataFrame", shown: set[str]) -> str:
+    """The claims on orders and curves, those that are not run folded."""
+    ran, waiting = (curves[(curves["verdict"] == "not run") == state] for state in (False, True))
+    parts = ["### Orders and curves"] if len(curves) else []
+    parts += [scoreboard.curves(ran, shown, "../")] if len(ran) else []
+    parts += [_folded(f"Not run: {len(waiting)}", scoreboard.curves(waiting, shown, "../"))] if len(waiting) else []
+    return "\n\n".join(parts)
