@@ -116,7 +116,7 @@ def test_a_maximum_is_told_above_every_other_x(values, verdict, why):
 
 def test_an_order_without_an_x_is_one_step():
     frames = [*seeds("fedavg", FALLING[3]), *seeds("fedavg+fedfa(probability=0.1)", FALLING[1])]
-    claim = "FedFA (probability=0.1) > FedAvg on Office-Caltech-10."
+    claim = "FedFA (p = 0.1) > FedAvg on Office-Caltech-10."
     assert judged(results(*frames), "fedfa", claim) == ("as in print", "1 of 1 steps told")
     assert judged(results(*frames[:3]), "fedfa", claim) == ("not run", "0 of 1 steps told, 1 not run")
 

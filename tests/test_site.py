@@ -391,9 +391,11 @@ def test_a_row_of_a_table_leads_to_its_runs_and_to_no_others(site):
         assert found == [f"pacs/{file.name}" for file in files]
     for file in FILES:
         assert (site / "records/pacs" / file.name).read_bytes() == file.read_bytes()
-    made = json.loads(FILES[3].read_text())["origin"]
+    record = json.loads(FILES[3].read_text())
+    made, rounds = record["origin"], record["recipe"]["rounds"]
+    on = f" on {made['processor']}" if "processor" in made else ""
     assert lists["Others"].startswith(
-        f"<li>PACS, seed 0, 40 rounds, code {made['code']}, cpu, {made['seconds']:.0f} s: <a "
+        f"<li>PACS, seed 0, {rounds} rounds, code {made['code']}, cpu{on}, {made['seconds']:.0f} s: <a "
     )
 
 

@@ -15,7 +15,7 @@ from fednb.report.deviations import declared_runs, deviations, labels_of, of_uns
 from fednb.report.effects import COLUMNS as EFFECT
 from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.gates import gate
-from fednb.report.intervals import spreads_of
+from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import PRINTED, SMALL, claimed, effect
 from fednb.report.words import all_took_part, frame_of, spaced
@@ -97,20 +97,12 @@ def judged(
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     differing = deviations(results.records, paper)
     declared = declared_runs(results.records, paper)
-    everywhere = frame_of(results.alike)
-    everywhere = everywhere[everywhere["seed"].isin(rules["seeds"])]
-
-    @cache
-    def alike(name: str, unseen: bool) -> tuple:
-        """All runs that are known of the settings, and their spreads."""
-        chosen = selected(everywhere, name, unseen)
-        return chosen, spreads_of(chosen)
-
+    known = partial(alike, results, seeds=rules["seeds"])
     by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
             chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
-            by_rule[name] = _found(results, chosen, there, claims, paper, partial(alike, name))
+            by_rule[name] = _found(results, chosen, there, claims, paper, partial(known, name))
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
@@ -128,7 +120,7 @@ def judged(
         shut = (
             ""
             if isinstance(own, str) or own.untested
-            else gate(results, paper, claim, keys, rule, alike(rule, of_unseen(there[number]))[1])
+            else gate(results, paper, claim, keys, rule, known(rule, of_unseen(there[number]))[1])
         )
         others_say = {} if shut else {spaced(name): word for name, word in words.items() if word != words[rule]}
         against = own.measured.against(said[number], of_runs) if board == PRINTED else None
@@ -182,7 +174,7 @@ def _printed_rows(paper: str, claim: dict):
     return there[there["site"] == claim["site"]]
 
 
-def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, alike) -> list[tuple]:
+def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, known) -> list[tuple]:
     """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; its
     pair; and the effect with spare images.
 
@@ -214,7 +206,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
     for there, claim, own in zip(printed, claims, found, strict=True):
         if isinstance(own, Pair):
             level = papers.protocol()["level"] / papers.family(paper, claim["federation"])
-            rows, spreads = alike(of_unseen(there))
+            rows, spreads = known(of_unseen(there))
             (more,) = spare_effects([own], results.records, rows, results.alike.records)
             measured.append((*effects_of([own], results.records, spreads, level), own, more))
         else:

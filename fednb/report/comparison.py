@@ -8,7 +8,7 @@ read, nothing else.
 from fednb.errors import RecipeError
 from fednb.report import names
 from fednb.report.deviations import deviations, of_unseen
-from fednb.report.intervals import Measured, of_settings, spreads_of
+from fednb.report.intervals import Measured, alike, of_settings
 from fednb.report.overview import runs_table
 from fednb.report.selection import selected
 from fednb.report.tables import Table
@@ -138,7 +138,7 @@ def comparison(results, printed, rule: str = "last"):
     beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}
     not_run = [label for label in labels if label not in beside.values()]
     texts = row_names([*beside, *not_run])
-    known = None if across else spreads_of(selected(frame_of(results.alike), rule, unseen))
+    known = None if across else alike(results, rule, unseen)[1]
     differing = deviations(results.records, results.paper) if results.paper else {}
     ours = list(_ours(chosen, federations[0], not_run, results.records, known, differing))
     rows = []

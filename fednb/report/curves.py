@@ -17,7 +17,7 @@ from fednb.report.comparison import on_federation
 from fednb.report.deviations import declared_runs, deviations
 from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
 from fednb.report.gates import gate
-from fednb.report.intervals import spreads_of
+from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import PRINTED, SMALL, curve_in_words
 from fednb.report.words import ALWAYS, all_took_part, frame_of, spaced
@@ -39,8 +39,7 @@ def curves(results, paper: str, figure: str | None = None):
     everything = frame_of(results)
     real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(papers.protocol()["seeds"])]
     chosen = all_took_part(selected(real, rule), results)
-    alike = frame_of(results.alike)
-    spreads = spreads_of(selected(alike[alike["seed"].isin(papers.protocol()["seeds"])], rule))
+    _, spreads = alike(results, rule, seeds=papers.protocol()["seeds"])
     differing = deviations(results.records, paper)
     declared = declared_runs(results.records, paper)
     rows = []
@@ -85,8 +84,8 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
 
     @cache
     def point(run: str, x):
-        alike = here["run"].map(lambda own: _same(own, run, claim["x"])).astype(bool)
-        return one_setting(here[alike & (at == x)] if claim["x"] else here[alike], run)
+        of_run = here["run"].map(lambda own: _same(own, run, claim["x"])).astype(bool)
+        return one_setting(here[of_run & (at == x)] if claim["x"] else here[of_run], run)
 
     @cache
     def shut(run: str, x) -> str:

@@ -5,7 +5,7 @@ from fednb.report import words
 from fednb.report.board import shown
 from fednb.report.claims import judged, runs_of
 from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
-from fednb.report.intervals import spreads_of
+from fednb.report.intervals import alike
 from fednb.report.names import site
 from fednb.report.selection import selected
 from fednb.report.tables import Table
@@ -63,9 +63,9 @@ def effects(
         if rule == papers.protocol()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
                 verdicts = _of_claims(results, paper, part, set(rows_of)) | verdicts
-    alike = selected(words.frame_of(results.alike), rule, unseen)
-    found = effects_of(compared, results.records, spreads_of(alike))
-    more = spare_effects(compared, results.records, alike, results.alike.records)
+    known, spreads = alike(results, rule, unseen)
+    found = effects_of(compared, results.records, spreads)
+    more = spare_effects(compared, results.records, known, results.alike.records)
     rows = []
     for one, pair, each, own in zip(about, compared, found, more, strict=True):
         numbers = columns(each) | own | {"direction": each.direction, "why": ""}

@@ -109,12 +109,14 @@ def spare_effects(pairs: Sequence[Pair], records: Sequence, alike, alike_records
     Empty where the sides have no seed in common in which both have scores of spare images, or are of older code. alike:
     the rows of all runs that moderate the spreads, and their records.
     """
-    spreads = spreads_of(with_spare(alike, {record.key: record for record in alike_records}))
-    by_key, found = {record.key: record for record in records}, []
-    for pair in pairs:
-        own = Pair(*(with_spare(rows, by_key) for rows in pair[:2]), pair.client)
-        there = len(_common(own)) and not _stale(own)
-        effects = effects_of([own], records, spreads, spare=True) if there else []
+    by_key = {record.key: record for record in records}
+    owns = [Pair(*(with_spare(rows, by_key) for rows in pair[:2]), pair.client) for pair in pairs]
+    there = [bool(len(_common(own))) and not _stale(own) for own in owns]
+    # of nearly all results there are no spare images, and the spreads take long
+    spreads = spreads_of(with_spare(alike, {record.key: record for record in alike_records})) if any(there) else {}
+    found = []
+    for own, is_there in zip(owns, there, strict=True):
+        effects = effects_of([own], records, spreads, spare=True) if is_there else []
         found.append(
             {n: v for e in effects if e.untested != NOT_PAIRED for n, v in zip(SPARE, e.measured[:3], strict=True)}
         )

@@ -63,8 +63,8 @@ from math import inf, log, nan, sqrt
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from fednb.report.selection import image_scores
-from fednb.report.words import dealt_by_seed, setting_of, settings
+from fednb.report.selection import image_scores, selected
+from fednb.report.words import dealt_by_seed, frame_of, setting_of, settings
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -336,6 +336,20 @@ def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
     return {key: spreads for rows, spreads in each for key in rows["key"].unique()}
 
 
+def alike(results, rule: str, unseen: bool = False, seeds: Sequence[int] | None = None) -> tuple:
+    """The chosen rows of all runs that are known of the settings of some results, and their ``spreads_of``.
+
+    rule, unseen: of ``fednb.report.selection.selected``. seeds: of runs on these alone. Kept with the results, as each
+    table of a notebook asks for them.
+    """
+    kept, key = vars(results.alike).setdefault("spreads", {}), (rule, unseen, seeds and tuple(seeds))
+    if key not in kept:
+        frame = frame_of(results.alike)
+        chosen = selected(frame if seeds is None else frame[frame["seed"].isin(seeds)], rule, unseen)
+        kept[key] = chosen, spreads_of(chosen)
+    return kept[key]
+
+
 def _spreads(parts: Sequence) -> list[dict[str, Spread]]:
     """Of each method and client, moderated by the others of its setting."""
     values, found, pools = [by_seed(part) for part in parts], [{} for _ in parts], {}
@@ -370,7 +384,7 @@ def of_settings(parts: Sequence, records: dict | None = None, known: dict | None
 
 def by_seed(part) -> dict[str, "Series"]:
     """The values of a setting by seed, of each client and on average."""
-    table = part.pivot_table("accuracy", "seed", "client")
+    table = part.groupby(["seed", "client"])["accuracy"].mean().unstack()
     return {client: table[client].dropna() for client in table} | {"average": table.mean(axis=1)}
 
 

@@ -1,7 +1,7 @@
 """Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
 from fednb.report import names
-from fednb.report.intervals import of_settings, spreads_of
+from fednb.report.intervals import alike, of_settings
 from fednb.report.selection import RULES, late_rise, selected
 from fednb.report.tables import Table, keys_of
 from fednb.report.words import (
@@ -47,7 +47,7 @@ def runs_table(results, rule: str = "last") -> Table:
     chosen = selected(results.frame, rule)
     parts = told_seeds(dict(settings(chosen)))
     scores = None if counted(chosen) else {record.key: record for record in results.records}
-    found = of_settings(parts.values(), scores, spreads_of(selected(results.alike.frame, rule)))
+    found = of_settings(parts.values(), scores, alike(results, rule)[1])
     numbers = [
         {"row": label, "client": client, "value": own.value, "low": own.low, "high": own.high, "seeds": own.seeds}
         for label, each in zip(parts, found, strict=True)

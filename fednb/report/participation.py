@@ -3,7 +3,7 @@
 from fednb.report import names
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of
-from fednb.report.intervals import by_seed, moderated, of_settings, spreads_of, unmoderated
+from fednb.report.intervals import alike, by_seed, moderated, of_settings, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 from fednb.report.words import (
@@ -41,10 +41,9 @@ def participation(results, rule: str = "last") -> Table:
     frame = frame_of(results)
     frame = frame[frame["key"].isin(frame.loc[frame["took_part"].eq(False), "key"])]
     pairs = _pairs(*(dict(settings(selected(frame, rule, unseen))) for unseen in (False, True)))
-    alike = frame_of(results.alike)
     scores = None if counted(frame) else {record.key: record for record in results.records}
     found = [
-        of_settings([pair[side] for pair in pairs.values()], scores, spreads_of(selected(alike, rule, bool(side))))
+        of_settings([pair[side] for pair in pairs.values()], scores, alike(results, rule, bool(side))[1])
         for side in (0, 1)
     ]
     rows = []

@@ -5,7 +5,8 @@ holds its hash, by room and name, and is written together with them by ``python 
 
 - ``now``: ``"augment/fedfa"`` -> 12 hex digits, the last of a list; before it stand those of fewer tiny runs, all of
   which still give the same, and, added by hand, those of before a commit that replaced tiny runs and left what every
-  record rests on as it was. A record keeps the hashes that it used.
+  record rests on as it was (empty text: of before the first tiny run, of the same file). A record keeps the hashes
+  that it used.
 - ``by_hand``: how often a file has changed in a way that no tiny run shows, such as in bf16 alone (they are in float64)
   or on masks. Raised by hand in the commit that changes it; it is part of the hash.
 

@@ -2,7 +2,7 @@
 
 from fednb.report.comparison import tested
 from fednb.report.deviations import deviations
-from fednb.report.intervals import of_settings, spreads_of
+from fednb.report.intervals import alike, of_settings
 from fednb.report.looks import HATCHES, styles
 from fednb.report.names import federation, site
 from fednb.report.plots._axes import (
@@ -17,8 +17,7 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.plots.rows import Dot, rows_of_dots
-from fednb.report.selection import selected
-from fednb.report.words import DOWNWARDS, counted, frame_of, mark, measure, settings, told_seeds
+from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
 
 
 def bars(chosen, x: str = "client", printed=None, title: str = "", results=None):
@@ -39,7 +38,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", results=None)
     of_images = known = None
     if results is not None:
         of_images = None if counted(chosen) else {record.key: record for record in results.records}
-        known = spreads_of(selected(frame_of(results.alike), chosen["rule"].iloc[0]))
+        known = alike(results, chosen["rule"].iloc[0])[1]
     parts = {}  # (value of x, label) -> its rows
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
         told = dict(settings(part))
