@@ -51,7 +51,8 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         tags.append("hide-input")
         if printed := notes({"cells": [cell]}):
             cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stdout"]
-            cells.append(_text("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in printed) + "</ul>"))
+            listed = "".join(f"<li>{html.escape(line)}</li>" for line in printed)
+            cells.append(_text(f"<details><summary>Notes: {len(printed)}</summary><ul>{listed}</ul></details>"))
         if _is_prose(cell):
             tags.append("prose")
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}

@@ -34,9 +34,9 @@ FOREST = (
 GLOSSARY = {
     "Claim": "a sentence of a paper that one run scores more than another, with the two printed numbers.",
     "As printed, small": "the two boards: at the paper's own setting, or at one for two cores, which judges no paper.",
-    "Reproduced": "at the paper's setting the effect is told above zero, and not from the printed one; *larger*, "
-    "*smaller*: it is told from that, too; *opposite*: it is told below zero.",
-    "Above, below": "at a smaller setting the effect is told above or below zero: its interval leaves zero out.",
+    "Reproduced": "at the paper's setting the effect is above zero, and not distinguished from the printed one; "
+    "*larger*, *smaller*: it is distinguished from that, too; *opposite*: it is below zero.",
+    "Above, below": "at a smaller setting the effect is above or below zero: its interval leaves zero out.",
     "Not told": "the interval holds zero; *detectable* is the smallest effect that it would have told.",
     "Not testable": "a run has not learned, is not level at its end, or what the paper's argument needs does not hold.",
     "Exploratory": "the runs were made before the rules; *declared*: the rules named them before they were made.",
