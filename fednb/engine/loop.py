@@ -248,8 +248,8 @@ class FederatedRun(Rounds):
             return list(self.federation.notes)
         return [
             f"{self.pooling.name} trains centrally on pooled data: one client has the training images of all sites; "
-            f"its network is tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: no bytes "
-            "are counted.",
+            f"its network is tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: "
+            "no bytes are counted.",
             *self.federation.notes,
         ]
 
