@@ -311,7 +311,9 @@ def test_the_record_of_all_says_that_it_is_no_federation(tmp_path, monkeypatch):
     use_toy(monkeypatch)
     data = federation()
     record = train_one(SMALL.with_(algorithm="all"), Store(tmp_path))
-    assert record.notes[0].startswith("all is no federation: one client has the training images of all sites")
+    assert record.notes[0].startswith(
+        "all trains centrally on pooled data: one client has the training images of all sites"
+    )
     assert record.clients == [site.name for site in data.sites]
     assert record.images == {split: [len(getattr(site, split)) for site in data.sites] for split in record.images}
     assert record.prepare == {"up": {}, "down": {}}

@@ -69,7 +69,7 @@ def test_a_simulation_without_flowers_ray_is_refused_before_anything_starts(scri
 @pytest.mark.parametrize(
     ("settings", "words", "said"),
     [
-        ({"algorithm": "all"}, [], "all is no federation: one client has the images of all sites"),
+        ({"algorithm": "all"}, [], "all trains centrally on pooled data, the images of all sites"),
         ({"algorithm": "fedproto", "unseen": ["clinic"]}, [], "fedproto keeps entries of the network at its clients"),
         ({"unseen": ["clinc"]}, [], 'no site "clinc"; did you mean "clinic"'),
         ({"algorithm": {"name": "partialfed", "layers": ["haed"]}}, [], 'not to load "haed"; did you mean "head"'),

@@ -177,11 +177,15 @@ def test_other_weights_under_the_name_are_refused(weights):
         models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
 
 
-def test_weights_on_disk_are_used_and_the_head_is_the_seeds(tmp_path, monkeypatch):
-    folder = tmp_path / "torch" / "hub" / "checkpoints"
+@pytest.mark.parametrize("counts", [True, False])  # of batches, which torchvision's first file does not have
+@pytest.mark.parametrize("place", ["torch/hub/checkpoints", "weights"])
+def test_weights_on_disk_are_used_and_the_head_is_the_seeds(tmp_path, monkeypatch, place, counts):
+    folder = tmp_path / place
     folder.mkdir(parents=True)
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path))
     known = torchvision.models.resnet18()
-    torch.save(known.state_dict(), folder / "weights.pth")
+    state = {name: entry for name, entry in known.state_dict().items() if counts or "num_batches" not in name}
+    torch.save(state, folder / "weights.pth")
     name = f"resnet18-{hashlib.sha256((folder / 'weights.pth').read_bytes()).hexdigest()[:8]}.pth"
     (folder / "weights.pth").rename(folder / name)
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1.value

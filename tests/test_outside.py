@@ -301,6 +301,7 @@ def test_the_row_of_a_method_from_outside_is_what_its_class_and_its_laws_say(fol
 SETTINGS = """
 title = "A third way"
 arxiv = "2601.00001"
+venue = "2026"
 [printed]
 seeds = { value = 2, place = "Sec. 4" }
 [not_printed]

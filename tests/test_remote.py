@@ -685,7 +685,7 @@ def test_clients_that_do_not_fit_together_are_named():
     assert "tower has classes red, blue, green; clinic has red, green, blue" in refused(clinic, harbour, other)
     assert "two clients say that they are clinic" in refused(clinic, harbour, clinic)
     assert "tower of toy did not come" in refused(Introduction.of(data.only("clinic"), data), harbour)
-    with pytest.raises(RecipeError, match="all is no federation"):
+    with pytest.raises(RecipeError, match="all trains centrally"):
         RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, {})
 
 

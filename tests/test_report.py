@@ -463,7 +463,9 @@ def test_at_the_papers_setting_a_claim_is_held_against_the_printed_effect():
 def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     made = results(*seeds_of("fedavg", (20, 23, 4, 6)), *seeds_of("fedavg+fedrdn", ABOVE))
     row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
-    assert row["verdict"] == "not testable" and re.match("FedAvg is not told from a constant answer", row["why"])
+    assert row["verdict"] == "not testable" and re.match(
+        "FedAvg is not distinguished from a constant answer", row["why"]
+    )
     rounds = [(50, 60, 8, 20), (60, 70, 10, 30), (60, 70, 10, 30), (100, 110, 16, 40)]
     rising = [run("fedavg", rounds, seed=seed) for seed in (0, 1)]
     made = results(*rising, *(run("fedavg+fedrdn", [ABOVE] * 4, seed=seed) for seed in (0, 1)))
@@ -644,7 +646,7 @@ def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
     keys = tuple(record.key for record in made.records)
     assert (
         gates.gate(made, "fedrdn", claim, keys, "last", spreads_of(selected(made.frame)))
-        == "FedAvg is not told from a constant answer (35.0 %)"
+        == "FedAvg is not distinguished from a constant answer (35.0 %)"
     )
 
 
@@ -756,7 +758,9 @@ def test_a_pair_that_is_a_claim_has_the_claims_verdict_in_a_table_of_differences
     shut.paper = "fedrdn"
     table = effects(shut, "fedavg")
     assert table.frame["direction"].tolist() == ["not testable"] and "constant answer" in table.cells["why"].iloc[0]
-    assert "FedAvg + FedRDN against FedAvg, not testable, as FedAvg is not told from a constant" in sentences(table)
+    assert "FedAvg + FedRDN against FedAvg, not testable, as FedAvg is not distinguished from a constant" in sentences(
+        table
+    )
 
 
 def test_a_verdict_rests_on_the_seeds_that_the_protocol_has():

@@ -162,7 +162,7 @@ def test_a_sentence_says_what_the_verdict_says():
     below, not_told, shut, not_run, others = report.sentences(report.board(frame)).split("\n\n")
     points = "- A is above B; here +2.0 points (+1.0 to +3.0, simultaneous"
     assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0)"
-    assert not_told == f"? Not told from zero (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
+    assert not_told == f"? Not distinguished from zero (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
     assert shut.startswith("⊘ Not testable here (1 of 6 claims)\n- A is") and shut.endswith("; A is not level")
     assert (not_run, others) == ("– Not run: 2 claims", "≠ Run over other sites than the paper's: 1 claims")
 

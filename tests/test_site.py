@@ -17,10 +17,10 @@ from fednb import catalogue, data, papers
 from fednb.command import folder, methods, notebooks
 from fednb.command import scoreboard as judging
 from fednb.errors import DataError, NotebookError
-from fednb.report import plots
+from fednb.report import by_paper, plots
 from fednb.report.sentences import SIGNS, TESTED, UNTESTED
 from fednb.report.tables import Table
-from fednb.site import book, formulas, notebook_page, pointer, scoreboard, sources
+from fednb.site import book, formulas, notebook_page, paper_page, pointer, scoreboard, sources
 from fednb.site.pages import Entry
 
 # Sphinx and its extensions give each other notice of their own later versions.
@@ -47,6 +47,7 @@ CLAIMS = pandas.DataFrame(
         "p": [0.01, None, 0.01],
         "smallest": [1.8, None, 9.0],
         "why": "",
+        "deviations": ["size 128 (paper: 256)", "", ""],
         "exploratory": [True, False, False],
         "seeds": [3, 0, 3],
         "verdict": ["reproduced", "not run", "opposite"],
@@ -196,6 +197,7 @@ def test_there_is_a_page_for_each_notebook_method_and_data_set(site):
     expected += [f"methods/{method.name}" for method in methods.told()]
     expected += [f"data/{name}" for name in catalogue.names("data")]
     expected += [f"docs/{path.stem}" for path in DOCS.glob("*.md")]
+    expected += [f"papers/{paper}" for paper in papers.names()]
     expected += ["index", "search", "reference/doors", "reference/recipe", "notebooks/fedrdn/made"]
     assert not [name for name in expected if not (site / f"{name}.html").is_file()]
     assert not (site / "notebooks/fedrdn/other.html").exists()
@@ -242,6 +244,65 @@ def test_links_to_files_lead_to_what_stands_for_them():
     assert sources.linked("[b](../x/y.ipynb)", {"x/y"}) == "[b](/notebooks/x/y.ipynb)"
     assert sources.linked("[b](../notebooks/x/y.ipynb)", ()) == "b (`notebooks/x/y.ipynb`)"
     assert sources.linked("[e](other.md) [f](https://x.org/y)", ()) == "[e](other.md) [f](https://x.org/y)"
+
+
+def words(page: Path) -> str:
+    return " ".join(re.sub("<[^>]+>", " ", page.read_text()).split())
+
+
+def test_a_papers_page_counts_as_the_scoreboard_does(site):
+    page = site / "papers/fedrdn.html"
+    assert "2 claims. At the paper’s setting: none. At a smaller one: 1 reproduced. Not tested: 1 not run." in words(
+        page
+    )
+    row = page.read_text().partition("<td><p>all</p></td>")[2].partition("</tr>")[0]
+    told = dict(zip(paper_page.COUNTS, map(int, re.findall(r"<p>(\d+)</p>", row)), strict=True))
+    assert told == dict(zip(paper_page.COUNTS, (2, 0, 1, 0, 0, 1, 0), strict=True))
+    assert "size 128 (paper: 256)" in words(page) and "not run: 1 (PACS 1)" in words(page)
+    assert (site / "_images/fedrdn.svg").exists() and "../board.html#paper=fedrdn" in Page(page).links
+    assert "papers/fedrdn.html" in Page(site / "index.html").links
+
+
+def test_a_claim_is_counted_once_whatever_became_of_it_on_either_board():
+    rows = [
+        ("both", "reproduced", "as printed"),
+        ("both", "above", "small"),
+        ("one", "not told", "as printed"),
+        ("one", "not testable", "small"),
+        ("none", "one seed", "as printed"),
+        ("none", "not testable", "small"),
+        ("gated", "not testable", "small"),
+        ("waiting", "not run", ""),
+    ]
+    claims = pandas.DataFrame(rows, columns=["claim", "verdict", "setting"])
+    claims = claims.assign(of="fedrdn", table="table1", federation="pacs", effect=claims["claim"])
+    told = dict(zip(paper_page.COUNTS, paper_page.counts(claims), strict=True))
+    assert told == dict(zip(paper_page.COUNTS, (5, 2, 1, 1, 1, 1, 1), strict=True))
+    board = by_paper(claims).loc["FedRDN"]
+    assert [told["claims"], told["on both boards"]] == [board["claims"], board["on both boards"]]
+    assert told["as printed"] + told["small"] == board[list(TESTED)].sum()
+    assert told["not testable"] + told["not run"] + told["no verdict"] == board["not tested"] == 3
+    assert "Not tested: 1 not testable, 1 one seed, 1 not run." in sources.outcome(claims)
+
+
+def test_a_papers_page_has_its_settings_and_its_runs_or_says_that_there_are_none(site):
+    for paper in papers.names():
+        told, page = papers.settings(paper), words(site / f"papers/{paper}.html")
+        assert f"{len(told['not_printed'])} settings that decide a run are not printed" in page
+        assert f"Printed numbers that contradict others of the paper: {len(papers.inconsistencies(paper))}" in page
+        ran = "4 recorded runs stand behind its notebooks" if paper == "fedrdn" else "No run of this paper is recorded."
+        assert ran in page
+        assert ("No claim is tested yet." in page) == (paper not in ("fedfa", "fedrdn"))
+
+
+@pytest.mark.parametrize("paper", papers.names())
+def test_what_cannot_be_computed_of_a_paper_is_short_and_has_three_parts(paper):
+    lines = papers.report(paper).splitlines()
+    headings = [line for line in lines if line.startswith("#")]
+    assert headings == ["## What was easy", "## What was difficult", "## What we would ask the authors"]
+    assert len(lines) <= 25 and all(lines.index(one) < len(lines) - 2 for one in headings)
+    asked = [line for line in lines[lines.index(headings[2]) :] if line.startswith("- ")]
+    assert asked and all(re.match(r"- (Tables?|Sec\.|Eq\.|Fig\.) \d", line) for line in asked)
 
 
 def test_nothing_is_fetched_from_elsewhere(site, pages):
@@ -302,6 +363,7 @@ def test_a_notebooks_page_has_its_paper_its_methods_and_its_tables_as_files(site
         and r"as told of $\frac$, *a* # &lt;b&gt;" in page
     )
     assert "../../methods/fedbn.html" in page and "../../reference/doors.html" in page
+    assert "../../papers/fedrdn.html" in page
     assert "../../methods/fedprox.html" not in page  # named in its code, and not run
     assert page.index("before  1") < page.index("<p>ran</p>") < page.index("after  2")
     assert (
@@ -510,7 +572,13 @@ def test_in_a_browser_a_rows_link_opens_the_list_of_runs(site, page):
 
 def test_in_a_browser_a_small_screen_has_cards_and_no_page_is_wider_than_it(site, page):
     page.set_viewport_size({"width": 400, "height": 800})
-    for name in ("index.html", "board.html", "notebooks/index.html", "notebooks/fedrdn/made.html"):
+    for name in (
+        "index.html",
+        "board.html",
+        "notebooks/index.html",
+        "notebooks/fedrdn/made.html",
+        "papers/fedrdn.html",
+    ):
         page.goto((site / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.goto((site / "board.html").as_uri())

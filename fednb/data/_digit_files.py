@@ -51,7 +51,7 @@ def read(domain: str, files: list[Path]) -> Arrays:
 
     x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. Of several ``.npz``,
     one after the other. Raises DataError naming the file that is damaged, holds something else, unpacks to more bytes
-    than the complete source has (it is not unpacked further), or has images of another.
+    than the complete source has (it is not unpacked further), or has images of the file before it.
     """
     if len(files) > 1 and files[0].suffix == ".npz":
         return _joined(files, [read(domain, [file]) for file in files])

@@ -247,8 +247,9 @@ class FederatedRun(Rounds):
         if self.pooling is None:
             return list(self.federation.notes)
         return [
-            f"{self.pooling.name} is no federation: one client has the training images of all sites; its network is "
-            f"tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: no bytes are counted.",
+            f"{self.pooling.name} trains centrally on pooled data: one client has the training images of all sites; "
+            f"its network is tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: "
+            "no bytes are counted.",
             *self.federation.notes,
         ]
 

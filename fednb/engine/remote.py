@@ -89,7 +89,7 @@ class RemoteRun(Rounds):
         refuse_without_spare(recipe, next(iter(told.values())).outline.name, spare)
         if self.pooling:
             raise RecipeError(
-                f"{self.pooling.name} is no federation: one client has the images of all sites. Train it in one place."
+                f"{self.pooling.name} trains centrally on pooled data, the images of all sites. Train it in one place."
             )
         self.ask = ask
         self.carried = carried

@@ -22,7 +22,8 @@ from fednb.randomness import seeded
 def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, seed: int = 0) -> nn.Module:
     """The network that a recipe's ``model`` names, initialised by ``seed`` alone.
 
-    Raises RecipeError for an unknown name or option, or an image too small for the network.
+    Raises RecipeError for an unknown name or option, or an image too small for the network; RunError where the weights
+    that it begins with are missing, damaged or of another network.
     """
     with seeded(seed, "model"):
         return make("models", given, image_shape, classes)

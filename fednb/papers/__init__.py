@@ -1,9 +1,9 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
 A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv`` and, where
-there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` beside it has the settings and our
-profiles. Those that ``fednb.outside`` finds are like ours; what they declare of runs, and what their arguments need,
-stands in a ``protocol.toml`` of their own beside them.
+there are such, ``curves.csv``, ``inconsistencies.csv`` and ``report.md``; ``<paper>.toml`` beside it has the settings
+and our profiles. Those that ``fednb.outside`` finds are like ours; what they declare of runs, and what their arguments
+need, stands in a ``protocol.toml`` of their own beside them.
 """
 
 import ast
@@ -27,7 +27,8 @@ PARTS = {  # of protocol.toml, what each of its tables has
     "runs": {"paper", "profile", "federation", "seeds"},
 }
 FILES = ("{0}.toml", "{0}/captions.toml", "{0}/claims.csv")  # that a paper cannot do without
-SETTINGS = {"title", "arxiv", "printed", "not_printed", "profile", "algorithm"}  # nor its settings without these
+# nor its settings without these
+SETTINGS = {"title", "arxiv", "venue", "printed", "not_printed", "profile", "algorithm"}
 PROFILES = {"smoke", "quick", "paper", "stand_in"}
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 _PRINTED = {"algorithm", "augmentation", "federation", "site", "value"}
@@ -476,6 +477,13 @@ def family(paper: str, federation: str) -> int:
         if claim["federation"] == federation
     }
     return len(pairs)
+
+
+def report(paper: str) -> str:
+    """What was easy, what was difficult and what we would ask the authors, in Markdown, of ``<paper>/report.md``; empty
+    where the paper has no such file."""
+    path = folder(paper) / "report.md"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def own_rule(paper: str) -> str:

@@ -118,9 +118,15 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
         1, "distinct comparisons", claims.drop_duplicates(["of", "federation", "effect"])["of"].value_counts()
     )
     counts["on both boards"] = counts[list(TESTED)].sum(axis=1) - told.reindex(counts.index, fill_value=0)
-    counts["not tested"] = counts["claims"] - told.reindex(counts.index, fill_value=0)
+    counts["not tested"] = untested(claims)["of"].value_counts().reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()
     return counts.rename(index=_called).rename_axis(index=None, columns=None)
+
+
+def untested(claims: "DataFrame") -> "DataFrame":
+    """The claims that are tested on neither board, each once."""
+    tested = claims["verdict"].isin(TESTED).groupby([claims[name] for name in ("of", *CLAIM)]).transform("any")
+    return claims[~tested.astype(bool)].drop_duplicates(["of", *CLAIM])
 
 
 def _called(paper: str) -> str:

@@ -35,7 +35,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
         [found] = of_settings([rows], None if words.counted(rows) else records, spreads)
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
-            return f"{label} is not told from a constant answer ({words.number(bound)} %)"
+            return f"{label} is not distinguished from a constant answer ({words.number(bound)} %)"
     rises = late_rise(own)
     for label, rise in rises.items():
         if abs(rise) > papers.protocol()["level_curve"]:

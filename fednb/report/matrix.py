@@ -9,7 +9,7 @@ TINTS = {"above": HIGHER, "below": LOWER, "not testable": "background-color: #d9
 
 
 def matrix(tables: dict[str, Table], against: str) -> Table:
-    """Points of each method over ``against``, tinted where they are told from zero; and each method's mean rank.
+    """Points of each method over ``against``, tinted where distinguished from zero; and each method's mean rank.
 
     tables: of ``fednb.report.effects``, by the data set that each is of. against: the label of a run, such as
         ``"fedavg"``; pairs whose second run is another one are passed over.
@@ -38,7 +38,7 @@ def matrix(tables: dict[str, Table], against: str) -> Table:
     caption = (
         f"Points over {names.pretty(against)}, average over the sites, in the seeds that both have.",
         "Blue (plain text: △) is told above zero, orange (▽) below it, grey (⊘) is not testable; what has no tint "
-        "cannot be told from zero.",
+        "cannot be distinguished from zero.",
         "Rank: the place by points, 1 for the most, averaged over the data sets; chance has no part in it.",
     )
     return Table(

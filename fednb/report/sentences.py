@@ -49,7 +49,7 @@ OUTCOMES = {  # the heading of the claims with a verdict, and of those that have
     "above": "Above, at another setting",
     "below": "Below, at another setting",
     "no effect as printed": "No effect as printed",
-    "not told": "Not told from zero",
+    "not told": "Not distinguished from zero",
     "not testable": "Not testable here",
     "one seed": "One seed, no verdict",
     "older code": "By older code, no verdict",
@@ -58,7 +58,7 @@ OUTCOMES = {  # the heading of the claims with a verdict, and of those that have
 BETWEEN = {
     "above": "is above {}",
     "below": "is below {}",
-    "not told": "cannot be told from {}",
+    "not told": "cannot be distinguished from {}",
     "no effect as printed": "against {}, no effect as printed",
     "not testable": "against {}, not testable",
     "one seed": "against {}, one seed and no verdict",
@@ -123,7 +123,8 @@ def sentences(table: Table) -> str:
     what was not run is counted.
 
     A sentence says no more than the row's verdict, and names the paper's rule of selection where that gives another:
-    what cannot be told from chance is neither above nor below, also where its interval, taken alone, leaves zero out.
+    what cannot be distinguished from chance is neither above nor below, also where its interval, taken alone, leaves
+    zero out.
     """
     head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
     if "verdict" not in table.frame:
@@ -205,7 +206,7 @@ def told(claims: "DataFrame") -> list[str]:
         "are on data of which no claim is run yet": waiting.loc[~begun, "federation"],
         "are on data of which others are run": waiting.loc[begun, "federation"],
     }
-    waits = " and ".join(f"{len(rows)} {what} ({_counted(rows)})" for what, rows in why.items() if len(rows))
+    waits = " and ".join(f"{len(rows)} {what} ({on_data(rows)})" for what, rows in why.items() if len(rows))
     return [
         f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
         "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
@@ -218,5 +219,6 @@ def told(claims: "DataFrame") -> list[str]:
     ]
 
 
-def _counted(named) -> str:
+def on_data(named) -> str:
+    """ "DomainNet 21, ProstateMRI 12", of a column of federations."""
     return ", ".join(f"{names.federation(name)} {count}" for name, count in named.value_counts().items())

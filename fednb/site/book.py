@@ -1,4 +1,4 @@
-"""The report as a small site, made by Sphinx: docs/, a page for each notebook, method and data set, and the reference.
+"""The report as a small site, made by Sphinx: docs/, the reference, a page for each paper, notebook, method, data set.
 
 Everything lies in the folder of the site: no page fetches anything from elsewhere, formulas are MathML.
 """
@@ -18,7 +18,7 @@ from fednb import catalogue
 from fednb.errors import NotebookError
 from fednb.report import board, plots
 from fednb.report.sentences import TESTED
-from fednb.site import notebook_page, sources
+from fednb.site import notebook_page, paper_page, sources
 from fednb.site.pages import Entry, figures
 from fednb.site.sources import HEADLINE
 
@@ -144,6 +144,9 @@ def pages(
     for name, entry in shown.items():
         judged = claims[claims["notebook"] == name]
         pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]], shown, judged)
+    for paper in sources.reported(claims):
+        own = [entry for entry in entries if entry.name.startswith(f"{paper}/")]
+        pages[f"papers/{paper}.md"] = paper_page.page(paper, own, claims, curves, methods)
     pages["methods/index.md"] = sources.methods(methods)
     for method in methods:
         books = [name for name in shown if method.name in ran[name]]

@@ -51,7 +51,8 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         tags.append("hide-input")
         if printed := notes({"cells": [cell]}):
             cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stdout"]
-            cells.append(_text("<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in printed) + "</ul>"))
+            listed = "".join(f"<li>{html.escape(line)}</li>" for line in printed)
+            cells.append(_text(f"<details><summary>Notes: {len(printed)}</summary><ul>{listed}</ul></details>"))
         if _is_prose(cell):
             tags.append("prose")
         cell["metadata"]["mystnb"] = {"image": {"alt": _alternative(entry, "".join(cell["source"]))}}
@@ -81,7 +82,8 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         told.append(f'Its claims: {words}. <a href="../../board.html#paper={room}">Each of them</a>')
     if room in papers.names():
         arxiv = papers.settings(room)["arxiv"]
-        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}).")
+        report = f"[the report on the paper](../../papers/{room}.md)"
+        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}); {report}.")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
     if "static/vega.js" in pages:

@@ -81,12 +81,15 @@ def _table(claims: "DataFrame", reach: float, shown: Container[str]) -> str:
     return f'<div class="wide"><table class="scoreboard table">{head}\n{body}</table></div>'
 
 
-def curves(claims: "DataFrame", shown: Container[str]) -> str:
-    """The claims on orders and curves as an HTML table, without filters: rows of ``fednb.report.curves.COLUMNS``."""
+def curves(claims: "DataFrame", shown: Container[str], up: str = "") -> str:
+    """The claims on orders and curves as an HTML table, without filters: rows of ``fednb.report.curves.COLUMNS``.
+
+    up: from the page to the site's folder, such as ``"../"``.
+    """
     rows = []
     for one in claims.itertuples():
         texts = (html.escape(one.claim), verdict(one.verdict), html.escape(one.why), one.setting)
-        rows.append(f"<tr>{_cells(CURVE_HEADS, (*texts, _notebook(one.notebook, shown)))}</tr>")
+        rows.append(f"<tr>{_cells(CURVE_HEADS, (*texts, _notebook(one.notebook, shown, up)))}</tr>")
     heads = "".join(f"<th>{head}</th>" for head in CURVE_HEADS)
     body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody>"
     return f'<div class="wide"><table class="scoreboard table">{body}</table></div>'
@@ -132,10 +135,10 @@ def _cells(heads: tuple[str, ...], texts: tuple[str, ...]) -> str:
     return "".join(f'<td data-head="{head}">{text}</td>' if text else f"<td>{text}</td>" for head, text in each)
 
 
-def _notebook(name: str, shown: Container[str]) -> str:
+def _notebook(name: str, shown: Container[str], up: str = "") -> str:
     escaped = html.escape(name)
     told = escaped.replace("/", "/<wbr>").replace("_", "_<wbr>")
-    return f'<a href="notebooks/{escaped}.html">{told}</a>' if name in shown else told
+    return f'<a href="{up}notebooks/{escaped}.html">{told}</a>' if name in shown else told
 
 
 def _reach(claims: "DataFrame") -> float:

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import fednb
 from fednb import catalogue, papers
-from fednb.report.board import CLAIM
-from fednb.report.names import printed
+from fednb.report import names
+from fednb.report.board import CLAIM, untested
 from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED, in_short
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
@@ -34,9 +34,9 @@ FOREST = (
 GLOSSARY = {
     "Claim": "a sentence of a paper that one run scores more than another, with the two printed numbers.",
     "As printed, small": "the two boards: at the paper's own setting, or at one for two cores, which judges no paper.",
-    "Reproduced": "at the paper's setting the effect is told above zero, and not from the printed one; *larger*, "
-    "*smaller*: it is told from that, too; *opposite*: it is told below zero.",
-    "Above, below": "at a smaller setting the effect is told above or below zero: its interval leaves zero out.",
+    "Reproduced": "at the paper's setting the effect is above zero, and not distinguished from the printed one; "
+    "*larger*, *smaller*: it is distinguished from that, too; *opposite*: it is below zero.",
+    "Above, below": "at a smaller setting the effect is above or below zero: its interval leaves zero out.",
     "Not told": "the interval holds zero; *detectable* is the smallest effect that it would have told.",
     "Not testable": "a run has not learned, is not level at its end, or what the paper's argument needs does not hold.",
     "Exploratory": "the runs were made before the rules; *declared*: the rules named them before they were made.",
@@ -76,6 +76,8 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
         f"{number}. [{called}](/notebooks/{name}.ipynb)" if name in shown else f"{number}. {called}"
         for number, (name, called) in enumerate(({each: each for each in sorted(shown)} if project else WAY).items(), 1)
     ]
+    results = ["board", *(f"papers/{paper}" for paper in reported(claims))]
+    results += ["notebooks/index", *(f"notebooks/{room}/index" for room in rooms)]
     failed = [f"**Failed: {entry.name}.** {literal(entry.error)}" for entry in entries if entry.error]
     about = "Notebooks beside a paper's numbers, made with fednb." if project else INTRODUCTION
     return f"""# {project or "fednb"}
@@ -92,7 +94,7 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
 
 {FOREST}
 
-{"".join(forest(paper, claims, shown) for paper in papers.names() if paper in set(claims["of"]))}
+{"".join(forest(paper, claims, shown) for paper in reported(claims))}
 
 {picture if HEADLINE in shown else ""}
 
@@ -106,7 +108,7 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
 
 <details><summary>The last command</summary><pre>{said}</pre></details>
 
-{_tree("Results", ["board", "notebooks/index", *(f"notebooks/{room}/index" for room in rooms)])}
+{_tree("Results", results)}
 
 {_tree("How to", docs) if docs else ""}
 
@@ -114,24 +116,42 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
 """
 
 
+def reported(claims) -> list[str]:
+    """The papers that have a page: those that claim something, ours first."""
+    return [paper for paper in papers.names() if paper in set(claims["of"])]
+
+
 def forest(paper: str, claims, shown: Container[str]) -> str:
     """One paper's claims: how many are tested at which setting, where that is shown, and a figure of their effects."""
     own = claims[claims["of"] == paper]
-    tested, others = own[own["verdict"].isin(TESTED)], own[~own["verdict"].isin(TESTED)]
-    boards = {"At the paper's setting": tested["setting"] == PRINTED, "At a smaller one": tested["setting"] == SMALL}
-    told = [f"{setting}: {_counted(tested[rows])}." for setting, rows in boards.items()]
-    untouched = sorted({*own["table"]} - {*tested["table"]}, key=lambda table: (len(table), table))
-    numbers = ", ".join(table.removeprefix("table") for table in untouched)
-    told.append(f"Not tested: {_counted(others)}" + (f"; nothing of Table {numbers} is tested." if untouched else "."))
+    tested = own[own["verdict"].isin(TESTED)]
     books = [name for name in tested["notebook"].unique() if name in shown]
     links = "".join(f", [{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
-    told.append(f'<a href="board.html#paper={paper}">Each of them</a>{links}.')
-    alt = f"Each tested claim of {printed(paper)}: the printed effect, ours and its intervals"
+    ways = f'<a href="board.html#paper={paper}">Each of them</a>, [the report on the paper](papers/{paper}.md){links}.'
+    alt = f"Each tested claim of {names.printed(paper)}: the printed effect, ours and its intervals"
     figure = f"\n\n![{alt}]({paper}.svg)" if len(tested) else ""
-    return f"**{printed(paper)}**, {len(own.drop_duplicates([*CLAIM]))} claims. {' '.join(told)}{figure}\n\n"
+    return f"**{names.printed(paper)}**, {outcome(own)} {ways}{figure}\n\n"
 
 
-def _counted(claims) -> str:
+def outcome(claims) -> str:
+    """What became of one paper's claims on each board, and of the others: "63 claims. At the paper's setting: ..."."""
+    tested = claims[claims["verdict"].isin(TESTED)]
+    printed, small = (counted(tested[tested["setting"] == board]) for board in (PRINTED, SMALL))
+    tables = [table for table in numbered(claims) if table not in {*tested["table"]}]
+    numbers = ", ".join(table.removeprefix("table") for table in tables)
+    every = len(claims.drop_duplicates([*CLAIM]))
+    return (
+        f"{every} claims. At the paper's setting: {printed}. At a smaller one: {small}. "
+        f"Not tested: {counted(untested(claims))}" + (f"; nothing of Table {numbers} is tested." if tables else ".")
+    )
+
+
+def numbered(claims) -> list[str]:
+    """The tables that claims are of, as the paper has them: table2 before table10."""
+    return sorted(claims["table"].unique(), key=lambda table: (len(table), table))
+
+
+def counted(claims) -> str:
     """ "3 reproduced, 1 not told", in the order of the signs."""
     counts = claims["verdict"].value_counts()
     return ", ".join(f"{counts[word]} {word}" for word in SIGNS if word in counts) or "none"
@@ -166,7 +186,7 @@ def books(entries: list[Entry]) -> str:
     return f"# Notebooks\n\n{_table_of(entries)}\n"
 
 
-def _table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ("", "")) -> str:
+def grid(rows: Iterable[Sequence[str]], heads: Sequence[str] = ("", "")) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
 
 
@@ -174,12 +194,12 @@ def _table_of(entries: list[Entry]) -> str:
     rows = []
     for entry in entries:
         room, _, name = entry.name.partition("/")
-        result = f"{printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        result = f"{names.printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
         rows.append((link, claim + state))
-    return _table(rows, ("", "the paper claims"))
+    return grid(rows, ("", "the paper claims"))
 
 
 def linked(text: str, books: Container[str]) -> str:
@@ -219,14 +239,14 @@ def listed(title: str, pages: Iterable[str], module: Callable[[str], ModuleType]
     """A page that leads to others; each is told by the first line of the module that it describes."""
     told = {name: (inspect.getdoc(module(name)) or "").partition("\n")[0] for name in pages}
     rows = ((f"[{name}]({name}.md)", line) for name, line in told.items())
-    return f"# {title}\n\n{_table(rows)}\n\n{_tree('', pages)}\n"
+    return f"# {title}\n\n{grid(rows)}\n\n{_tree('', pages)}\n"
 
 
 def room(room: str, entries: list[Entry]) -> str:
     """The page of one folder of notebooks: a paper's, or those of all together."""
     title, about = room.capitalize(), ""
     if room in papers.names():
-        told, title = papers.settings(room), printed(room)
+        told, title = papers.settings(room), names.printed(room)
         about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
         if any(room in catalogue.names(each) for each in catalogue.METHODS):
             about += f"The method: [{title}](../../methods/{room}.md)."
@@ -236,7 +256,7 @@ def room(room: str, entries: list[Entry]) -> str:
 
 def methods(methods: Sequence) -> str:
     rows = ((f"[{each.printed}]({each.name}.md)", each.paper, each.changes, each.tasks) for each in methods)
-    table = _table(rows, ("method", "from", "changes", "tasks"))
+    table = grid(rows, ("method", "from", "changes", "tasks"))
     return f"# Methods\n\n{table}\n\n{_tree('', [method.name for method in methods])}\n"
 
 
@@ -258,7 +278,7 @@ def data_set(name: str, books: list[str], picture: str = "") -> str:
 def _described(title: str, told: dict, books: list[str], module: ModuleType, image: str = "") -> str:
     links = ", ".join(f"[{book}](../notebooks/{book}.ipynb)" for book in books)
     told = {name: literal(text) for name, text in told.items()} | {"notebooks": links}
-    table = _table((name, text) for name, text in told.items() if text)
+    table = grid((name, text) for name, text in told.items() if text)
     name, code = Path(inspect.getsourcefile(module)).name, inspect.getsource(module)
     file = f"<details><summary>The file {name}</summary>\n\n~~~~python\n{code}~~~~\n\n</details>"
     return f"# {title}\n\n{table}\n\n{image}\n\n{_automodule(module.__name__)}\n\n{file}\n"
