@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fednb import models
+from fednb import cli, models
 from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError
@@ -236,6 +236,19 @@ def test_missing_weights_are_named_before_anything_is_loaded(folder, name, tmp_p
         build(name)
     with models.pretrained_below(elsewhere), pytest.raises(RunError, match=f"no weights {elsewhere}/weights/{name}"):
         build(name)
+
+
+def test_fednb_data_says_which_weights_are_there(folder, tmp_path, capsys):
+    assert cli.main(["data", "--data", str(folder)]) == 0
+    told = dict(
+        line.strip().split(": ", 1) for line in capsys.readouterr().out.partition("ImageNet weights:\n")[2].splitlines()
+    )
+    fetched = "torchvision's, fetched when they are needed"
+    assert told == dict.fromkeys(CLASSES, "ready") | dict.fromkeys(("resnet18", "resnet50"), fetched)
+    cli.main(["data", "--data", str(tmp_path / "empty")])
+    told = capsys.readouterr().out.partition("ImageNet weights:\n")[2]
+    for network in CLASSES.values():
+        assert f"{tmp_path / 'empty' / 'weights' / network.weights.name} (" in told and network.weights.source in told
 
 
 @pytest.mark.parametrize("name", CLASSES)
