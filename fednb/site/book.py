@@ -144,7 +144,7 @@ def pages(
     for name, entry in shown.items():
         judged = claims[claims["notebook"] == name]
         pages |= notebook_page.page(entry, [method for method in methods if method.name in ran[name]], shown, judged)
-    for paper in sources.reported(claims):
+    for paper in sources.reported(entries):
         own = [entry for entry in entries if entry.name.startswith(f"{paper}/")]
         pages[f"papers/{paper}.md"] = paper_page.page(paper, own, claims, curves, methods)
     pages["methods/index.md"] = sources.methods(methods)

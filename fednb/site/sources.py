@@ -76,7 +76,7 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
         f"{number}. [{called}](/notebooks/{name}.ipynb)" if name in shown else f"{number}. {called}"
         for number, (name, called) in enumerate(({each: each for each in sorted(shown)} if project else WAY).items(), 1)
     ]
-    results = ["board", *(f"papers/{paper}" for paper in reported(claims))]
+    results = ["board", *(f"papers/{paper}" for paper in reported(entries))]
     results += ["notebooks/index", *(f"notebooks/{room}/index" for room in rooms)]
     failed = [f"**Failed: {entry.name}.** {literal(entry.error)}" for entry in entries if entry.error]
     about = "Notebooks beside a paper's numbers, made with fednb." if project else INTRODUCTION
@@ -94,7 +94,7 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
 
 {FOREST}
 
-{"".join(forest(paper, claims, shown) for paper in reported(claims))}
+{"".join(forest(paper, claims, shown) for paper in papers.names() if paper in set(claims["of"]))}
 
 {picture if HEADLINE in shown else ""}
 
@@ -116,9 +116,10 @@ def start(entries: list[Entry], docs: list[str], claims, summary: list[str], pro
 """
 
 
-def reported(claims) -> list[str]:
-    """The papers that have a page: those that claim something, ours first."""
-    return [paper for paper in papers.names() if paper in set(claims["of"])]
+def reported(entries: list[Entry]) -> list[str]:
+    """The papers that have a page: those with a notebook, ours first."""
+    rooms = {entry.name.partition("/")[0] for entry in entries}
+    return [paper for paper in papers.names() if paper in rooms]
 
 
 def forest(paper: str, claims, shown: Container[str]) -> str:
