@@ -503,7 +503,7 @@ def settings(paper: str) -> dict:
         )
     if type(runs := told["printed"].get("seeds", {"value": 1})["value"]) is not int:
         raise RecipeError(
-            f"{paper}.toml has seeds = {runs!r} under [printed]; expected of how many runs a printed number is the mean, "
+            f"{paper}.toml has seeds = {runs!r} under [printed]; expected of how many runs a number is the mean, "
             'such as { value = 3, place = "Sec. 4" }.'
         )
     return told
