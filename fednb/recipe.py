@@ -22,7 +22,7 @@ ONE_OF = {
     "precision": ("fp32", "bf16", "fp64"),
 }
 EACH_OF = {
-    "flow": ("flip", "rotation"),
+    "flow": ("flip", "rotation", "crop"),
     "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
 }
 LAST = 10  # rounds of which every image's score is kept
@@ -44,7 +44,8 @@ class Recipe:
             ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``. A federation that is dealt out by a ``seed`` of
             its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals it out.
         augmentations: such names from ``fednb/augment``, called in this order.
-        flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees).
+        flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees), "crop"
+            (moved by up to 4 pixels, mirrored at the edges).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
         local_steps: mini-batches of a client in a round, over as many epochs as that takes, in the place of
             ``local_epochs``; 0 counts epochs.

@@ -466,6 +466,25 @@ def test_changed_or_deleted_record_is_refused(committed):
     assert recording.dirty(committed) == [" D results/a/b.json"]
 
 
+def test_a_project_inside_a_larger_checkout_is_recorded_by_its_own_folder(committed):
+    project = committed / "examples/mine"
+    book = project / "notebooks/mine/table1.ipynb"
+    book.parent.mkdir(parents=True)
+    book.write_text((committed / "notebooks/fedrdn/study.ipynb").read_text())
+    assert recording.dirty(project)[0].startswith("no git checkout")  # nothing of it is committed
+    git(committed, "add", "-A")
+    git(committed, "commit", "-qm", "a project")
+    (committed / "new.py").write_text("")
+    (project / "results").mkdir()
+    (project / "results/one.json").write_text("{}")
+    assert recording.dirty(project) == []
+    book.write_text(book.read_text().replace('"outputs": []', '"outputs": [{}]'))
+    assert recording.dirty(project) == []
+    book.write_text(book.read_text().replace("rounds=ROUNDS", "rounds=3"))
+    (project / "data.py").write_text("")
+    assert recording.dirty(project) == [" M notebooks/mine/table1.ipynb", "?? data.py"]
+
+
 @pytest.fixture
 def older(committed, monkeypatch):
     """A committed record that is stale: FedAvg has been recorded as behaving otherwise since."""

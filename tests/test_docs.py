@@ -9,7 +9,8 @@ import pytest
 from fednb import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "results/README.md", *sorted(ROOT.glob("docs/*.md"))]
+NAMED = ("README.md", "CONTRIBUTING.md", "results/README.md", "examples/niid_bench/README.md")
+PAGES = [*(ROOT / page for page in NAMED), *sorted(ROOT.glob("docs/*.md"))]
 SMALLER = {  # than what readers run
     "rounds=10": "rounds=1",
     "seed=[0, 1, 2]": "seed=[0]",

@@ -1,9 +1,11 @@
-"""The basic flow: flips and rotations of whole batches, each image with its own draw."""
+"""The basic flow: flips, rotations and crops of whole batches, each image with its own draw."""
 
 import math
+from collections import Counter
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2.functional import rotate as reference
 
@@ -80,6 +82,20 @@ def test_angles_are_uniform_within_thirty_degrees():
     (degrees,) = found
     assert degrees.abs().max() <= 30 and degrees.abs().max() > 29.9
     assert abs(float(degrees.mean())) < 1 and float(degrees.std()) == pytest.approx(60 / math.sqrt(12), rel=0.03)
+
+
+@pytest.mark.parametrize(("height", "width"), [(9, 14), (6, 6)])
+def test_a_crop_is_one_of_the_padded_image(height, width):
+    """Of its 81 crops each is drawn about as often as the others; the middle one is the image."""
+    image = noise(1, height, width)
+    padded = F.pad(image, (4, 4, 4, 4), mode="reflect")[0]
+    places = [(top, left) for top in range(9) for left in range(9)]
+    crops = {(top, left): padded[:, top : top + height, left : left + width] for top, left in places}
+    known = {crop.contiguous().numpy().tobytes(): place for place, crop in crops.items()}
+    drawn = flow.crop(image.expand(4000, -1, -1, -1), generator("crops"))
+    counts = Counter(known[crop.numpy().tobytes()] for crop in drawn)
+    assert set(counts) == set(places) and max(counts.values()) < 90
+    assert known[image[0].numpy().tobytes()] == (4, 4)
 
 
 def test_operations_follow_the_given_order_and_draws_can_be_repeated():

@@ -430,6 +430,7 @@ class TestPapers:
             ("third", "title = ", "third.toml cannot be read"),
             ("third", SETTINGS.replace("arxiv", "doi"), "third.toml has no arxiv; expected algorithm, arxiv, "),
             ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
+            ("third", SETTINGS.replace("value = 2", "value = [0, 1]"), "seeds = .0, 1. under .printed.; expected of"),
         ],
     )
     def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):

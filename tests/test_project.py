@@ -1,6 +1,7 @@
 """A project of somebody's own: found from inside, worked on without a checkout, written by `fednb new`."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -248,6 +249,20 @@ def test_what_is_written_is_as_ruff_wants_it(made):
         command = [sys.executable, "-m", "ruff", *words, "--line-length", "120", "--isolated", "."]
         done = subprocess.run(command, cwd=made, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
+
+
+def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
+    """Away from this checkout: its notebook runs, claims and declared runs are read, and nothing is left open."""
+    example = Path(__file__).parents[1] / "examples/niid_bench"
+    shutil.copytree(example, place / "niid_bench", ignore=shutil.ignore_patterns("report", "results", "__pycache__"))
+    monkeypatch.chdir(place / "niid_bench")
+    assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0]"]) == 0
+    out = capsys.readouterr().out
+    assert "0 runs recorded before, 4 trained; 1 notebooks executed\n" in out and "note:" not in out
+    claims = scoreboard.claims()
+    assert set(claims["of"]) == {"niid_bench"} and claims["paper"].tolist() == pytest.approx([1.2, 0.8, 1.6])
+    declared = [run["profile"] for run in papers.protocol()["runs"] if run["paper"] == "niid_bench"]
+    assert declared == ["quick", "paper"]
 
 
 @pytest.mark.slow

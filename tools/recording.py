@@ -22,20 +22,22 @@ def dirty(root: Path) -> list[str]:
     Its own products are new files in results/, records in the place of stale ones with their files, anything in
     figures/, the pages with generated tables, and notebooks that say what the committed ones say (outputs differ, and
     what an editor adds): so an interrupted recording goes on. Any other changed record, and a deleted one, is none of
-    them. One line for each change. A copy without git is taken at its word where FEDNB_COMMIT is set.
+    them. One line for each change. Of a project inside a larger checkout its own folder counts. A copy without git is
+    taken at its word where FEDNB_COMMIT is set.
     """
-    if not (root / ".git").exists():
+    if not (root / ".git").exists() and not _git(root, "ls-files", "."):
         named = os.environ.get("FEDNB_COMMIT")
         return [] if named else ["no git checkout: set FEDNB_COMMIT to the commit that these files are a copy of"]
-    status = _git(root, "status", "--porcelain", "--untracked-files=all", "-z")
-    if status is None:
+    status = _git(root, "status", "--porcelain", "--untracked-files=all", "-z", ".")
+    inside = _git(root, "rev-parse", "--show-prefix")  # of a larger checkout, whose paths git gives
+    if status is None or inside is None:
         return ["git is not installed or cannot read this checkout; install it, or see `git status`"]
     changes = []
     entries = iter(status.split("\0"))
     for entry in entries:
         if not entry:
             continue
-        code, path = entry[:2], entry[3:]
+        code, path = entry[:2], entry[3:].removeprefix(inside.strip())
         if "R" in code or "C" in code:
             next(entries)  # the old name
         if not _own(root, code, path):
@@ -49,7 +51,7 @@ def _own(root: Path, code: str, path: str) -> bool:
     if path.startswith("results/"):
         return code == "??" or (code.strip() == "M" and _renewed(root, path))
     if path.startswith("notebooks/") and path.endswith(".ipynb") and code.strip() == "M":
-        texts = _git(root, "show", f"HEAD:{path}"), (root / path).read_text(encoding="utf-8")
+        texts = _git(root, "show", f"HEAD:./{path}"), (root / path).read_text(encoding="utf-8")
         with suppress(ValueError):  # a conflict's marks
             committed, now = (written(json.loads(text)) for text in texts)
             return committed == now
@@ -59,7 +61,7 @@ def _own(root: Path, code: str, path: str) -> bool:
 def _renewed(root: Path, path: str) -> bool:
     """Whether a changed file in results/ is a new record of a run whose committed one is stale, or lies beside such."""
     record = f"{path.rsplit('.', 2)[0]}.json" if path.endswith(".npz") else path
-    committed = _record(_git(root, "show", f"HEAD:{record}") or "")
+    committed = _record(_git(root, "show", f"HEAD:./{record}") or "")
     if not committed or not changed(committed):
         return False
     if path != record:

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROTATION_DEGREES = 30.0
+CROP_MARGIN = 4  # pixels on each side
 
 
 def flip(images: Tensor, generator: torch.Generator) -> Tensor:
@@ -21,6 +22,17 @@ def rotation(images: Tensor, generator: torch.Generator) -> Tensor:
     """Turns each image by an angle uniform within 30 degrees, nearest sampling, black where nothing falls."""
     degrees = (2 * torch.rand(len(images), generator=generator) - 1) * ROTATION_DEGREES
     return rotate(images, degrees.to(images.device, non_blocking=True))
+
+
+def crop(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Moves each image by up to 4 pixels along rows and columns, all alike likely; mirrored at its edges."""
+    moved = torch.randint(-CROP_MARGIN, CROP_MARGIN + 1, (2, len(images)), generator=generator)
+    for axis, by in zip((-2, -1), moved, strict=True):
+        last = images.shape[axis] - 1
+        seen = last - (last - (torch.arange(last + 1) + by[:, None]).abs()).abs()  # [n, height or width]
+        shape = (len(images), 1, -1, 1) if axis == -2 else (len(images), 1, 1, -1)
+        images = images.gather(axis, seen.to(images.device, non_blocking=True).view(shape).expand_as(images))
+    return images
 
 
 def rotate(images: Tensor, degrees: Tensor) -> Tensor:
@@ -41,14 +53,14 @@ def rotate(images: Tensor, degrees: Tensor) -> Tensor:
     return F.grid_sample(images, grid, mode="nearest", padding_mode="zeros", align_corners=False)
 
 
-FLOWS = {"flip": flip, "rotation": rotation}
+FLOWS = {"flip": flip, "rotation": rotation, "crop": crop}
 
 
 def apply(images: Tensor, flow: tuple[str, ...], generator: torch.Generator) -> Tensor:
     """Applies the named operations in order.
 
-    images: float ``[n, channels, height, width]`` in [0, 1]; flow: names among "flip" and "rotation".
-    Source: released code of FedBN and FedRDN (flip 0.5, rotation within 30 degrees).
+    images: float ``[n, channels, height, width]`` in [0, 1]; flow: names among "flip", "rotation" and "crop".
+    Source: released code of FedBN and FedRDN (flip 0.5, rotation within 30 degrees) and of NIID-Bench (crop).
     """
     for operation in flow:
         images = FLOWS[operation](images, generator)

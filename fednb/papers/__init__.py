@@ -501,6 +501,11 @@ def settings(paper: str) -> dict:
             f"{paper}.toml has no {', '.join(lacking)}; expected {', '.join(sorted(SETTINGS))}, and the profiles "
             f"{', '.join(sorted(PROFILES))}."
         )
+    if type(runs := told["printed"].get("seeds", {"value": 1})["value"]) is not int:
+        raise RecipeError(
+            f"{paper}.toml has seeds = {runs!r} under [printed]; expected of how many runs a number is the mean, "
+            'such as { value = 3, place = "Sec. 4" }.'
+        )
     return told
 
 
@@ -517,7 +522,8 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
         return recipe(paper, "paper", on) | own[profile]
     fields = _entry(told["profile"], profile, f"{paper}'s profile")
     if on not in (None, _federation(told)):
-        fields = fields | _entry(told.get("on", {}), on, f"{paper}'s federation").get(profile, {})
+        known = {_federation(told): {}} | told.get("on", {})
+        fields = fields | _entry(known, on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
