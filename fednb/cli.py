@@ -21,6 +21,16 @@ def _one_of(what: str, known: tuple[str, ...]):
     return checked
 
 
+def _setting(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=VALUE')
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
 SHARED = {
     "--profile": {
         "type": _one_of("profile", PROFILES),
@@ -30,8 +40,16 @@ SHARED = {
     "--only": {"metavar": "PATTERN", "help": 'part of a name, or a pattern such as "fedrdn/fig*"'},
     "--data": {"metavar": "DIR", "help": "folder with the images (default: $FEDNB_DATA, else data/)"},
     "--device": {"default": "cpu", "help": "cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)"},
+    "--set": {
+        "type": _setting,
+        "action": "append",
+        "default": [],
+        "metavar": "NAME=VALUE",
+        "help": "another parameter of the chosen notebooks, such as SEEDS=[0,1]; may be repeated",
+    },
     "--report": {"metavar": "DIR", "help": "folder of the report (default: report/ in the project or repository)"},
 }
+TOOLS = ("csv", "mlflow", "tensorboard")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,7 +81,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for add in (_list, _run, _status, _data, _report, _laws, _bench, _federate, _new):
+    for add in (_list, _run, _status, _export, _data, _report, _laws, _bench, _federate, _new):
         add(verbs)
     if not words:
         parser.print_help()
@@ -105,15 +123,7 @@ def _run(verbs) -> None:
     _shared(verb, "--profile", "--only", "--data")
     verb.add_argument("--jobs", type=_count, metavar="N", help="runs side by side (default: one per core, at most 8)")
     _shared(verb, "--device")
-    verb.add_argument(
-        "--set",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another parameter of the chosen notebooks, such as SEEDS=[0,1]; may be repeated",
-    )
-    _shared(verb, "--report")
+    _shared(verb, "--set", "--report")
     verb.add_argument(
         "--record",
         action="store_true",
@@ -147,6 +157,17 @@ def _run(verbs) -> None:
 def _status(verbs) -> None:
     verb = _verb(verbs, "status", "runs recorded and missing, and their time", "fednb status --profile paper")
     _shared(verb, "--profile", "--only", "--data", "--device", "--report")
+
+
+def _export(verbs) -> None:
+    told = "recorded runs for MLflow or TensorBoard, or as tables"
+    verb = _verb(verbs, "export", told, "fednb export --to mlflow --only fedrdn/table1_main")
+    told = f"{', '.join(TOOLS)}; the last two need the extra export"
+    verb.add_argument("--to", type=_one_of("tool", TOOLS), required=True, metavar="TOOL", help=told)
+    _shared(verb, "--profile", "--only", "--data", "--set")
+    told = "folder to write, new or empty (default: TOOL in the report's folder)"
+    verb.add_argument("--out", metavar="DIR", help=told)
+    _shared(verb, "--report")
 
 
 def _data(verbs) -> None:
@@ -224,13 +245,3 @@ def _part(text: str) -> tuple[int, int]:
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(f'"{text}" is no part; write 1/8 to 8/8 for the eight parts of the work')
     return int(number), int(count)
-
-
-def _setting(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=VALUE')
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value

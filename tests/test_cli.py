@@ -110,7 +110,10 @@ def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):
     assert "train what is missing" in out and "example: fednb run" in out and not err
 
 
-@pytest.mark.parametrize("verb", ["list", "run", "status", "data", "report", "laws", "bench", "federate", "new"])
+VERBS = ("list", "run", "status", "export", "data", "report", "laws", "bench", "federate", "new")
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_of_each_verb_has_an_example(capsys, verb):
     with pytest.raises(SystemExit, match="0"):
         cli.main([verb, "--help"])

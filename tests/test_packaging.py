@@ -23,8 +23,8 @@ PROJECT = PYPROJECT["project"]
 EXTRAS = dict(PROJECT["optional-dependencies"])
 FLOWER = EXTRAS.pop("flower")  # has an environment of its own
 ASKED = [Requirement(line) for line in sum(EXTRAS.values(), PROJECT["dependencies"])]
-for engine in ENGINES:  # installed by those who have a cluster
-    del EXTRAS[engine]
+for extra in (*ENGINES, "export"):  # installed by those who have a cluster, or these tools
+    del EXTRAS[extra]
 VERSIONS = ("3.11", "3.12", "3.13")
 FILES = ("constraints.txt", "constraints-flower.txt")
 
