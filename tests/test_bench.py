@@ -105,7 +105,7 @@ def test_an_installed_package_says_that_the_command_needs_the_repository(monkeyp
     monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/command/notebooks.py"))
     assert cli.main(words) == 1
     told = capsys.readouterr().err
-    assert f"no tools/{tool}.py beside " in told and "clone the repository and run the command inside it" in told
+    assert f"tools/{tool}.py is in fednb's repository alone; clone it and run the command inside it" in told
 
 
 def test_every_method_of_the_package_is_recorded():
