@@ -228,8 +228,9 @@ def _page_of(path: str, books: Container[str]) -> str | None:
         return path if path[len("notebooks/") : -len(".ipynb")] in books else None
     if not (path.startswith("fednb/") and path.endswith(".py")):
         return None
-    folder = {"algorithms": "methods", "augment": "methods", "data": "data"}.get(room) if name != "__init__.py" else None
-    return f"{folder}/{Path(name).stem}.md" if folder else f"reference/{room.removesuffix('.py')}.md"
+    folder = {"algorithms": "methods", "augment": "methods", "data": "data"}.get(room)
+    own = Path(name).stem.replace("__init__", "index")
+    return f"{folder}/{own}.md" if folder else f"reference/{room.removesuffix('.py')}.md"
 
 
 def _tree(caption: str, pages: Iterable[str]) -> str:
