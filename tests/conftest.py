@@ -14,6 +14,7 @@ import torch
 import warm_kernel
 
 import fednb.data
+from fednb.papers import protocol
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -170,7 +171,7 @@ def fresh():
     from fednb import outside, papers
 
     remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers._parsed)
-    remembered += (papers._protocol, outside.folder)
+    remembered += (protocol._whole, outside.folder)
     for each in remembered:
         each.cache_clear()
     yield

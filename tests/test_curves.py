@@ -9,6 +9,7 @@ from made_results import SETTINGS, results, run
 from fednb import papers, report
 from fednb.command import scoreboard
 from fednb.errors import RecipeError
+from fednb.papers import protocol
 from fednb.report.curves import curves, steps
 from fednb.report.effects import effects_of
 from fednb.runs.store import Store
@@ -131,8 +132,8 @@ def test_all_steps_of_a_claim_are_tested_together(monkeypatch):
     monkeypatch.setattr(import_module("fednb.report.curves"), "effects_of", recorded)
     curves(made, "fedrdn")
     assert given == [(5, pytest.approx(0.05 / 5)), (4, pytest.approx(0.05 / 4))]
-    rules = papers.protocol() | {"level": 1e-30}
-    monkeypatch.setattr(papers, "protocol", lambda: rules)
+    rules = protocol.rules() | {"level": 1e-30}
+    monkeypatch.setattr(protocol, "rules", lambda: rules)
     assert judged(made, "fedrdn", FALLS) == ("not told", "0 of 4 steps told")
 
 

@@ -15,6 +15,7 @@ from small_runs import SMALL, use_toy
 from fednb import catalogue, cli, outside, papers
 from fednb.command import laws as verb
 from fednb.errors import RecipeError, RunError
+from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import scoreboard
 from fednb.report.claims import judged
@@ -346,7 +347,7 @@ class TestPapers:
     HASH = "a25cb0c1c608"  # of the rules: in all records
 
     def test_it_is_read_like_ours_and_comes_after_them(self, folder):
-        before = papers.names(), papers.protocol()
+        before = papers.names(), protocol.rules()
         write_paper(folder)
         write_paper(folder, "another")
         assert papers.names() == [*before[0], "another", "third"] and papers.own() == tuple(before[0])
@@ -357,7 +358,7 @@ class TestPapers:
         assert papers.claims("third")[0]["better"] == "fedavg+tinted" and papers.curves("third") == []
         assert papers.inconsistencies("third").empty and papers.own_rule("third") == "last"
         assert papers.recipe("third", "quick") == {"federation": "shifted_digits", "rounds": 2}
-        assert papers.protocol() == before[1] and papers.protocol_hash() == self.HASH
+        assert protocol.rules() == before[1] and protocol.rules_hash() == self.HASH
 
     def test_a_package_offers_papers_by_entry_points(self, package, tmp_path):
         write_paper(tmp_path / "site" / "their_package")
@@ -371,7 +372,7 @@ class TestPapers:
         recipes = Recipe(**papers.recipe("third", "paper")).vary(augmentations=[[], ["tinted"]], seed=[0, 1])
         before = Study(recipes[:2], paper="third", store=store).run()
         (folder / "papers/protocol.toml").write_text(PROTOCOL)
-        assert papers.protocol_hash() == self.HASH and papers.protocol()["runs"][-1]["paper"] == "third"
+        assert protocol.rules_hash() == self.HASH and protocol.rules()["runs"][-1]["paper"] == "third"
         results = Study(recipes, paper="third", store=store).run()
         (row,) = judged(results, "third").to_dict("records")
         assert row["setting"] == "as printed" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
@@ -393,8 +394,8 @@ class TestPapers:
         write_paper(folder)
         (folder / "papers/protocol.toml").write_text(text)
         with pytest.raises(RecipeError, match=said):
-            papers.protocol()
-        assert papers.protocol_hash() == self.HASH
+            protocol.rules()
+        assert protocol.rules_hash() == self.HASH
 
     def test_a_name_of_ours_or_of_another_folder_is_refused(self, folder, tmp_path, monkeypatch):
         write_paper(folder, "fedrdn")

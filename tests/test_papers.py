@@ -19,6 +19,7 @@ from fednb.catalogue import complete, file
 from fednb.catalogue import names as known
 from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
+from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import names
 from fednb.report.deviations import declared_runs
@@ -620,16 +621,16 @@ def test_table4s_sites_are_those_of_the_federations():
 
 
 def test_the_protocol_holds():
-    rules = papers.protocol()
+    rules = protocol.rules()
     assert rules["selection"] in RULES and set(rules["as_printed"]) <= Recipe.__dataclass_fields__.keys()
-    assert len(papers.protocol_hash()) == 12
+    assert len(protocol.rules_hash()) == 12
     assert {papers.own_rule(paper) for paper in papers.names()} <= set(RULES)
 
 
 def test_the_page_of_the_protocol_explains_each_entry():
     page = (Path(papers.__file__).parents[2] / "docs" / "protocol.md").read_text()
     explained = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", page, re.M)))
-    assert explained == list(papers.protocol())
+    assert explained == list(protocol.rules())
 
 
 @pytest.mark.parametrize(
@@ -666,33 +667,31 @@ def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, t
     whole = Path(papers.__file__).with_name("protocol.toml").read_text()
     assert before in whole
     (tmp_path / "protocol.toml").write_text(whole.replace(before, after, 1))
-    monkeypatch.setattr(papers, "_toml", lambda path, read=papers._toml: read(_moved(path, tmp_path)))
-    papers._protocol.cache_clear()
+    monkeypatch.setattr(papers, "toml", lambda path, read=papers.toml: read(_moved(path, tmp_path)))
+    protocol._whole.cache_clear()
     try:
         with pytest.raises(RecipeError, match=said):
-            papers.protocol()
+            protocol.rules()
     finally:
-        papers._protocol.cache_clear()
+        protocol._whole.cache_clear()
 
 
 def test_an_entry_that_is_no_table_is_refused(monkeypatch):
-    told = papers._toml(Path(papers.__file__).with_name("protocol.toml")) | {"runs": [1]}
-    monkeypatch.setattr(
-        papers, "_toml", lambda path, read=papers._toml: told if path.stem == "protocol" else read(path)
-    )
-    papers._protocol.cache_clear()
+    told = papers.toml(Path(papers.__file__).with_name("protocol.toml")) | {"runs": [1]}
+    monkeypatch.setattr(papers, "toml", lambda path, read=papers.toml: told if path.stem == "protocol" else read(path))
+    protocol._whole.cache_clear()
     try:
         with pytest.raises(RecipeError, match="has a runs with 1; expected federation, paper, profile, seeds"):
-            papers.protocol()
+            protocol.rules()
     finally:
-        papers._protocol.cache_clear()
+        protocol._whole.cache_clear()
 
 
 def test_declared_runs_that_hand_over_spare_images_score_them():
-    entry = papers.protocol()["runs"][0]
+    entry = protocol.rules()["runs"][0]
     declared = Recipe(**papers.recipe("fedrdn", "paper") | {"evaluation": ()}).full
     with pytest.raises(RecipeError, match="office_caltech10, and the profile paper hands over .* not both"):
-        papers._refuse_runs(papers.protocol(), entry, declared)
+        protocol._refuse_runs(protocol.rules(), entry, declared)
 
 
 def _moved(path, place):
@@ -722,7 +721,7 @@ def not_declared(records: dict[str, tuple[str, dict]], checkout: Path, protocol:
 def test_declared_runs_are_of_code_that_declares_them(tmp_path):
     checkout = Path(papers.__file__).parents[2]
     governed = {}
-    for entry in papers.protocol()["runs"]:
+    for entry in protocol.rules()["runs"]:
         paths = (checkout / "results" / entry["federation"]).glob("*.json")
         records = {own.key: own for own in (SimpleNamespace(**json.loads(path.read_text())) for path in paths)}
         for key in declared_runs(records.values(), entry["paper"]):
@@ -764,7 +763,7 @@ def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
         "a changed copy": profile | {"augmentations": ["normalise"]},
         "other rules": profile | {"augmentations": ["fedrdn"]},
     }
-    under = {"protocol": papers.protocol_hash(), "code": "0123456789ab"}
+    under = {"protocol": protocol.rules_hash(), "code": "0123456789ab"}
     records = [
         SimpleNamespace(key=name, recipe=Recipe(**fields).full, origin=dict(under)) for name, fields in made.items()
     ]

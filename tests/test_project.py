@@ -10,6 +10,7 @@ import pytest
 
 from fednb import cli, data, outside, papers, report
 from fednb.command import folder, notebooks, project, scoreboard, trivial
+from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import gates
 from fednb.results import Results
@@ -261,7 +262,7 @@ def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
     assert "0 runs recorded before, 4 trained; 1 notebooks executed\n" in out and "note:" not in out
     claims = scoreboard.claims()
     assert set(claims["of"]) == {"niid_bench"} and claims["paper"].tolist() == pytest.approx([1.2, 0.8, 1.6])
-    declared = [run["profile"] for run in papers.protocol()["runs"] if run["paper"] == "niid_bench"]
+    declared = [run["profile"] for run in protocol.rules()["runs"] if run["paper"] == "niid_bench"]
     assert declared == ["quick", "paper"]
 
 

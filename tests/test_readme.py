@@ -11,6 +11,7 @@ from fednb import papers
 from fednb.command import methods, scoreboard
 from fednb.command.notebooks import checkout
 from fednb.errors import NotebookError
+from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report.selection import selected
 from fednb.runs.record import read
@@ -92,7 +93,7 @@ def test_ten_lines_of_methods():
 def test_readme_quotes_the_recorded_and_the_printed_numbers():
     base = Recipe(**papers.recipe("fedrdn", "paper"))
     both = base.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1, 2])
-    rule = papers.protocol()["selection"]
+    rule = protocol.rules()["selection"]
     last = selected(Study(both, store=Store(checkout() / "results")).recorded().frame, rule)
     by_seed = last.pivot_table("accuracy", "seed", "run").dropna()  # the mean of the four sites
     ours, seeds = by_seed.mean(), ", ".join(map(str, by_seed.index))

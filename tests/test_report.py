@@ -15,6 +15,7 @@ import fednb
 from fednb import papers, report
 from fednb.command.trivial import measured
 from fednb.errors import RecipeError
+from fednb.papers import protocol
 from fednb.report import (
     STAND_IN,
     claims,
@@ -472,8 +473,8 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
     assert row["verdict"] == "not testable" and re.match(r"FedAvg is not level: \+\d", row["why"])
     needed = [{"paper": "fedrdn", "federation": "office_caltech10", "better": "fedavg", "worse": "fedbn"}]
-    rules = papers.protocol() | {"precondition": needed}
-    monkeypatch.setattr(papers, "protocol", lambda: rules)
+    rules = protocol.rules() | {"precondition": needed}
+    monkeypatch.setattr(protocol, "rules", lambda: rules)
     made = [*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE)]
     row = scoreboard(results(*made), "fedrdn", table="table1").frame.iloc[0]
     assert row["why"] == "FedAvg above FedBN is needed, and not run"
@@ -674,9 +675,9 @@ def test_a_verdict_that_changes_with_the_papers_rule_says_so():
             yield run(label, tests, [(8, 8, 8, 8), (9, 9, 9, 9)], seed=seed)
 
     made = results(*curve("fedavg", BELOW, BELOW), *curve("fedavg+fedrdn", ABOVE, BELOW))
-    rules = papers.protocol() | {"level_curve": 99.0}
+    rules = protocol.rules() | {"level_curve": 99.0}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(papers, "protocol", lambda: rules)
+        patch.setattr(protocol, "rules", lambda: rules)
         row = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
         assert row["verdict"] == "not told" and row["other_rules"] == "best test: above"
         row = scoreboard(made, "fedrdn", rule="best_test", table="table1").frame.iloc[0]

@@ -9,6 +9,7 @@ from fednb import papers
 from fednb.command import methods, notebooks, scoreboard
 from fednb.errors import NotebookError
 from fednb.files import write_text
+from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
 from fednb.report.board import CLAIM
@@ -80,7 +81,7 @@ def headline(_) -> str:
     base = Recipe(**papers.recipe("fedrdn", "paper"))
     varied = base.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1, 2])
     results = Study(varied, paper="fedrdn", store=_store()).recorded()
-    rule = papers.protocol()["selection"]
+    rule = protocol.rules()["selection"]
     rows = common_seeds(selected(results.frame, rule))
     ours = rows.groupby("run")["accuracy"].mean()
     printed = papers.printed("fedrdn", "table1", "office_caltech10")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fednb import papers
+from fednb.papers import protocol
 from fednb.report import names, words
 from fednb.report.claims import judged
 from fednb.report.effects import SPARE
@@ -23,7 +24,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     frame = judged(results, paper, rule, [claim for claim in papers.claims(paper) if table in (None, claim["table"])])
     everything = words.frame_of(results)
     cells, wide = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
-    chosen_by = words.rule_words(rule or papers.protocol()["selection"], everything)
+    chosen_by = words.rule_words(rule or protocol.rules()["selection"], everything)
     stand_ins = words.mark(everything)
     caption = (
         f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "

@@ -9,6 +9,7 @@ from math import nan
 
 from fednb import papers
 from fednb.errors import DataError, RecipeError
+from fednb.papers import protocol
 from fednb.report import names
 from fednb.report.comparison import on_federation, tested
 from fednb.report.deviations import declared_runs, deviations, labels_of, of_unseen, other_options
@@ -57,7 +58,7 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
         return found
     if found.untested:
         return found.untested
-    rules, together = papers.protocol(), found.together
+    rules, together = protocol.rules(), found.together
     margin = max(rules["margin"] * printed, rules["least_margin"])
     if -margin < together.low and together.high < min(margin, printed):
         return "no effect as printed"
@@ -87,7 +88,7 @@ def judged(
     """
     import pandas
 
-    rules = papers.protocol()
+    rules = protocol.rules()
     rule = rule or rules["selection"]
     everything = frame_of(results)
     real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(rules["seeds"])]
@@ -205,7 +206,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
     measured = []
     for there, claim, own in zip(printed, claims, found, strict=True):
         if isinstance(own, Pair):
-            level = papers.protocol()["level"] / papers.family(paper, claim["federation"])
+            level = protocol.rules()["level"] / papers.family(paper, claim["federation"])
             rows, spreads = known(of_unseen(there))
             (more,) = spare_effects([own], results.records, rows, results.alike.records)
             measured.append((*effects_of([own], results.records, spreads, level), own, more))

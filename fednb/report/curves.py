@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 
 from fednb import papers
+from fednb.papers import protocol
 from fednb.report import names
 from fednb.report.claims import NOT_RUN, on_site
 from fednb.report.comparison import on_federation
@@ -35,11 +36,11 @@ def curves(results, paper: str, figure: str | None = None):
     """
     import pandas
 
-    rule = papers.protocol()["selection"]
+    rule = protocol.rules()["selection"]
     everything = frame_of(results)
-    real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(papers.protocol()["seeds"])]
+    real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(protocol.rules()["seeds"])]
     chosen = all_took_part(selected(real, rule), results)
-    _, spreads = alike(results, rule, seeds=papers.protocol()["seeds"])
+    _, spreads = alike(results, rule, seeds=protocol.rules()["seeds"])
     differing = deviations(results.records, paper)
     declared = declared_runs(results.records, paper)
     rows = []
@@ -90,14 +91,14 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
     @cache
     def shut(run: str, x) -> str:
         keys = tuple(point(run, x)["key"].unique())
-        why = gate(results, paper, claim | {"site": "average"}, keys, papers.protocol()["selection"], spreads)
+        why = gate(results, paper, claim | {"site": "average"}, keys, protocol.rules()["selection"], spreads)
         return f"{spaced(claim['x'])} {x}: {why}" if why and claim["x"] else why
 
     every = steps(claim)
     ran = [pair for pair in every if not any(point(*side).empty for side in pair)]
     # x is a setting of the two sides, which differ in it and in what the study ties to it
     sides = [Pair(*(point(*side)[[name for name in here if name in ALWAYS]] for side in pair)) for pair in ran]
-    found = effects_of(sides, results.records, spreads, papers.protocol()["level"] / len(every))
+    found = effects_of(sides, results.records, spreads, protocol.rules()["level"] / len(every))
     directions, reason = [NOT_RUN] * (len(every) - len(ran)), ""
     for pair, effect in zip(ran, found, strict=True):
         why = "" if effect.untested else next(filter(None, (shut(*side) for side in pair)), "")

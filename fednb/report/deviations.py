@@ -3,6 +3,7 @@
 from functools import cache
 
 from fednb import papers
+from fednb.papers import protocol
 from fednb.report import names
 from fednb.report.words import METHODS_AND_SEEDS, spaced
 
@@ -18,17 +19,17 @@ def declared_runs(records, paper: str) -> set[str]:
     """
     from fednb.recipe import Recipe
 
-    rules, found = papers.protocol(), set()
+    rules, found = protocol.rules(), set()
     under = [
         record
         for record in records
-        if record.origin.get("protocol") == papers.protocol_hash() and not record.origin["code"].endswith("-dirty")
+        if record.origin.get("protocol") == protocol.rules_hash() and not record.origin["code"].endswith("-dirty")
     ]
     for entry in rules["runs"]:
         if entry["paper"] == paper:
             differing = deviations(under, paper, entry["profile"])
             wanted = Recipe(**papers.recipe(paper, entry["profile"], entry["federation"])).full
-            told = papers.source(paper) and papers.declaration(entry)
+            told = papers.source(paper) and protocol.declaration(entry)
             found |= {
                 record.key
                 for record in under
@@ -80,7 +81,7 @@ def deviations(records, paper: str, profile: str = "paper") -> dict[str, list[st
     """In what each recorded run differs from a profile of the paper, by key: ``["rounds 40 (paper: 100)"]``."""
     from fednb.recipe import Recipe
 
-    rules, found = papers.protocol(), {}
+    rules, found = protocol.rules(), {}
 
     @cache
     def printed(federation: str) -> dict:

@@ -1,6 +1,7 @@
 """Differences between runs that a notebook asks for, as a table; a pair that is a claim has the claim's verdict."""
 
 from fednb import papers
+from fednb.papers import protocol
 from fednb.report import words
 from fednb.report.board import shown
 from fednb.report.claims import judged, runs_of
@@ -40,7 +41,7 @@ def effects(
     import pandas
 
     everything = words.frame_of(results)
-    rule = rule or papers.protocol()["selection"]
+    rule = rule or protocol.rules()["selection"]
     chosen = selected(everything, rule, unseen)
     by = by if by in chosen else None
     runs = list(chosen["run"].unique())
@@ -60,7 +61,7 @@ def effects(
                 within = f"{words.spaced(by)} {value}: " if by else ""
                 row = within + words.minus(*(texts[label] for label in labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
-        if rule == papers.protocol()["selection"]:
+        if rule == protocol.rules()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
                 verdicts = _of_claims(results, paper, part, set(rows_of)) | verdicts
     known, spreads = alike(results, rule, unseen)
@@ -101,7 +102,7 @@ def _of_claims(results, paper: str, part, asked: set[str]) -> dict:
 
 def _of_claim(verdicts: dict, pair: Pair) -> dict:
     """The columns of the claim that a pair is, either way round; none where it is no claim."""
-    seeds = papers.protocol()["seeds"]
+    seeds = protocol.rules()["seeds"]
     sides = [frozenset(rows.loc[rows["seed"].isin(seeds), "key"]) for rows in pair[:2]]
     if row := verdicts.get((*sides, pair.client)):
         word = row["verdict"]

@@ -5,8 +5,9 @@ from functools import cache
 from pathlib import Path
 from statistics import mean
 
-from fednb import outside, papers
+from fednb import outside
 from fednb.catalogue import dealt
+from fednb.papers import protocol
 from fednb.report import names, words
 from fednb.report.intervals import of_settings
 from fednb.report.selection import late_rise, selected
@@ -38,13 +39,13 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
             return f"{label} is not distinguished from a constant answer ({words.number(bound)} %)"
     rises = late_rise(own)
     for label, rise in rises.items():
-        if abs(rise) > papers.protocol()["level_curve"]:
+        if abs(rise) > protocol.rules()["level_curve"]:
             label = names.pretty(label, options=True)
             return f"{label} is not level: {words.signed(rise)} points in the last quarter of its rounds"
-    for needed in papers.protocol()["precondition"]:
+    for needed in protocol.rules()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
             everywhere = selected(words.frame_of(results.alike), rule)
-            everywhere = everywhere[everywhere["seed"].isin(papers.protocol()["seeds"])]
+            everywhere = everywhere[everywhere["seed"].isin(protocol.rules()["seeds"])]
             here = words.setting_of(everywhere[everywhere["key"].isin(keys)])
             every = words.settings(words.all_took_part(everywhere, results.alike))
             ran = {rows["run"].iloc[0]: rows for _, rows in every if words.setting_of(rows) == here}

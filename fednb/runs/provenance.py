@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from fednb.papers import declarations, protocol_hash
+from fednb.papers.protocol import declarations, rules_hash
 
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
 
@@ -34,7 +34,7 @@ def origin(model, seconds: float) -> dict:
     declared = declarations()
     return maker(model) | {
         **processor(),
-        "protocol": protocol_hash(),
+        "protocol": rules_hash(),
         **({"declared": declared} if declared else {}),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),
