@@ -1,9 +1,11 @@
 """A project of somebody's own: found from inside, worked on without a checkout, written by `fednb new`."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from fednb.report import gates
 from fednb.results import Results
 from fednb.site import book
 from fednb.study import default_store
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -254,8 +258,11 @@ def test_what_is_written_is_as_ruff_wants_it(made):
 
 def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
     """Away from this checkout: its notebook runs, claims and declared runs are read, and nothing is left open."""
-    example = Path(__file__).parents[1] / "examples/niid_bench"
-    shutil.copytree(example, place / "niid_bench", ignore=shutil.ignore_patterns("report", "results", "__pycache__"))
+    shutil.copytree(
+        ROOT / "examples/niid_bench",
+        place / "niid_bench",
+        ignore=shutil.ignore_patterns("report", "results", "__pycache__"),
+    )
     monkeypatch.chdir(place / "niid_bench")
     assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0]"]) == 0
     out = capsys.readouterr().out
@@ -267,9 +274,38 @@ def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_its_tests_pass_at_once(made):
-    """In processes of their own, which find the laws in the checkout beside the package."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=made, capture_output=True, text=True
-    )
-    assert done.returncode == 0 and "2 passed, 1 skipped" in done.stdout, done.stdout
+def test_all_works_from_a_wheel_without_a_checkout(tmp_path):
+    """In an environment of its own: the built wheel, and beside it what fednb needs, which is this one's."""
+    bare, source = tmp_path / "bare", tmp_path / "source"
+    for name in ("fednb", "tools", "tests"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    hidden = ("FEDNB_", "PYTHONPATH", "PYTEST")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+
+    def done(place: Path, *words) -> str:
+        made = subprocess.run(list(map(str, words)), cwd=place, env=environment, capture_output=True, text=True)
+        assert made.returncode == 0, made.stdout + made.stderr
+        return made.stdout
+
+    environment |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    pip = (sys.executable, "-m", "pip", "-q")
+    done(tmp_path, *pip, "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, source)
+    done(tmp_path, sys.executable, "-m", "venv", "--without-pip", bare)
+    (wheel,) = tmp_path.glob("fednb-*.whl")
+    done(tmp_path, *pip, "--python", bare / "bin/python", "install", "--no-deps", wheel)
+    (packages,) = bare.glob("lib/python*/site-packages")
+    (packages / "beside.pth").write_text(sysconfig.get_path("purelib"))
+    shutil.rmtree(source)
+
+    fednb, project = bare / "bin/fednb", tmp_path / "third_way"
+    assert str(packages) in done(tmp_path, bare / "bin/python", "-c", "import fednb; print(fednb.__file__)")
+    done(tmp_path, fednb, "new", "paper", "third_way")
+    run = done(project, fednb, "run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0]")
+    assert "2 trained; 1 notebooks executed" in run
+    assert "2 recorded" in done(project, fednb, "status", "--profile", "smoke")
+    assert str(project / "report/index.html") in done(project, fednb, "report")
+    assert "shifted_digits" in done(project, fednb, "data")
+    assert "third_way: every law holds" in done(project, fednb, "laws", "third_way")
+    assert "2 passed, 1 skipped" in done(project, bare / "bin/python", "-m", "pytest", "-q")
