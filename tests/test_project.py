@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -258,11 +259,8 @@ def test_what_is_written_is_as_ruff_wants_it(made):
 
 def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
     """Away from this checkout: its notebook runs, claims and declared runs are read, and nothing is left open."""
-    shutil.copytree(
-        ROOT / "examples/niid_bench",
-        place / "niid_bench",
-        ignore=shutil.ignore_patterns("report", "results", "__pycache__"),
-    )
+    ignored = shutil.ignore_patterns("report", "results", "__pycache__")
+    shutil.copytree(ROOT / "examples/niid_bench", place / "niid_bench", ignore=ignored)
     monkeypatch.chdir(place / "niid_bench")
     assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0]"]) == 0
     out = capsys.readouterr().out
@@ -271,6 +269,17 @@ def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
     assert set(claims["of"]) == {"niid_bench"} and claims["paper"].tolist() == pytest.approx([1.2, 0.8, 1.6])
     declared = [run["profile"] for run in protocol.rules()["runs"] if run["paper"] == "niid_bench"]
     assert declared == ["quick", "paper"]
+
+
+def test_what_the_example_says_of_its_runs_is_what_they_say(place, monkeypatch):
+    shutil.copytree(ROOT / "examples/niid_bench", place / "niid_bench")
+    monkeypatch.chdir(place / "niid_bench")
+    claims = scoreboard.claims()
+    assert not claims["exploratory"].any() and set(claims["seeds"]) == {3}
+    for claim in claims.itertuples():
+        worse = re.search("above (\\w+) on", claim.claim)[1]
+        found = f"{claim.ours:+.1f} ({claim.together_low:+.1f} to {claim.together_high:+.1f})"
+        assert f"| {worse} | {claim.paper:+.1f} | {found} | {claim.verdict} |" in Path("README.md").read_text()
 
 
 @pytest.mark.slow
