@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from fednb import cli, data, outside, papers, report
 from fednb.command import folder, notebooks, project, scoreboard, trivial
+from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import gates
@@ -83,6 +85,32 @@ def test_what_needs_the_repository_says_so(made, capsys):
         assert f"{file} is in fednb's repository alone; clone it" in capsys.readouterr().err
 
 
+def test_a_project_without_notebooks_says_so(made, capsys):
+    shutil.rmtree(made / "notebooks")
+    for words in (["status"], ["run"], ["export", "--to", "csv"]):
+        assert cli.main(words) == 1
+        assert "notebooks has no notebook; `fednb new paper NAME` writes one" in capsys.readouterr().err
+
+
+def test_a_command_away_from_every_project_says_what_it_works_on(place, monkeypatch, capsys):
+    (place / "checkout/notebooks").mkdir(parents=True)
+    (place / "checkout/pyproject.toml").write_text('[project]\nname = "fednb"\n')
+    monkeypatch.setattr(notebooks, "__file__", str(place / "checkout/fednb/command/notebooks.py"))
+    cli.main(["status"])
+    assert f"{place} is in no project: working on {place / 'checkout'}, beside the package" in capsys.readouterr().err
+
+
+def test_what_the_page_on_projects_declares_is_taken(made):
+    page = (ROOT / "docs/reproduce.md").read_text()
+    (made / "papers/protocol.toml").write_text(re.search("```toml\n(\\[\\[runs.*?)```", page, re.DOTALL)[1])
+    assert protocol.rules()["runs"][-1]["paper"] == protocol.rules()["precondition"][-1]["paper"] == "third_way"
+    change(made / "papers/protocol.toml", '"paper"', '"papr"')
+    papers._parsed.cache_clear()
+    protocol._whole.cache_clear()
+    with pytest.raises(RecipeError, match=r"protocol.toml declares runs of third_way that cannot be: .*papr"):
+        protocol.rules()
+
+
 def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
     assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0, 1]"]) == 0
     out = capsys.readouterr().out
@@ -93,8 +121,12 @@ def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
     text = "".join("".join(o.get("text", "")) for cell in shown["cells"] for o in cell.get("outputs", []))
     assert "ThirdWay is 3.5 points above FedAvg on Shifted digits; here " in text
     assert set(scoreboard.claims()["of"]) == {"third_way"}
+    change(made / "papers/third_way/third_way_table1.csv", "photos", "fotos")
+    papers._frame.cache_clear()
     assert cli.main(["status", "--profile", "smoke"]) == 0
-    assert "4 recorded    2 missing" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "4 recorded    2 missing" in out
+    assert 'no run on shifted_digits has the printed site fotos; did you mean "photos"?' in out
 
 
 def test_an_executed_notebook_is_out_of_date_when_a_file_of_its_paper_has_changed(made):
@@ -142,6 +174,7 @@ def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkey
         ("fedprox", 'there is a method "fedprox" already, in fednb/algorithms; a paper is named as its method'),
         ("third-way", '"third-way" cannot name a paper; expected a name in Python, in lower case'),
         ("class", '"class" cannot name a paper'),
+        ("protocol", '"protocol" cannot name a paper: papers/protocol.toml declares runs'),
         ("taken", "taken is there already, and nothing was written"),
     ],
 )
@@ -258,11 +291,8 @@ def test_what_is_written_is_as_ruff_wants_it(made):
 
 def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
     """Away from this checkout: its notebook runs, claims and declared runs are read, and nothing is left open."""
-    shutil.copytree(
-        ROOT / "examples/niid_bench",
-        place / "niid_bench",
-        ignore=shutil.ignore_patterns("report", "results", "__pycache__"),
-    )
+    ignored = shutil.ignore_patterns("report", "results", "__pycache__")
+    shutil.copytree(ROOT / "examples/niid_bench", place / "niid_bench", ignore=ignored)
     monkeypatch.chdir(place / "niid_bench")
     assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0]"]) == 0
     out = capsys.readouterr().out
@@ -271,6 +301,17 @@ def test_the_example_is_a_whole_project(place, monkeypatch, capsys):
     assert set(claims["of"]) == {"niid_bench"} and claims["paper"].tolist() == pytest.approx([1.2, 0.8, 1.6])
     declared = [run["profile"] for run in protocol.rules()["runs"] if run["paper"] == "niid_bench"]
     assert declared == ["quick", "paper"]
+
+
+def test_what_the_example_says_of_its_runs_is_what_they_say(place, monkeypatch):
+    shutil.copytree(ROOT / "examples/niid_bench", place / "niid_bench")
+    monkeypatch.chdir(place / "niid_bench")
+    claims = scoreboard.claims()
+    assert not claims["exploratory"].any() and set(claims["seeds"]) == {3}
+    for claim in claims.itertuples():
+        worse = re.search("above (\\w+) on", claim.claim)[1]
+        found = f"{claim.ours:+.1f} ({claim.together_low:+.1f} to {claim.together_high:+.1f})"
+        assert f"| {worse} | {claim.paper:+.1f} | {found} | {claim.verdict} |" in Path("README.md").read_text()
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What a command works on: the chosen notebooks, their parameters, the runs they need, where records are."""
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,7 +76,9 @@ class Desk:
         absolute, as a kernel starts in another folder; FEDNB_RUNS, the folder that new runs are written to. An engine
         has RAY_ADDRESS from here.
         """
-        root = notebooks.home()
+        root, here = notebooks.home(), Path.cwd()
+        if not here.is_relative_to(root):
+            print(f"{here} is in no project: working on {root}, beside the package", file=sys.stderr)
         report = folder.place(options.report)
         record = getattr(options, "record", False)
         books = notebooks.found(options.only)

@@ -47,6 +47,8 @@ def written(root: Path, name: str, alone: bool) -> dict[Path, str]:
 def _refuse(name: str) -> None:
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise RecipeError(f'"{name}" cannot name a paper; expected a name in Python, in lower case, such as third_way.')
+    if name == "protocol":
+        raise RecipeError('"protocol" cannot name a paper: papers/protocol.toml declares runs; take another name.')
     if name in papers.names():
         where = papers.source(name) or "fednb/papers"
         raise RecipeError(f'there is a paper "{name}" already, in {where}; take another name.')

@@ -1,7 +1,9 @@
 """What a project lacks: said before anything starts where nothing can come of it, else beside what was done."""
 
 import contextlib
+import json
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from fednb import catalogue, outside, papers
@@ -36,9 +38,11 @@ def own_papers(project: Path) -> list[str]:
 
 
 def refuse(project: Path, books: list[Notebook]) -> None:
-    """NotebookError for a notebook without parameters; RecipeError for a paper that prints a federation which nobody
-    has, claims what it does not print, or declares what the protocol refuses."""
+    """NotebookError for a project without notebooks and for one without parameters; RecipeError for a paper that prints
+    a federation which nobody has, claims what it does not print, or declares what the protocol refuses."""
     name(project)
+    if not books:
+        raise NotebookError(f"{project / 'notebooks'} has no notebook; `fednb new paper NAME` writes one.")
     for book in books:
         if not any("parameters" in tags for _, _, tags in book.code):
             raise NotebookError(
@@ -57,9 +61,10 @@ def refuse(project: Path, books: list[Notebook]) -> None:
         curves(Results({}), paper)
 
 
-def lacking(project: Path) -> list[str]:
-    """What is still to be done, a line each: claims on runs that no notebook makes, and what templates left open."""
-    return [*_not_made(project), *_left_open(project)]
+def lacking(project: Path, folders: Iterable[Path] = ()) -> list[str]:
+    """What is still to be done, a line each: claims on runs that no notebook makes, printed sites that no run has which
+    is recorded in these folders, and what templates left open."""
+    return [*_not_made(project), *_not_there(project, folders), *_left_open(project)]
 
 
 def _not_made(project: Path) -> list[str]:
@@ -87,6 +92,24 @@ def _labels(project: Path, paper: str, table: str, federation: str) -> set[str]:
             with contextlib.suppress(NotebookError):  # it is told where the notebook is planned
                 recipes += notebooks.plan(book, **{name: given[name] for name in given if name in known})
     return {recipe.label for recipe in recipes if recipe.full["federation"]["name"] == federation}
+
+
+def _not_there(project: Path, folders: Iterable[Path]) -> list[str]:
+    found = []
+    for paper in own_papers(project):
+        for federation in sorted(
+            papers.printed_federations(paper) - {*papers.settings(paper).get("means_of_clients", ())}
+        ):
+            there = set()
+            for path in (path for folder in folders for path in (folder / federation).glob("*.json")):
+                with contextlib.suppress(ValueError, KeyError):  # damaged, which others tell
+                    there.update(json.loads(path.read_text(encoding="utf-8"))["clients"])
+            found += [
+                f"papers/{paper}: no run on {federation} has the printed site {site}; {nearest(site, sorted(there))}"
+                for site in papers.sites(paper, federation)
+                if there and site not in there
+            ]
+    return found
 
 
 def _left_open(project: Path) -> list[str]:

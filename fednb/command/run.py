@@ -67,7 +67,10 @@ def main(options) -> int:
             trivial.add(here / "results" / gates.TRIVIAL.name, desk.store.folders)
         broken = _execute(desk, due, jobs, display)
     done, next_step, beside = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
-    told = [f"note: {why}" for why in (*damaged.values(), *desk.store.notes, *(project.lacking(here) if here else ()))]
+    told = [
+        f"note: {why}"
+        for why in (*damaged.values(), *desk.store.notes, *(project.lacking(here, desk.store.folders) if here else ()))
+    ]
     told += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
     told += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
     told += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]

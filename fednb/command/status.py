@@ -11,7 +11,7 @@ def main(options) -> int:
     needs = dict(desk.plan())
     records = [record for each in needs.values() for record in each.records]
     older = {}
-    width = max(len(book.name) for book in desk.books)
+    width = max((len(book.name) for book in desk.books), default=0)
     for book, each in needs.items():
         missing = len(each.found) - len(each.records)
         line = f"{book.name:<{width}}  {len(each.records):4} recorded {missing:4} missing"
@@ -32,6 +32,6 @@ def main(options) -> int:
         time = f"about {between(again)} one by one" if again else "no data at hand"
         print(f"by older code: {len(older)} runs; `fednb run --stale` trains {len(again)} of them again, {time}")
     here = outside.project()
-    for note in (*desk.store.notes, *(project.lacking(here) if here else ())):
+    for note in (*desk.store.notes, *(project.lacking(here, desk.store.folders) if here else ())):
         print(f"note: {note}")
     return 1 if any(each.error for each in needs.values()) else 0

@@ -88,8 +88,13 @@ def _refuse_entries(rules: dict, told: dict, file: str, beside: tuple[str, ...])
             if each["paper"] not in beside:
                 raise RecipeError(f"{file} has a {name} of {each['paper']}; expected one of {', '.join(beside)}.")
     for each in told["precondition"]:
-        rows = [papers.printed(each["paper"], table) for table in papers.tables(each["paper"])]
-        named = {name for frame in rows for name in frame.loc[frame["federation"] == each["federation"], "algorithm"]}
+        frames = [papers.printed(each["paper"], table) for table in papers.tables(each["paper"])]
+        rows = [frame[frame["federation"] == each["federation"]] for frame in frames]
+        named = {
+            "+".join(filter(None, row))
+            for own in rows
+            for row in zip(own["algorithm"], own["augmentation"], strict=True)
+        }
         if each["better"] == each["worse"]:
             raise RecipeError(
                 f"a precondition of {file} on {each['federation']} holds {each['better']} against itself."
@@ -100,7 +105,10 @@ def _refuse_entries(rules: dict, told: dict, file: str, beside: tuple[str, ...])
                 f"{each['paper']} does not print there; {nearest(sorted(missing)[0], named)}"
             )
     for each in told["runs"]:
-        declared = Recipe(**papers.recipe(each["paper"], each["profile"], each["federation"])).full
+        try:
+            declared = Recipe(**papers.recipe(each["paper"], each["profile"], each["federation"])).full
+        except RecipeError as error:
+            raise RecipeError(f"{file} declares runs of {each['paper']} that cannot be: {error}") from error
         _refuse_runs(rules, each, declared, file)
 
 
