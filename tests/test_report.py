@@ -515,6 +515,14 @@ def test_a_gate_without_its_constant_answer_is_shut_and_says_what_to_do():
     assert row["why"] == said
 
 
+def test_an_option_that_is_off_is_one_that_older_records_lack():
+    older, newer = (results(*seeds_of("fedavg", BELOW)) for _ in range(2))
+    for record in newer.records:
+        record.recipe = record.recipe | {"federation": record.recipe["federation"] | {"spare": False}}
+    assert gates.trivial(newer.records[0]) == gates.trivial(older.records[0]) is not None
+    assert words.setting(newer) == words.setting(older)
+
+
 def test_a_constant_answer_is_each_clients_most_frequent_class():
     data = fednb.load("shifted_digits")
     known = measured(data)

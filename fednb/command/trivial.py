@@ -10,7 +10,7 @@ from fednb.data import available, load
 from fednb.errors import FednbError
 from fednb.federation import Federation
 from fednb.files import write_text
-from fednb.report.gates import TRIVIAL
+from fednb.report.gates import TRIVIAL, place, places
 
 
 def measured(federation: Federation) -> dict:
@@ -31,16 +31,15 @@ def add(file: Path, folders: Iterable[Path]) -> list[str]:
 
     Where a federation's seed is "run", each recorded seed has an entry, that of the partition that it dealt out.
     """
-    known = json.loads(file.read_text()) if file.exists() else {}
-    ours, found = json.loads(TRIVIAL.read_text()), []
+    known, ours, found = places(file), places(TRIVIAL), []
     for path in (path for folder in folders for path in sorted(folder.glob("*/*.json"))):
         with suppress(ValueError, KeyError, FednbError):  # damaged, which others tell
             recipe = json.loads(path.read_text())["recipe"]
             choice = dealt(recipe["federation"], recipe["seed"])
-            place = json.dumps(choice, sort_keys=True)
-            if place not in known | ours and not available(**choice):
-                known[place] = measured(load(**choice))
-                found.append(place)
+            name = place(choice)
+            if name not in known | ours and not available(**choice):
+                known[name] = measured(load(**choice))
+                found.append(name)
     if found:
         write_text(file, json.dumps(known, indent=1, sort_keys=True) + "\n")
     return found

@@ -67,7 +67,7 @@ def trivial(record, site: str = "average") -> float | None:
     training, or one class in all where that is more. None where ``trivial.json`` and that of a project's ``results/``
     lack the federation or the site; they have each partition that was recorded, by the seed that dealt it out."""
     federation = dealt(record.recipe["federation"], record.recipe["seed"])
-    known = _known(outside.project()).get(json.dumps(federation, sort_keys=True))
+    known = _known(outside.project()).get(place(federation))
     if known is None or site not in ("average", *known["clients"]):
         return None
     by_client = known["clients"]
@@ -75,7 +75,17 @@ def trivial(record, site: str = "average") -> float | None:
     return max(known["chance"], own)
 
 
+def place(federation: dict) -> str:
+    """The name in ``trivial.json`` of a federation as it was dealt out."""
+    return json.dumps(words.switched_on(federation), sort_keys=True)
+
+
+def places(file: Path) -> dict:
+    """The entries of a ``trivial.json`` by ``place``; none where there is no file."""
+    known = json.loads(file.read_text()) if file.exists() else {}
+    return {place(json.loads(name)): told for name, told in known.items()}
+
+
 @cache
 def _known(project: Path | None) -> dict:
-    files = [project / "results" / TRIVIAL.name, TRIVIAL] if project else [TRIVIAL]
-    return {place: told for file in files if file.exists() for place, told in json.loads(file.read_text()).items()}
+    return (places(project / "results" / TRIVIAL.name) if project else {}) | places(TRIVIAL)

@@ -123,11 +123,17 @@ def setting(results) -> str:
     told = {}
     for record in results.records:
         for name, value in record.recipe.items():
+            value = switched_on(value) if name == "federation" else value
             if name not in METHODS_AND_SEEDS:
                 told.setdefault(name, dict.fromkeys(()))[as_text(value)] = None
     if list(told.get("unseen", ())) == ["none"]:
         del told["unseen"]
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
+
+
+def switched_on(federation: dict) -> dict:
+    """Without options that are off: records from before there was one lack it."""
+    return {name: value for name, value in federation.items() if value is not False}
 
 
 def setting_lines(results, intervals: bool = True) -> list[str]:
