@@ -32,7 +32,7 @@ from fednb.runs.progress import MARK
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 COLOURS = {True: 64, False: 256}  # that are kept of a drawing, and of a photograph that is too large
-LARGEST = 150_000  # bytes of a figure with two pixels for one of the page, 200 kB as text; a larger one has one
+LARGEST = 220_000  # bytes of a figure with two pixels for one of the page, 300 kB as text; a larger one has one
 
 
 @dataclass(frozen=True)
