@@ -31,7 +31,7 @@ from fednb.runs.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
-COLOURS = {True: 64, False: 256}  # that are kept of a drawing, and of a photograph that is too large
+COLOURS = {True: 80, False: 256}  # that are kept of a drawing, and of a photograph that is too large
 LARGEST = 220_000  # bytes of a figure with two pixels for one of the page, 300 kB as text; a larger one has one
 
 
@@ -289,7 +289,7 @@ def settle(content: dict) -> dict:
     """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
     editor knows of the language and the kernel.
 
-    What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 64 colours: a
+    What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 80 colours: a
     third of its bytes. So has a photograph of more than 220 kB, of 256. A figure that is still larger has a pixel for
     each of the page, the others have two.
     """

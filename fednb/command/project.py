@@ -97,12 +97,11 @@ def _labels(project: Path, paper: str, table: str, federation: str) -> set[str]:
 def _not_there(project: Path, folders: Iterable[Path]) -> list[str]:
     found = []
     for paper in own_papers(project):
-        for federation in sorted(
-            papers.printed_federations(paper) - {*papers.settings(paper).get("means_of_clients", ())}
-        ):
+        means = papers.settings(paper).get("means_of_clients", ())
+        for federation in sorted(papers.printed_federations(paper).difference(means)):
             there = set()
             for path in (path for folder in folders for path in (folder / federation).glob("*.json")):
-                with contextlib.suppress(ValueError, KeyError):  # damaged, which others tell
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # damaged, which others tell
                     there.update(json.loads(path.read_text(encoding="utf-8"))["clients"])
             found += [
                 f"papers/{paper}: no run on {federation} has the printed site {site}; {nearest(site, sorted(there))}"
