@@ -89,8 +89,9 @@ def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
     assert two_profiles(seeds(0), here)["verdict"].tolist() == ["other sites"]
 
 
-@pytest.mark.parametrize("tested", ["fedrdn/one", "fedrdn/other"])
-def test_of_several_notebooks_of_a_table_the_first_that_is_tested_counts(tmp_path, monkeypatch, tested):
+@pytest.mark.parametrize("counts", ["fedrdn/one", "fedrdn/other"])
+@pytest.mark.parametrize("others", [{"verdict": "not testable"}, {"exploratory": True}])
+def test_of_several_notebooks_of_a_table_one_that_is_tested_and_declared_counts(tmp_path, monkeypatch, counts, others):
     about = {"paper": "fedrdn", "result": "Table 1"}
     books = [SimpleNamespace(name=name, about=about) for name in ("fedrdn/one", "fedrdn/other")]
     monkeypatch.setattr(scoreboard.notebooks, "inside", lambda home: books)
@@ -99,13 +100,13 @@ def test_of_several_notebooks_of_a_table_the_first_that_is_tested_counts(tmp_pat
     (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
 
     def judged(book, federation, profile, table, store, judge):
-        frame = judge(seeds(2), book.about["paper"], table).assign(setting="small")
-        return frame if book.name == tested else frame.assign(verdict="not testable")
+        frame = judge(seeds(2), book.about["paper"], table).assign(setting="small", exploratory=False)
+        return frame if book.name == counts else frame.assign(**others)
 
     monkeypatch.setattr(scoreboard, "_judged", judged)
     frame = scoreboard.claims(Store(tmp_path)).query("table == 'table1' and federation == 'office_caltech10'")
     ran = frame[frame["effect"] == "FedRDN - FedAvg"]
-    assert list(ran["notebook"]) == [tested] * len(ran) and len(ran) and "not testable" not in set(ran["verdict"])
+    assert list(ran["notebook"]) == [counts] * len(ran) and len(ran) and "not testable" not in set(ran["verdict"])
 
 
 def test_claims_rest_on_the_first_precision_of_each_federation():

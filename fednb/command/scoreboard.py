@@ -34,7 +34,7 @@ def claims(store: Store | None = None) -> "DataFrame":
 
     The runs are those that the notebooks of a claim's table ask for; they are found and never trained. A claim that ran
     at the paper's setting has a row for it, one that ran at a smaller one a row for that, of several the first that is
-    tested; one that did not run has one.
+    tested, declared runs before exploratory ones; one that did not run has one.
 
     store: where records are; ``default_store()`` unless given.
     """
@@ -115,10 +115,12 @@ def _of_claims(recipes: list[Recipe]) -> list[Recipe]:
     return [own for own in kept if own.precision == first[repr(own.federation)]]
 
 
-def _rank(row: dict) -> int:
-    """0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not run; the
-    first of equals is taken.
+def _rank(row: dict) -> tuple[int, bool]:
+    """First 0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not
+    run; then whether its runs are exploratory. The first of equals is taken.
     """
     if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
-        return 0
-    return 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+        there = 0
+    else:
+        there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+    return there, bool(row["exploratory"])
