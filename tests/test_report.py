@@ -560,9 +560,19 @@ def test_seeds_without_scores_of_their_images_have_no_verdict():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE), scores=lambda rows: {})
     first = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
     assert first["verdict"] == "not paired" and first["seeds"] == 3 and pandas.isna(first["p"])
-    other_images = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
-    other_images.records[0].fingerprint = "1" * 16
-    assert scoreboard(other_images, "fedrdn", table="table1").frame["verdict"][0] == "not paired"
+
+
+def test_seeds_count_in_which_both_saw_the_same_images():
+    made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
+    told = []
+    for record in made.records[:3]:
+        record.fingerprint = "1" * 16
+        first = scoreboard(made, "fedrdn", table="table1").frame.iloc[0]
+        told.append((first["verdict"], first["seeds"]))
+    assert told == [("above", 2), ("one seed", 1), ("not paired", 3)]
+    for record in made.records[3:5]:  # two seeds of one set of images, and one of another
+        record.fingerprint = "1" * 16
+    assert scoreboard(made, "fedrdn", table="table1").frame["seeds"][0] == 2
 
 
 def by_seed(*sides, seeds=3):
@@ -616,13 +626,16 @@ def test_with_partitions_of_their_own_both_sides_of_a_seed_need_the_same_images(
     sides = ("fedavg", 0.5), ("fedavg+fedrdn", 0.6)
     assert effects(by_seed(*sides)[0], "fedavg").frame["direction"][0] in ("not told", "above")
     turned, _ = by_seed(*sides)
-    turned.records[0].fingerprint = "another"
+    for left in (2, 1):
+        turned.records[2 - left].fingerprint = "another"
+        assert effects(turned, "fedavg").frame["seeds"][0] == left
+    turned.records[2].fingerprint = "another"
     assert effects(turned, "fedavg").frame["direction"][0] == "not paired"
     one_partition = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     assert effects(one_partition, "fedavg").frame["direction"][0] == "above"
     for record in one_partition.records:
         record.fingerprint = record.key.split()[1]
-    assert effects(one_partition, "fedavg").frame["direction"][0] == "not paired"
+    assert effects(one_partition, "fedavg").frame["direction"][0] == "one seed"
 
 
 def test_a_table_says_whether_its_seeds_share_a_partition():

@@ -1,5 +1,6 @@
 """Effects: what one setting scores more than another on the same images, all that are tested together at one level."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import nan
 from typing import TYPE_CHECKING, NamedTuple
@@ -144,25 +145,18 @@ def _require_one_setting(pair: Pair) -> None:
 def _paired(
     pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]], spare: bool
 ) -> Measured | None:
-    """From the scores' differences, or None where they are not recorded or the images differ: those of a seed, where
-    each seed has a partition of its own.
+    """From the scores' differences in the seeds in which both saw the same images, or None where there is no such seed
+    or no score recorded.
 
     read: the scores that earlier pairs of the same rows have read.
     """
     import numpy
 
-    seeds = _common(pair)
+    own_partitions = words.dealt_by_seed(pair.better)
+    seeds = _same_images(pair, records, own_partitions)
+    if not seeds:
+        return None
     sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]
-    if sides[0].empty:
-        return None
-    own_partitions = words.dealt_by_seed(sides[0])
-    seen = {
-        (row.seed if own_partitions else None, records[row.key].fingerprint)
-        for rows in sides
-        for row in rows.itertuples()
-    }
-    if len(seen) > len({seed for seed, _ in seen}):
-        return None
     for whole, rows in zip(pair[:2], sides, strict=True):
         if (id(whole), *seeds) not in read:
             read[id(whole), *seeds] = image_scores(rows, records, spare)
@@ -179,6 +173,20 @@ def _paired(
         return None
     differences = [numpy.stack([better[k][seed] - worse[k][seed] for seed in seeds]) for k in clients]
     return intervals.crossed(differences, runs)
+
+
+def _same_images(pair: Pair, records: dict, own_partitions: bool) -> list[int]:
+    """The seeds in which both sides saw the same images; of one set of images, the one of most seeds, unless each seed
+    has a partition of its own. Libraries decode and resize a little otherwise from one version to the next."""
+    seen = [
+        {row.seed: records[row.key].fingerprint for row in rows.itertuples() if row.seed in _common(pair)}
+        for rows in pair[:2]
+    ]
+    same = {seed: images for seed, images in seen[0].items() if seen[1][seed] == images}
+    if not same or own_partitions:
+        return sorted(same)
+    most = Counter(same.values()).most_common(1)[0][0]
+    return sorted(seed for seed, images in same.items() if images == most)
 
 
 def _common(pair: Pair) -> list[int]:
