@@ -178,11 +178,8 @@ def _paired(
 def _same_images(pair: Pair, records: dict, own_partitions: bool) -> list[int]:
     """The seeds in which both sides saw the same images; of one set of images, the one of most seeds, unless each seed
     has a partition of its own. Libraries decode and resize a little otherwise from one version to the next."""
-    seen = [
-        {row.seed: records[row.key].fingerprint for row in rows.itertuples() if row.seed in _common(pair)}
-        for rows in pair[:2]
-    ]
-    same = {seed: images for seed, images in seen[0].items() if seen[1][seed] == images}
+    seen, other = ({row.seed: records[row.key].fingerprint for row in rows.itertuples()} for rows in pair[:2])
+    same = {seed: images for seed, images in seen.items() if other.get(seed) == images}
     if not same or own_partitions:
         return sorted(same)
     most = Counter(same.values()).most_common(1)[0][0]
