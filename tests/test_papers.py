@@ -771,3 +771,10 @@ def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
     records[-1].origin = {}
     assert declared_runs(records, "fedrdn") == set(list(made)[:2])
     assert not declared_runs(records, "distrans")
+
+
+def test_declared_runs_of_a_profile_that_one_federation_alone_has_are_found_beside_others():
+    under = {"protocol": protocol.rules_hash(), "code": "0123456789ab"}
+    made = {name: papers.recipe("fraug", profile, name) for name, profile in {"pacs": "long", "digits": "whole"}.items()}
+    records = [SimpleNamespace(key=name, recipe=Recipe(**own).full, origin=under) for name, own in made.items()]
+    assert declared_runs(records, "fraug") == {"pacs", "digits"}

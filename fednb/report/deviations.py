@@ -27,14 +27,14 @@ def declared_runs(records, paper: str) -> set[str]:
     ]
     for entry in rules["runs"]:
         if entry["paper"] == paper:
-            differing = deviations(under, paper, entry["profile"])
+            there = [record for record in under if record.recipe["federation"]["name"] == entry["federation"]]
+            differing = deviations(there, paper, entry["profile"])
             wanted = Recipe(**papers.recipe(paper, entry["profile"], entry["federation"])).full
             told = papers.source(paper) and protocol.declaration(entry)
             found |= {
                 record.key
-                for record in under
+                for record in there
                 if (not told or told in record.origin.get("declared", ()))
-                and record.recipe["federation"]["name"] == entry["federation"]
                 and record.recipe["seed"] in entry["seeds"]
                 and not differing[record.key]
                 and all(record.recipe["federation"].get(name) == wanted["federation"].get(name) for name in DEALT)
