@@ -718,10 +718,11 @@ def not_declared(records: dict[str, tuple[str, dict]], checkout: Path, protocol:
     return [name for name, (code, entry) in records.items() if entry not in there[code].get("runs", [])]
 
 
-def test_declared_runs_are_of_code_that_declares_them(tmp_path):
+def test_declared_runs_are_of_code_that_declares_them(tmp_path, monkeypatch):
     checkout = Path(papers.__file__).parents[2]
-    governed = {}
-    for entry in protocol.rules()["runs"]:
+    governed, rules = {}, protocol.rules()
+    for entry in rules["runs"]:
+        monkeypatch.setattr(protocol, "rules", lambda entry=entry: rules | {"runs": [entry]})
         paths = (checkout / "results" / entry["federation"]).glob("*.json")
         records = {own.key: own for own in (SimpleNamespace(**json.loads(path.read_text())) for path in paths)}
         for key in declared_runs(records.values(), entry["paper"]):
@@ -775,6 +776,8 @@ def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
 
 def test_declared_runs_of_a_profile_that_one_federation_alone_has_are_found_beside_others():
     under = {"protocol": protocol.rules_hash(), "code": "0123456789ab"}
-    made = {name: papers.recipe("fraug", profile, name) for name, profile in {"pacs": "long", "digits": "whole"}.items()}
+    made = {
+        name: papers.recipe("fraug", profile, name) for name, profile in {"pacs": "long", "digits": "whole"}.items()
+    }
     records = [SimpleNamespace(key=name, recipe=Recipe(**own).full, origin=under) for name, own in made.items()]
     assert declared_runs(records, "fraug") == {"pacs", "digits"}
