@@ -93,8 +93,8 @@ def headline(_) -> str:
     drawn, as_released = "fedavg+fedrdn", "fedavg+fedrdn(variant=released)"
     return (
         f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {ended}) FedAvg "
-        f"reaches {ours['fedavg']} %, FedAvg + FedRDN {ours[drawn]} %, and {ours[as_released]} % as released, where one "
-        f"draw is for a whole batch; the paper prints {theirs['']} and {theirs['fedrdn']}. "
+        f"reaches {ours['fedavg']} %, FedAvg + FedRDN {ours[drawn]} %, and {ours[as_released]} % as released, where "
+        f"one draw is for a whole batch; the paper prints {theirs['']} and {theirs['fedrdn']}. "
         f"{sentences(effects(results, [(drawn, 'fedavg'), (as_released, 'fedavg')]))}"
     )
 

@@ -2,7 +2,16 @@
 
 from fednb.report import words
 from fednb.report.looks import LINES, MARKERS, colour, style
-from fednb.report.plots._axes import MOST, WIDEST, as_written, decorate, new_figure, printed_rows, printed_values
+from fednb.report.plots._axes import (
+    MOST,
+    WIDEST,
+    as_written,
+    decorate,
+    new_figure,
+    printed_rows,
+    printed_values,
+    wrapped,
+)
 from fednb.report.plots.pointer import curves_spec, with_pointer
 from fednb.report.words import mark, measure, settings, told_seeds
 
@@ -43,7 +52,7 @@ def convergence(frame, title: str = "", printed=None):
             axes.plot(_mean(curves[behind][1]), color="0.7", linewidth=2.5)
             _curve(axes, label, *curve)
             lowest = number + 4 >= len(own)
-            decorate(axes, "round" if lowest else "", "" if number % 4 else what, label, marked)
+            decorate(axes, "round" if lowest else "", "" if number % 4 else what, wrapped(label), marked)
             axes.tick_params(labelbottom=lowest)
         figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
