@@ -251,13 +251,14 @@ def test_without_a_tested_claim_the_figure_says_so():
     assert axes(figure).get_title("left") == "FedRDN: no claim tested yet"
 
 
-MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans", "mixup", "moex")]
+MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans(variant=released)", "mixup", "moex")]
 
 
 def test_more_than_six_curves_have_a_panel_each_with_fedavg_behind():
     frame = pandas.concat([run(label, ROUNDS) for label in (MANY[0], "fedavg", *MANY[1:])])
     figure = plots.convergence(frame, title="Many")
-    assert [panel.get_title("left") for panel in figure.axes][:2] == ["FedAvg + FedRDN", "FedAvg + FedFA"]
+    titles = [panel.get_title("left") for panel in figure.axes]
+    assert titles[:2] == ["FedAvg + FedRDN", "FedAvg + FedFA"] and titles[3] == "FedAvg + DisTrans, as\nreleased"
     assert len(figure.axes) == len(MANY) and "grey: FedAvg" in figure.get_suptitle()
     behind, own = figure.axes[0].lines
     assert (behind.get_color(), own.get_color()) == ("0.7", BLUE)
