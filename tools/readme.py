@@ -43,7 +43,7 @@ the machines were not always quiet. `fednb bench` times.
 
 Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, which declares them;
 the copy's git stood at an earlier commit, so that the records cannot show it, and they count as exploratory. Its others
-name their commit and are declared.
+name their commit and are declared, but three of FedRDN as released, which is a row of no table.
 
 A record can be read without the package. Its `rounds` are columns, with a value for each round; where these would be
 long, they are of the last round alone, and `earlier` holds the others:
