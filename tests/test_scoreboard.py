@@ -117,20 +117,27 @@ def test_claims_rest_on_the_first_precision_of_each_federation():
 
 def test_four_sentences_add_up():
     verdicts = ["reproduced", "below", "below", "one seed", "not run", "not run", "older code", "not testable"]
-    others = ["best test: larger", *[""] * 5, "last: above", ""]
-    named = [f"{letter} is above." for letter in "ABCDEFGH"]
-    frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 7])
+    verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
+    others = ["best test: larger", *[""] * 5, "last: above", "", ""]
+    named = [f"{letter} is above." for letter in "ABCDEFGHA"]
+    declared = [True, True, *[False] * 7]
+    frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 8])
+    frame["exploratory"] = [not each for each in declared]
     first, found, others, why = report.told(frame)
     assert first == (
         "8 claims of 1 papers compare two runs. They are 1 distinct comparisons, as a pair can stand in several "
-        "tables; claims are counted here. At the paper's setting 1 are tested: 1 reproduced."
+        "tables; claims are counted here. At the paper's setting 1 are tested: 1 reproduced. 1 of these rest on runs "
+        "that were declared before they were made; 0 are exploratory."
     )
     assert found == (
-        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 have another "
-        "verdict by the paper's own rule of selection. 0 of all rest on runs that were declared before they were "
-        "made; 3 are exploratory."
+        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 of these "
+        "rest on runs that were declared before they were made; 1 are exploratory. 1 of both have another verdict by "
+        "the paper's own rule of selection."
     )
-    assert others == "Not tested: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
+    assert (
+        others
+        == "Tested at neither: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
+    )
     assert why == "Of those not run, 2 are on data of which others are run (Office-Caltech-10 2)."
     nothing = report.told(claims(["not run"], ours=[float("nan")]))[3]
     assert nothing == "Of those not run, 1 are on data of which no claim is run yet (Office-Caltech-10 1)."

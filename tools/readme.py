@@ -13,6 +13,7 @@ from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
 from fednb.report.board import CLAIM
+from fednb.report.sentences import PRINTED
 from fednb.report.words import number, rule_words
 from fednb.runs.behaviour import changed
 from fednb.runs.record import read
@@ -37,9 +38,10 @@ where each is printed, or why it was taken, stands in `fednb/papers/*.toml`. "At
 settings have three seeds or more; the others have the first alone or two. "By older code": something that the run used
 behaves otherwise today; such runs carry no verdict.
 
-Hours are of training and evaluation: one thread a run, mostly two runs side by side on machines of two cores (Linux,
-x86_64). They are no timings: few records name their processor, some processors multiply in bf16 and some do not, and
-the machines were not always quiet. `fednb bench` times.
+Hours are of training and evaluation, of one process each: on a CPU one thread a run, mostly two runs side by side on
+machines of two cores (Linux, x86_64); on the H100 most runs shared it with up to fourteen others, and took far fewer
+hours of the GPU than stand here. They are no timings: few records name their processor, some processors multiply in
+bf16 and some do not, and the machines were not always quiet. `fednb bench` times.
 
 Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, which declares them;
 the copy's git stood at an earlier commit, so that the records cannot show it, and they count as exploratory. Its others
@@ -76,9 +78,9 @@ The run over Flower is made by `fednb federate` ([network](../notebooks/together
 """
 
 
-def headline(_) -> str:
+def headline(claims: DataFrame) -> str:
     """FedAvg with and without FedRDN, as printed and as released, at the printed setting, over the seeds that all have,
-    beside the paper's, by the protocol's rule."""
+    beside the paper's, by the protocol's rule; and the claim's verdict."""
     base = Recipe(**papers.recipe("fedrdn", "paper"))
     varied = base.vary(augmentations=[[], ["fedrdn"], [{"name": "fedrdn", "variant": "released"}]], seed=[0, 1, 2])
     results = Study(varied, paper="fedrdn", store=_store()).recorded()
@@ -91,11 +93,16 @@ def headline(_) -> str:
     size = base.full["federation"]["size"]
     ended = f"{rule_words(rule, rows)}, average of the four sites"
     drawn, as_released = "fedavg+fedrdn", "fedavg+fedrdn(variant=released)"
+    pairs = [(drawn, "fedavg"), (as_released, "fedavg"), (as_released, drawn)]
+    of_the_paper = "of == 'fedrdn' and federation == 'office_caltech10' and effect == 'FedRDN - FedAvg'"
+    [claim] = claims.query(f"{of_the_paper} and table == 'table1' and setting == '{PRINTED}'").itertuples()
+    standing = "exploratory" if claim.exploratory else "declared"
     return (
-        f"At the printed setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {ended}) FedAvg "
+        f"At the paper's setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {ended}) FedAvg "
         f"reaches {ours['fedavg']} %, FedAvg + FedRDN {ours[drawn]} %, and {ours[as_released]} % as released, where "
         f"one draw is for a whole batch; the paper prints {theirs['']} and {theirs['fedrdn']}. "
-        f"{sentences(effects(results, [(drawn, 'fedavg'), (as_released, 'fedavg')]))}"
+        f"{sentences(effects(results, pairs))}\nAs a claim of the paper the first is *{claim.verdict}*, by {standing} "
+        "runs; those as released are exploratory."
     )
 
 
@@ -104,7 +111,9 @@ def judged(claims: DataFrame) -> str:
     counts = by_paper(claims)
     rows = ["| | " + " | ".join(counts.columns) + " |", "|---" * (len(counts.columns) + 1) + "|"]
     rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
-    return " ".join(told(claims)) + "\n\n" + "\n".join(rows)
+    curves = scoreboard.curves()["verdict"].value_counts()
+    others = f"{curves.sum()} more claims are on orders and curves: {_counted(curves)}."
+    return " ".join([*told(claims), others]) + "\n\n" + "\n".join(rows)
 
 
 def claimed(claims: DataFrame) -> str:
@@ -113,13 +122,21 @@ def claimed(claims: DataFrame) -> str:
         "| notebook | result | the paper claims | verdicts | data | recorded runs, and the hours that they took |",
         "|---|---|---|---|---|---|",
     ]
+    curves = scoreboard.curves()
     for book in notebooks.found():
         about = book.about
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
-        verdicts = _verdicts(claims[claims["notebook"] == book.name])
+        own = curves.loc[curves["notebook"] == book.name, "verdict"].value_counts()
+        shapes = f"orders and curves: {_counted(own)}" if len(own) else ""
+        verdicts = "; ".join(filter(None, (_verdicts(claims[claims["notebook"] == book.name]), shapes)))
         cells = (result, about.get("claim", ""), verdicts, about.get("data", ""), _runs(book))
         rows.append(f"| [{book.name}](../notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
+
+
+def _counted(verdicts) -> str:
+    """ "1 otherwise than in print, 2 not told", of counts by verdict."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
 
 
 def _verdicts(claims: DataFrame) -> str:

@@ -7,13 +7,11 @@ from fednb.papers import protocol
 from fednb.report import names, words
 from fednb.report.claims import judged
 from fednb.report.effects import SPARE
-from fednb.report.sentences import TESTED
+from fednb.report.sentences import CLAIM, TESTED, untested
 from fednb.report.tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-CLAIM = ("table", "federation", "claim")  # which a row is of; one that ran on both boards has two
 
 
 def scoreboard(results, paper: str, rule: str | None = None, table: str | None = None) -> Table:
@@ -122,12 +120,6 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     counts["not tested"] = untested(claims)["of"].value_counts().reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()
     return counts.rename(index=_called).rename_axis(index=None, columns=None)
-
-
-def untested(claims: "DataFrame") -> "DataFrame":
-    """The claims that are tested on neither board, each once."""
-    tested = claims["verdict"].isin(TESTED).groupby([claims[name] for name in ("of", *CLAIM)]).transform("any")
-    return claims[~tested.astype(bool)].drop_duplicates(["of", *CLAIM])
 
 
 def _called(paper: str) -> str:

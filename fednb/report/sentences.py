@@ -40,6 +40,7 @@ SIGNS = {  # beside each verdict, as colour never says it alone
     "other sites": "≠",
     "not run": "–",
 }
+CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two
 PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
 OUTCOMES = {  # the heading of the claims with a verdict, and of those that have a number and none
     "reproduced": "Reproduced",
@@ -189,18 +190,22 @@ def told(claims: "DataFrame") -> list[str]:
 
     claims: rows of ``fednb.report.board``.
     """
-    verdicts = claims["verdict"].value_counts()
     tested = claims[claims["verdict"].isin(TESTED)]
-    printed, small = (tested[tested["setting"] == board]["verdict"].value_counts() for board in (PRINTED, SMALL))
-    found = [
-        ", ".join(f"{each[word]} {word}" for word in TESTED if word in each) or "none" for each in (printed, small)
-    ]
+    found = []
+    for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL)):
+        counts, declared = own["verdict"].value_counts(), int((~own["exploratory"].astype(bool)).sum())
+        outcome = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none"
+        found.append(
+            f"{len(own)} are tested: {outcome}. {declared} of these rest on runs that were declared before "
+            f"they were made; {len(own) - declared} are exploratory."
+        )
     turned = int((tested["other_rules"] != "").sum())
-    seen = int(tested["exploratory"].sum())
     every = claims.drop_duplicates(["of", "table", "claim", "federation"])
     distinct = claims.drop_duplicates(["of", "federation", "effect"])
+    without = untested(claims)
+    verdicts = without["verdict"].value_counts()
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
-    waiting = claims[claims["verdict"] == "not run"]
+    waiting = without[without["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
         "are on data of which no claim is run yet": waiting.loc[~begun, "federation"],
@@ -210,13 +215,19 @@ def told(claims: "DataFrame") -> list[str]:
     return [
         f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
         "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
-        f"{printed.sum()} are tested: {found[0]}.",
-        f"At a smaller setting, which says nothing of what the paper found, {small.sum()} are tested: {found[1]}. "
-        f"{turned} have another verdict by the paper's own rule of selection. {len(tested) - seen} of all rest on "
-        f"runs that were declared before they were made; {seen} are exploratory.",
-        f"Not tested: {', '.join(others) or 'none'}.",
+        f"{found[0]}",
+        f"At a smaller setting, which says nothing of what the paper found, {found[1]} {turned} of both have another "
+        "verdict by the paper's own rule of selection.",
+        f"Tested at neither: {', '.join(others) or 'none'}.",
         f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]
+
+
+def untested(claims: "DataFrame") -> "DataFrame":
+    """The claims that are tested on neither board, each once."""
+    claim = ["of", *CLAIM]
+    tested = claims["verdict"].isin(TESTED).groupby([claims[name] for name in claim]).transform("any")
+    return claims[~tested.astype(bool)].drop_duplicates(claim)
 
 
 def on_data(named) -> str:

@@ -211,9 +211,10 @@ def _compute(entries: Sequence[Entry]) -> str:
         hours[place] += run.origin["seconds"] / 3600
         count[place] += 1
     told = "; ".join(f"{place}: {count[place]} runs, {spent:.1f} hours" for place, spent in hours.most_common())
+    shared = ", on a GPU those of a process of which several shared it" * any("cpu" not in place for place in hours)
     return (
         f"**Compute.** {len(runs)} recorded runs stand behind its notebooks; other papers may share them. "
-        f"They took {sum(hours.values()):.1f} hours in all: {literal(told)}."
+        f"They took {sum(hours.values()):.1f} hours in all{shared}: {literal(told)}."
     )
 
 
