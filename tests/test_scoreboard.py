@@ -131,8 +131,8 @@ def test_four_sentences_add_up():
     )
     assert found == (
         "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 of these "
-        "rest on runs that were declared before they were made; 1 are exploratory. 1 of both have another verdict by "
-        "the paper's own rule of selection."
+        "rest on runs that were declared before they were made; 1 are exploratory. On the two boards together 1 have "
+        "another verdict by the paper's own rule of selection."
     )
     assert (
         others

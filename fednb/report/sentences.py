@@ -176,7 +176,7 @@ def in_short(claims: "DataFrame") -> str:
         (len(own), ", ".join(f"{count} {word}" for word, count in own["verdict"].value_counts().items()) or "none")
         for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
     )
-    every = len(claims.drop_duplicates(["of", "table", "claim", "federation"]))
+    every = len(claims.drop_duplicates(["of", *CLAIM]))
     return (
         f"Of {every} claims of {claims['of'].nunique()} papers, {of_printed} could be tested at the paper's own "
         f"setting: {printed}. {of_small} could be tested at a smaller one, which says how the methods do there and "
@@ -200,7 +200,7 @@ def told(claims: "DataFrame") -> list[str]:
             f"they were made; {len(own) - declared} are exploratory."
         )
     turned = int((tested["other_rules"] != "").sum())
-    every = claims.drop_duplicates(["of", "table", "claim", "federation"])
+    every = claims.drop_duplicates(["of", *CLAIM])
     distinct = claims.drop_duplicates(["of", "federation", "effect"])
     without = untested(claims)
     verdicts = without["verdict"].value_counts()
@@ -216,8 +216,8 @@ def told(claims: "DataFrame") -> list[str]:
         f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
         "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
         f"{found[0]}",
-        f"At a smaller setting, which says nothing of what the paper found, {found[1]} {turned} of both have another "
-        "verdict by the paper's own rule of selection.",
+        f"At a smaller setting, which says nothing of what the paper found, {found[1]} On the two boards together "
+        f"{turned} have another verdict by the paper's own rule of selection.",
         f"Tested at neither: {', '.join(others) or 'none'}.",
         f"Of those not run, {waits}." if waits else "Every claim was run.",
     ]

@@ -211,10 +211,11 @@ def _compute(entries: Sequence[Entry]) -> str:
         hours[place] += run.origin["seconds"] / 3600
         count[place] += 1
     told = "; ".join(f"{place}: {count[place]} runs, {spent:.1f} hours" for place, spent in hours.most_common())
-    shared = ", on a GPU those of a process of which several shared it" * any("cpu" not in place for place in hours)
+    on_a_gpu = any(run.origin["device"] != "cpu" for run in runs)
+    shared = " Hours on a GPU are those of each process; several shared it, so that it was busy for fewer." * on_a_gpu
     return (
         f"**Compute.** {len(runs)} recorded runs stand behind its notebooks; other papers may share them. "
-        f"They took {sum(hours.values()):.1f} hours in all{shared}: {literal(told)}."
+        f"They took {sum(hours.values()):.1f} hours in all: {literal(told)}.{shared}"
     )
 
 
