@@ -120,9 +120,8 @@ def test_four_sentences_add_up():
     verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
     others = ["best test: larger", *[""] * 5, "last: above", "", ""]
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
-    declared = [True, True, *[False] * 7]
-    frame = claims(verdicts, other_rules=others, claim=named, setting=["as printed", *["small"] * 8])
-    frame["exploratory"] = [not each for each in declared]
+    boards, seen = ["as printed", *["small"] * 8], [False, False, *[True] * 7]
+    frame = claims(verdicts, other_rules=others, claim=named, setting=boards, exploratory=seen)
     first, found, others, why = report.told(frame)
     assert first == (
         "8 claims of 1 papers compare two runs. They are 1 distinct comparisons, as a pair can stand in several "

@@ -1,6 +1,7 @@
 """The generated parts of README and docs/, of records and of methods, and the page of results/: what is recorded."""
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from pandas import DataFrame
@@ -12,8 +13,7 @@ from fednb.files import write_text
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
-from fednb.report.board import CLAIM
-from fednb.report.sentences import PRINTED
+from fednb.report.sentences import PRINTED, untested
 from fednb.report.words import number, rule_words
 from fednb.runs.behaviour import changed
 from fednb.runs.record import read
@@ -112,7 +112,7 @@ def judged(claims: DataFrame) -> str:
     counts = by_paper(claims)
     rows = ["| | " + " | ".join(counts.columns) + " |", "|---" * (len(counts.columns) + 1) + "|"]
     rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
-    curves = scoreboard.curves().drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
+    curves = _curves().drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
     others = f"{curves.sum()} more claims are on orders and curves: {_counted(curves)}."
     return " ".join([*told(claims), others]) + "\n\n" + "\n".join(rows)
 
@@ -123,7 +123,7 @@ def claimed(claims: DataFrame) -> str:
         "| notebook | result | the paper claims | verdicts | data | recorded runs, and the hours that they took |",
         "|---|---|---|---|---|---|",
     ]
-    curves = scoreboard.curves()
+    curves = _curves()
     for book in notebooks.found():
         about = book.about
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
@@ -135,6 +135,11 @@ def claimed(claims: DataFrame) -> str:
     return "\n".join(rows)
 
 
+@cache
+def _curves() -> DataFrame:
+    return scoreboard.curves()
+
+
 def _counted(verdicts) -> str:
     """ "1 otherwise than in print, 2 not told", of counts by verdict."""
     return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
@@ -144,9 +149,8 @@ def _verdicts(claims: DataFrame) -> str:
     """ "3 reproduced, 1 smaller, 25 not tested"."""
     counts = claims["verdict"].value_counts()
     told = [f"{counts[word]} {word}" for word in TESTED if word in counts]
-    tested = claims[claims["verdict"].isin(TESTED)]
-    untested = len(claims.drop_duplicates([*CLAIM])) - len(tested.drop_duplicates([*CLAIM]))
-    return ", ".join([*told, *([f"{untested} not tested"] if untested else [])])
+    others = len(untested(claims))
+    return ", ".join([*told, *([f"{others} not tested"] if others else [])])
 
 
 def _runs(book: notebooks.Notebook) -> str:

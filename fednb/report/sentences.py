@@ -215,7 +215,7 @@ def told(claims: "DataFrame") -> list[str]:
     return [
         f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
         "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
-        f"{found[0]}",
+        + found[0],
         f"At a smaller setting, which says nothing of what the paper found, {found[1]} On the two boards together "
         f"{turned} have another verdict by the paper's own rule of selection.",
         f"Tested at neither: {', '.join(others) or 'none'}.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
 from fednb.report import names, words
-from fednb.report.board import CLAIM, untested
+from fednb.report.sentences import CLAIM, untested
 from fednb.report.deviations import labels_of
 from fednb.report.sentences import PRINTED, SMALL, TESTED, on_data
 from fednb.site import scoreboard
@@ -212,7 +212,7 @@ def _compute(entries: Sequence[Entry]) -> str:
         count[place] += 1
     told = "; ".join(f"{place}: {count[place]} runs, {spent:.1f} hours" for place, spent in hours.most_common())
     on_a_gpu = any(run.origin["device"] != "cpu" for run in runs)
-    shared = " Hours on a GPU are those of each process; several shared it, so that it was busy for fewer." * on_a_gpu
+    shared = " Hours on a GPU are those of each process: where several shared it, it was busy for fewer." * on_a_gpu
     return (
         f"**Compute.** {len(runs)} recorded runs stand behind its notebooks; other papers may share them. "
         f"They took {sum(hours.values()):.1f} hours in all: {literal(told)}.{shared}"

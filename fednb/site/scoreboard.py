@@ -6,7 +6,7 @@ from math import copysign, sqrt
 from typing import TYPE_CHECKING
 
 from fednb.report import names
-from fednb.report.board import CLAIM
+from fednb.report.sentences import CLAIM
 from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy
 
 from fednb.report import names, words
-from fednb.report.board import CLAIM
+from fednb.report.sentences import CLAIM
 from fednb.report.looks import VERDICTS, styles
 from fednb.report.plots._axes import (
     PAPER,
