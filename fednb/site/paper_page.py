@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
 from fednb.report import names, words
-from fednb.report.sentences import CLAIM, untested
 from fednb.report.deviations import labels_of
-from fednb.report.sentences import PRINTED, SMALL, TESTED, on_data
+from fednb.report.sentences import CLAIM, PRINTED, SMALL, TESTED, on_data, untested
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 from fednb.site.records import Runs

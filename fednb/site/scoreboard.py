@@ -6,8 +6,7 @@ from math import copysign, sqrt
 from typing import TYPE_CHECKING
 
 from fednb.report import names
-from fednb.report.sentences import CLAIM
-from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED
+from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED
 
 if TYPE_CHECKING:
     from pandas import DataFrame

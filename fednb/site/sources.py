@@ -11,8 +11,7 @@ from types import ModuleType
 import fednb
 from fednb import catalogue, papers
 from fednb.report import names
-from fednb.report.sentences import CLAIM, untested
-from fednb.report.sentences import PRINTED, SIGNS, SMALL, TESTED, in_short
+from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED, in_short, untested
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy
 
 from fednb.report import names, words
-from fednb.report.sentences import CLAIM
 from fednb.report.looks import VERDICTS, styles
 from fednb.report.plots._axes import (
     PAPER,
@@ -20,7 +19,7 @@ from fednb.report.plots._axes import (
     printed_values,
     titled,
 )
-from fednb.report.sentences import PRINTED, TESTED
+from fednb.report.sentences import CLAIM, PRINTED, TESTED
 
 HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
 DIAMOND = {"marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
