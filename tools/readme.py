@@ -55,7 +55,7 @@ import base64, bz2, json
 from pathlib import Path
 import numpy
 
-path = Path("results/cifar10/fedavg_s0_9111c3.json")
+path = Path("results/cifar10/fedavg_s0_e10c64.json")
 record = json.loads(path.read_text())
 rounds, test = record["rounds"], record["rounds"]["test"]
 if "earlier" in rounds:
