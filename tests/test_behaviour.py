@@ -75,7 +75,9 @@ def committed() -> list[Record]:
 
 
 def test_no_committed_record_is_stale():
-    assert {str(made.path): changed(made) for made in committed() if changed(made) or not made.behaviours} == {}
+    records = committed()
+    assert records
+    assert {str(made.path): changed(made) for made in records if changed(made) or not made.behaviours} == {}
 
 
 class TestStore:

@@ -36,6 +36,7 @@ from fednb.report.deviations import other_options
 from fednb.report.effects import COLUMNS, Effect
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
+from fednb.report.sentences import paired_difference
 from fednb.report.words import OTHER_DATA, number, setting, signed
 
 # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon.
@@ -1063,3 +1064,13 @@ def test_a_run_with_unseen_sites_stands_in_no_row_and_behind_no_claim():
         record.recipe["unseen"] = ["dslr"]
     assert comparison(made, printed)["ours"].isna().all()
     assert set(scoreboard(made, "fedrdn").frame["verdict"]) == {"not run"}
+
+
+def test_a_difference_is_told_where_its_interval_over_seeds_leaves_zero_out():
+    # differences -9, -5, -13: deviation 4, t(0.975, 2) = 4.3027, so that the reach is 4.3027 * 4 / sqrt(3) = 9.94
+    assert paired_difference([61, 63, 60], [70, 68, 73]) == "-9.0 points (-18.9 to +0.9), not told"
+    assert paired_difference([61, 63, 62], [70, 71, 72]) == "-9.0 points (-11.5 to -6.5), below"
+    assert paired_difference([70, 71, 72], [61, 63, 62], together=3) == "+9.0 points (+4.6 to +13.4), above"
+    assert paired_difference([61], [70]) == "-9.0 points"
+    with pytest.raises(ValueError, match="shorter"):
+        paired_difference([61, 63], [70])

@@ -1,4 +1,4 @@
-"""How much features give away the site that an image comes from, and how that differs between two runs."""
+"""How much features give away the site that an image comes from."""
 
 import numpy
 
@@ -35,20 +35,3 @@ def between_sites(features, labels, sites) -> float:
             here = features[chosen & (sites == site)]
             between += len(here) * float(((here.mean(0) - centre) ** 2).sum())
     return 100 * between / within
-
-
-def told_apart(ours, others, together: int = 1) -> str:
-    """The mean difference of two runs over seeds, its interval and a word: ``"-9.0 points (-12.0 to -6.0), below"``.
-
-    ours, others: a number for each seed, in per cent, in one order. together: how many such differences are looked at
-    together (Bonferroni): the interval holds with 95 % for all of them. Student's t over seeds alone, as if there were
-    no other images; with one seed there is no interval and no word.
-    """
-    from scipy.stats import ttest_1samp
-
-    differences = numpy.asarray(ours, float) - numpy.asarray(others, float)
-    points = f"{differences.mean():+.1f} points"
-    if len(differences) < 2:
-        return points
-    low, high = ttest_1samp(differences, 0).confidence_interval(1 - 0.05 / together)
-    return f"{points} ({low:+.1f} to {high:+.1f}), {'above' if low > 0 else 'below' if high < 0 else 'not told'}"
