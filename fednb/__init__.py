@@ -14,15 +14,15 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 _WHERE = {
     "check_parameters": "fednb.parameters",
-    "load": "fednb.data",
+    "load": "fednb.datasets",
     "methods_from": "fednb.outside",
     "Federation": "fednb.federation",
     "Site": "fednb.federation",
     "Split": "fednb.federation",
-    "FederatedRun": "fednb.engine.loop",
-    "Method": "fednb.doors.method",
+    "FederatedRun": "fednb.loop.loop",
+    "Method": "fednb.methods.hooks",
     "Recipe": "fednb.recipe",
-    "Store": "fednb.runs.store",
+    "Store": "fednb.records.store",
     "Study": "fednb.study",
     "FednbError": "fednb.errors",
 }

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from fednb import papers
 from fednb.errors import FednbError
 from fednb.recipe import Recipe
-from fednb.runs.training import federation_of
+from fednb.records.training import federation_of
 from fednb.varied import varied
 
 if TYPE_CHECKING:
-    from fednb.runs.store import Record
+    from fednb.records.store import Record
 
 
 def lacks(recipe: Recipe, data: str | None) -> str | None:
     """What is missing of the data and weights that a recipe needs, in one sentence; None where nothing is."""
-    from fednb.data import available
+    from fednb.datasets import available
 
     lack = available(root=data, **recipe.dealt)
     if lack or not recipe.full["model"].get("pretrained"):
@@ -30,7 +30,7 @@ def lacks(recipe: Recipe, data: str | None) -> str | None:
 
 def below_the_folder(lack: str, data: str | None) -> str:
     """What ``lacks`` says, with places below the data folder: a notebook that shows it speaks of no machine."""
-    from fednb.data import data_root
+    from fednb.datasets import data_root
 
     return lack.replace(f"{data_root(data).absolute()}{os.sep}", "")
 

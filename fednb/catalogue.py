@@ -1,6 +1,6 @@
 """Finds what a folder offers by its file names, so that a new file needs no list to be edited.
 
-``fednb/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. What
+``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. What
 ``fednb.outside`` finds is named in the same way.
 """
 
@@ -15,15 +15,29 @@ from fednb import outside
 from fednb.errors import RecipeError, nearest
 
 Choice = tuple[str, dict]
-METHODS = ("algorithms", "augment")
+METHODS = ("algorithms", "augmentations")
+PACKAGES = {
+    "algorithms": "fednb.methods.algorithms",
+    "augmentations": "fednb.methods.augmentations",
+    "models": "fednb.models",
+    "datasets": "fednb.datasets",
+}
 OF_THE_RUN = "run"  # as a federation's option ``seed``: see ``dealt``
-IN_MEMORY = {"classification": "in_memory", "segmentation": "in_memory_masks"}  # by task: see fednb/data/_in_memory.py
+IN_MEMORY = {
+    "classification": "in_memory",
+    "segmentation": "in_memory_masks",
+}  # by task: see fednb/datasets/_in_memory.py
+
+
+def folder(room: str) -> str:
+    """Where the files of a room lie: ``"fednb/methods/algorithms"``."""
+    return PACKAGES[room].replace(".", "/")
 
 
 @cache
 def own(room: str) -> tuple[str, ...]:
     """All names in ``fednb/<room>``, sorted: its files without a leading underscore."""
-    package = importlib.import_module(f"fednb.{room}")
+    package = importlib.import_module(PACKAGES[room])
     found = (module.name for module in pkgutil.iter_modules(package.__path__))
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
@@ -47,22 +61,22 @@ def source_hash(room: str, name: str) -> str:
 def file(room: str, name: str):
     """The module ``fednb/<room>/<name>.py``, or that from outside; RecipeError where there is none."""
     if name in own(room):
-        return importlib.import_module(f"fednb.{room}.{name}")
-    if room == "data" and name in IN_MEMORY.values():
-        return importlib.import_module("fednb.data._in_memory")
+        return importlib.import_module(f"{PACKAGES[room]}.{name}")
+    if room == "datasets" and name in IN_MEMORY.values():
+        return importlib.import_module("fednb.datasets._in_memory")
     if place := _outside(room).get(name):
         return outside.loaded(place)[0]
-    raise RecipeError(f'"{name}" is not in fednb/{room}; {nearest(name, names(room))}')
+    raise RecipeError(f'"{name}" is not in {folder(room)}; {nearest(name, names(room))}')
 
 
 def find(room: str, name: str):
     """The class that a file is written for, or its function ``load`` in the room ``data``."""
-    module, where = file(room, name), source(room, name) or f"fednb/{room}"
-    if room == "data":
+    module, where = file(room, name), source(room, name) or folder(room)
+    if room == "datasets":
         lacking = [each for each in ("load", "missing", "describe", "NEEDS") if not hasattr(module, each)]
         if lacking:
             raise RecipeError(
-                f"{name}.py of {where} has no {', '.join(lacking)}; fednb/data/__init__.py says what for."
+                f"{name}.py of {where} has no {', '.join(lacking)}; fednb/datasets/__init__.py says what for."
             )
         return module.load
     wanted = name.replace("_", "")
@@ -82,9 +96,9 @@ def _outside(room: str) -> dict[str, outside.Place]:
     if not found:
         return found
     for other in METHODS if room in METHODS else (room,):
-        for name in found.keys() & {*own(other), *(IN_MEMORY.values() if room == "data" else ())}:
+        for name in found.keys() & {*own(other), *(IN_MEMORY.values() if room == "datasets" else ())}:
             raise RecipeError(
-                f'"{name}" in {found[name].source} has the name of fednb/{other}/{name}.py; give it another one.'
+                f'"{name}" in {found[name].source} has the name of {folder(other)}/{name}.py; give it another one.'
             )
     return found
 
@@ -93,7 +107,7 @@ def task(federation: str | dict) -> str:
     """The task of a choice of federation: what its loader's ``task(**options)`` says, or its ``TASK``, else
     classification."""
     name, chosen = choice(federation)
-    loader = file("data", name)
+    loader = file("datasets", name)
     if name in IN_MEMORY.values():
         return next(task for task, made in IN_MEMORY.items() if made == name)
     return loader.task(**chosen) if hasattr(loader, "task") else getattr(loader, "TASK", "classification")
@@ -145,7 +159,7 @@ def require_known(name: str, chosen: dict, known: Mapping) -> None:
 
 def _fitted(room: str, name: str, option: str, value, default):
     """The value in the type of its default: 1 as 1.0, so that both are one run."""
-    may_be_of_the_run = (room, option, type(default)) == ("data", "seed", int)
+    may_be_of_the_run = (room, option, type(default)) == ("datasets", "seed", int)
     if may_be_of_the_run and value == OF_THE_RUN:
         return value
     if type(default) is float and type(value) is int:

@@ -6,8 +6,8 @@ import importlib
 import os
 import sys
 
-from fednb.engine.executors import ENGINES
 from fednb.errors import FednbError, nearest
+from fednb.loop.executors import ENGINES
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         options = parse(words)
-        return importlib.import_module(f"fednb.command.{options.verb}").main(options)
+        return importlib.import_module(f"fednb.commands.{options.verb}").main(options)
     except FednbError as error:
         print(f"fednb: {error}", file=sys.stderr)
         return 1

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fednb import datasets
+from fednb import from_datasets
 from fednb.errors import DataError, nearest, printable
 
 SPLITS = ("train", "validation", "test")
@@ -116,7 +116,7 @@ class Federation:
     """All sites, the class names, notes that a reader of results must see, and the task.
 
     task: "classification", a class for each image, or "segmentation", one for each pixel; the first class of a
-    segmentation is the background. What a task means for training is in ``fednb.doors.task``.
+    segmentation is the background. What a task means for training is in ``fednb.methods.task``.
 
     Raises DataError when a site or class has a name that none may have (``refuse_names``), when a site has no training
     images, when image shapes differ, when targets are not the task's, when a label is out of range, or when all pixels
@@ -159,14 +159,14 @@ class Federation:
         Args:
             sites: ``{"site": (train, validation, test), ...}``, data sets as torchvision's, Hugging Face's and
                 ``flwr-datasets``' partitions are: pairs (image, label), or dictionaries with both. None is one without
-                images. What an image and a label may be is in ``fednb/datasets.py``.
+                images. What an image and a label may be is in ``fednb/from_datasets.py``.
             classes: their names; those that the data sets know, else numbers, unless given.
             columns: of dictionaries the names of image and label, where more than one could be meant.
 
         All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read,
         images of different sizes, values outside [0, 1], labels that are no class, and a site without training images.
         """
-        read, classes = datasets.read(sites, name, SPLITS, classes, columns)
+        read, classes = from_datasets.read(sites, name, SPLITS, classes, columns)
         return cls(name, tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read), classes)
 
     def _check(self, site: Site):

@@ -3,11 +3,12 @@
 A package names its modules in its ``pyproject.toml``, in the group of the room that they belong to, each by its own
 name:
 
-    [project.entry-points."fednb.augment"]
+    [project.entry-points."fednb.augmentations"]
     histograms = "their_package.histograms"
 
 ``FEDNB_METHODS`` is the search path of everything from outside: a folder that it names (or several, as in ``PATH``) has
-the rooms inside, and files as ours in them: ``FOLDER/augment/histograms.py``; helpers beside them begin with ``_`` and
+the rooms inside, and files as ours in them: ``FOLDER/augmentations/histograms.py``; helpers beside them begin with
+``_`` and
 are imported by ``from ._helper import ...``. A paper is a folder, ``FOLDER/papers/NAME``, with ``NAME.toml`` beside it
 (see ``fednb.papers``); a package offers it as ``NAME = "their_package.papers.NAME"``.
 
@@ -27,7 +28,7 @@ from types import ModuleType
 
 from fednb.errors import RecipeError
 
-ROOMS = ("algorithms", "augment", "models", "data", "papers")
+ROOMS = ("algorithms", "augmentations", "models", "datasets", "papers")
 FOLDERS = "FEDNB_METHODS"
 PROJECT = "fednb.toml"
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from fednb.catalogue import choice, complete, dealt, make, task
 from fednb.errors import RecipeError, nearest
 
-ROOMS = {"federation": "data", "model": "models", "algorithm": "algorithms"}
+ROOMS = {"federation": "datasets", "model": "models", "algorithm": "algorithms"}
 ONE_OF = {
     "last_batch": ("keep", "drop"),
     "optimiser": ("sgd", "adam"),
@@ -41,9 +41,10 @@ class Recipe:
 
     Args:
         federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
-            ``fednb/data``, ``fednb/models`` and ``fednb/algorithms``. A federation that is dealt out by a ``seed`` of
+            ``fednb/datasets``, ``fednb/models`` and ``fednb/methods/algorithms``. A federation that is dealt out by
+            a ``seed`` of
             its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals it out.
-        augmentations: such names from ``fednb/augment``, called in this order.
+        augmentations: such names from ``fednb/methods/augmentations``, called in this order.
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees), "crop"
             (moved by up to 4 pixels, mirrored at the edges).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
@@ -135,7 +136,7 @@ class Recipe:
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
         federation = self.full["federation"]["name"]
-        methods = [make("algorithms", self.algorithm), *(make("augment", given) for given in self.augmentations)]
+        methods = [make("algorithms", self.algorithm), *(make("augmentations", given) for given in self.augmentations)]
         for method in methods:
             method.tasks.require(method.name, task(self.full["federation"]), federation)
         _refuse_mixed_labels(methods)
@@ -170,7 +171,7 @@ class Recipe:
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, room in ROOMS.items():
             settings[name] = complete(room, settings[name])
-        settings["augmentations"] = [complete("augment", given) for given in self.augmentations]
+        settings["augmentations"] = [complete("augmentations", given) for given in self.augmentations]
         try:
             return json.loads(json.dumps(settings, allow_nan=False))
         except (TypeError, ValueError) as error:
@@ -178,7 +179,7 @@ class Recipe:
 
     @property
     def dealt(self) -> dict:
-        """The federation as ``fednb.data.load`` takes it: its seed ``"run"`` is this recipe's."""
+        """The federation as ``fednb.datasets.load`` takes it: its seed ``"run"`` is this recipe's."""
         return dealt(self.full["federation"], self.seed)
 
     @cached_property
@@ -190,7 +191,7 @@ class Recipe:
             if field.name in ROOMS:
                 settings[field.name] = _shorten(ROOMS[field.name], value)
             elif field.name == "augmentations":
-                settings[field.name] = [_shorten("augment", augmentation) for augmentation in value]
+                settings[field.name] = [_shorten("augmentations", augmentation) for augmentation in value]
             elif value != json.loads(json.dumps(field.default)):
                 settings[field.name] = value
         return settings

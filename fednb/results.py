@@ -9,8 +9,8 @@ from fednb.at_hand import is_stand_in
 from fednb.catalogue import OF_THE_RUN, complete, find, options, task
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
-from fednb.runs.behaviour import changed
-from fednb.runs.store import Record, Store
+from fednb.records.staleness import changed
+from fednb.records.store import Record, Store
 from fednb.varied import plain, varied_columns
 
 _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in
@@ -74,7 +74,7 @@ class Results:
 
     @cached_property
     def stale(self) -> dict[Recipe, list[str]]:
-        """The recipes whose record is by older code, each with what behaves otherwise today: ``["augment/fedfa"]``."""
+        """The recipes whose record is by older code, with what behaves otherwise today: ``["augmentations/fedfa"]``."""
         named = {recipe: changed(record) for recipe, record in self.found.items() if record}
         return {recipe: names for recipe, names in named.items() if names}
 
@@ -143,7 +143,7 @@ def _recipe_of(record: Record) -> Recipe:
 def _setting(record: Record) -> str:
     """What a record has in common with others that differ in methods, seeds and unseen sites; options of the federation
     that are younger than the record have their defaults."""
-    settings = record.recipe | {"federation": sorted(complete("data", record.recipe["federation"]).items())}
+    settings = record.recipe | {"federation": sorted(complete("datasets", record.recipe["federation"]).items())}
     return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
 
 

@@ -13,10 +13,10 @@ from fednb.errors import RunError
 from fednb.federation import Federation
 from fednb.files import unwritable
 from fednb.recipe import Recipe
+from fednb.records.progress import Display, expected_seconds
+from fednb.records.store import Store
+from fednb.records.workers import train
 from fednb.results import Results
-from fednb.runs.progress import Display, expected_seconds
-from fednb.runs.store import Store
-from fednb.runs.workers import train
 from fednb.varied import listed
 
 NO_TRAINING = "FEDNB_TRAIN"

@@ -13,7 +13,7 @@ import pytest
 import torch
 import warm_kernel
 
-import fednb.data
+import fednb.datasets
 from fednb.papers import protocol
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
@@ -108,7 +108,7 @@ def whole(request, files_of):
 @pytest.fixture
 def real(request, real_data) -> Path:
     """The folder of real images, where it has that data set; else skip."""
-    if problem := fednb.data.available(request.module.__name__.removeprefix("test_data_"), real_data):
+    if problem := fednb.datasets.available(request.module.__name__.removeprefix("test_data_"), real_data):
         pytest.skip(problem)
     return real_data
 
@@ -127,8 +127,8 @@ def made(tmp_path, monkeypatch):
     """
     import pandas
 
-    from fednb.command import scoreboard
-    from fednb.command.notebooks import Notebook
+    from fednb.commands import scoreboard
+    from fednb.commands.notebooks import Notebook
     from fednb.report.curves import COLUMNS as CURVE_COLUMNS
     from fednb.site import book
 

@@ -1,6 +1,6 @@
 """One row for every data set: how to make its files in small, and the options that its behaviour is recorded under.
 
-A new file in ``fednb/data`` needs one row here.
+A new file in ``fednb/datasets`` needs one row here.
 """
 
 import csv
@@ -15,10 +15,21 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fednb.data import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_caltech10, office_home, pacs, rxrx1
-from fednb.data.celeba import Persons
-from fednb.data.prostate_mri import SITES as HOSPITALS
-from fednb.data.retinal_vessels import SITES as EYES
+from fednb.datasets import (
+    bioid,
+    bird200,
+    celeba,
+    ch_mnist,
+    cifar10,
+    domainnet,
+    office_caltech10,
+    office_home,
+    pacs,
+    rxrx1,
+)
+from fednb.datasets.celeba import Persons
+from fednb.datasets.prostate_mri import SITES as HOSPITALS
+from fednb.datasets.retinal_vessels import SITES as EYES
 from fednb.federation import SPLITS
 
 

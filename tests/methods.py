@@ -1,7 +1,7 @@
 """One row for every method, and the small federation on which the laws hold it.
 
-A new file in ``fednb/algorithms`` or ``fednb/augment`` needs one row here: its neutral setting, and the
-simpler run that this setting must equal, bit for bit. All laws follow from the row.
+A new file in ``fednb/methods/algorithms`` or ``fednb/methods/augmentations`` needs one row here: its neutral
+setting, and the simpler run that this setting must equal, bit for bit. All laws follow from the row.
 """
 
 import io
@@ -15,12 +15,12 @@ import pytest
 import torch
 
 from fednb import catalogue
-from fednb.augment.fedrdn import channel_statistics
-from fednb.doors import Method, overrides, part
-from fednb.engine.client import Client
-from fednb.engine.loop import FederatedRun
-from fednb.engine.server import Server
 from fednb.federation import IGNORED, Federation, Site, Split
+from fednb.loop.client import Client
+from fednb.loop.loop import FederatedRun
+from fednb.loop.server import Server
+from fednb.methods import Method, overrides, part
+from fednb.methods.augmentations.fedrdn import channel_statistics
 from fednb.recipe import Recipe
 
 SIZES = {"clinic": 12, "harbour": 7, "tower": 5}  # steps of 4 images: 3, 2 and 1 (5 = 4 + 1, joined)
@@ -336,7 +336,7 @@ ROWS = [
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
     Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
     Row(
-        "augment",
+        "augmentations",
         "additional_embeddings",
         neutral={"augmentations": ({"name": "additional_embeddings", "epochs": 0},)},
         variants=({"epochs": 30},),
@@ -344,13 +344,13 @@ ROWS = [
         adapts=True,
     ),
     Row(
-        "augment",
+        "augmentations",
         "advprop",
         neutral={"augmentations": ({"name": "advprop", "steps": 0},)},
         variants=({"epsilon": 0.1, "step_size": 0.05, "steps": 2},),
     ),
     Row(
-        "augment",
+        "augmentations",
         "distrans",
         neutral={"augmentations": ({"name": "distrans", "channels": 1, "alpha": 0},)},
         variants=(
@@ -362,14 +362,14 @@ ROWS = [
         tasks=("classification",),
     ),
     Row(
-        "augment",
+        "augmentations",
         "embedding_noise",
         neutral={"augmentations": ({"name": "embedding_noise", "gamma": 0},)},
         variants=({}, {"distribution": "laplace"}, {"distribution": "uniform", "gamma": 0.5}),
         tasks=("classification",),
     ),
     Row(
-        "augment",
+        "augmentations",
         "faug",
         neutral={"augmentations": ({"name": "faug", "share": 0},)},
         variants=({"seeds": 2, "steps": 5},),
@@ -378,28 +378,28 @@ ROWS = [
         untouched_images=True,
     ),
     Row(
-        "augment",
+        "augmentations",
         "fedfa",
         neutral={"augmentations": ({"name": "fedfa", "probability": 0},)},
         variants=({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]}),
     ),
-    Row("augment", "fedfa_c", neutral={"augmentations": ({"name": "fedfa_c", "probability": 0},)}),
+    Row("augmentations", "fedfa_c", neutral={"augmentations": ({"name": "fedfa_c", "probability": 0},)}),
     Row(
-        "augment",
+        "augmentations",
         "fedfa_direct",
         neutral={"augmentations": ({"name": "fedfa_direct", "probability": 0},)},
         variants=({}, {"momentum": 0.5}),
     ),
-    Row("augment", "fedfa_r", neutral={"augmentations": ({"name": "fedfa_r", "probability": 0},)}),
+    Row("augmentations", "fedfa_r", neutral={"augmentations": ({"name": "fedfa_r", "probability": 0},)}),
     Row(
-        "augment",
+        "augmentations",
         "fedmix",
         neutral={"augmentations": ({"name": "fedmix", "ratio": 0},)},
         variants=({"ratio": 0.2, "mean_batch": 4},),
         untouched_images=True,
     ),
     Row(
-        "augment",
+        "augmentations",
         "fedrdn",
         neutral={"augmentations": ("fedrdn",)},
         simpler=own_statistics(correction=0),
@@ -407,21 +407,21 @@ ROWS = [
         variants=({}, {"variant": "released"}),
     ),
     Row(
-        "augment",
+        "augmentations",
         "fedrdn_v",
         neutral={"augmentations": ("fedrdn_v",)},
         simpler=own_statistics(correction=0),
         sizes=ONE,
     ),
     Row(
-        "augment",
+        "augmentations",
         "fedreg",
         neutral={"augmentations": ({"name": "fedreg", "weight": 0, "gamma": 1},)},
         variants=({"iterations": 2},),
         tasks=("classification",),
     ),
     Row(
-        "augment",
+        "augmentations",
         "fraug",
         neutral={"augmentations": ({"name": "fraug", "generator": False, "rtnet": False, "ema": False},)},
         simpler={"algorithm": "fedbn"},
@@ -435,35 +435,35 @@ ROWS = [
         tasks=("classification",),
         hard_labels=True,
     ),
-    Row("augment", "image_noise", neutral={"augmentations": ({"name": "image_noise", "sigma": 0},)}),
+    Row("augmentations", "image_noise", neutral={"augmentations": ({"name": "image_noise", "sigma": 0},)}),
     Row(
-        "augment",
+        "augmentations",
         "manifold_mixup",
         neutral={"augmentations": ({"name": "manifold_mixup", "alpha": 0},)},
         variants=({"alpha": 0.2}, {"alpha": 0.2, "stages": [1, 3]}),
         mixes_labels=True,
     ),
     Row(
-        "augment",
+        "augmentations",
         "mixstyle",
         neutral={"augmentations": ({"name": "mixstyle", "probability": 0},)},
         variants=({"probability": 0.1},),
     ),
     Row(
-        "augment",
+        "augmentations",
         "mixup",
         neutral={"augmentations": ({"name": "mixup", "alpha": 0},)},
         mixes_labels=True,
     ),
     Row(
-        "augment",
+        "augmentations",
         "moex",
         neutral={"augmentations": ({"name": "moex", "probability": 0},)},
         variants=({"probability": 0.25}, {"probability": 0.5, "share": 0.5}),
         mixes_labels=True,
     ),
     Row(
-        "augment",
+        "augmentations",
         "normalise",
         neutral={"augmentations": ({"name": "normalise", "mean": (0, 0, 0), "std": (1, 1, 1)},)},
     ),

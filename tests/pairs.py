@@ -19,7 +19,7 @@ from itertools import product
 from methods import CASES, DOORS, label, row_of
 
 from fednb.catalogue import make
-from fednb.doors import overrides
+from fednb.methods import overrides
 
 PRECISIONS = ("fp32", "bf16")
 EXCHANGING = {"keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect"}
@@ -55,7 +55,7 @@ def refused(one: str, other: str) -> bool:
 
 
 def every() -> list[Pair]:
-    found = product(of("algorithms"), of("augment"), PRECISIONS)
+    found = product(of("algorithms"), of("augmentations"), PRECISIONS)
     return [pair for pair in found if not refused(*pair[:2])]
 
 

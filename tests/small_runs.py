@@ -6,12 +6,12 @@ from functools import cache
 import torch
 from methods import TINY, federation
 
-from fednb import data
-from fednb.data import shifted_digits
+from fednb import datasets
+from fednb.datasets import shifted_digits
 from fednb.federation import Federation
 from fednb.recipe import Recipe
-from fednb.runs import columns, training
-from fednb.runs.store import Record
+from fednb.records import columns, training
+from fednb.records.store import Record
 
 SMALL = Recipe(**TINY | {"rounds": 2, "flow": ()})
 
@@ -34,9 +34,9 @@ FULL = Recipe(
 def use_toy(monkeypatch, found: Federation | None = None) -> None:
     """Every recipe gets the toy federation, or the given one, whatever it names."""
     toy = found or federation()
-    monkeypatch.setattr(data, "load", lambda **asked: toy)
+    monkeypatch.setattr(datasets, "load", lambda **asked: toy)
     monkeypatch.setattr(shifted_digits, "TASK", toy.task, raising=False)
-    monkeypatch.setattr(training, "_load", cache(lambda choice, root: data.load()))
+    monkeypatch.setattr(training, "_load", cache(lambda choice, root: datasets.load()))
 
 
 def other_images() -> Federation:

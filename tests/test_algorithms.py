@@ -13,15 +13,15 @@ from methods import federation
 from torch import nn
 
 from fednb import randomness
-from fednb.algorithms.fedavgm import FedAvgM
-from fednb.algorithms.fedbn import FedBN
-from fednb.algorithms.fednova import FedNova, gradient_weight
-from fednb.algorithms.fedproto import FedProto
-from fednb.algorithms.scaffold import Scaffold
-from fednb.doors import TASKS, Batch, frozen
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods import TASKS, Batch, frozen
+from fednb.methods.algorithms.fedavgm import FedAvgM
+from fednb.methods.algorithms.fedbn import FedBN
+from fednb.methods.algorithms.fednova import FedNova, gradient_weight
+from fednb.methods.algorithms.fedproto import FedProto
+from fednb.methods.algorithms.scaffold import Scaffold
 from fednb.recipe import Recipe
 
 SIZES = (("clinic", 11), ("harbour", 6), ("tower", 3))

@@ -26,13 +26,13 @@ from test_algorithms import (
 from torch import nn
 
 from fednb import randomness
-from fednb.algorithms.partialfed import choice_gradients, through_softmax
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site, Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods.algorithms.partialfed import choice_gradients, through_softmax
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
+from fednb.records.store import Store
+from fednb.records.training import train_one
 
 __all__ = ["plain"]  # a fixture
 

@@ -12,12 +12,12 @@ from methods import PIXELS, TINY, federation, pixel_federation, same, train
 from test_algorithms import Plain, agree, by_size, cross_entropy, gradient, hidden, local, mean, start
 from torch import nn
 
-from fednb.algorithms.fedrobust import FedRobust
-from fednb.algorithms.harmofl import HarmoFL
-from fednb.algorithms.moon import Moon, features_under
-from fednb.doors import Batch
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
+from fednb.loop.loop import FederatedRun
+from fednb.methods import Batch
+from fednb.methods.algorithms.fedrobust import FedRobust
+from fednb.methods.algorithms.harmofl import HarmoFL
+from fednb.methods.algorithms.moon import Moon, features_under
 from fednb.recipe import Recipe
 
 plain = test_algorithms.plain

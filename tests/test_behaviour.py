@@ -9,10 +9,10 @@ from small_runs import SMALL, entries_of, record, use_toy
 
 from fednb.errors import StoreError
 from fednb.recipe import Recipe
-from fednb.runs import behaviour, store, training
-from fednb.runs.behaviour import changed, used
-from fednb.runs.record import to_text
-from fednb.runs.store import Record, Store
+from fednb.records import staleness, store, training
+from fednb.records.record import to_text
+from fednb.records.staleness import changed, used
+from fednb.records.store import Record, Store
 from fednb.study import Study
 
 RECORDED = Path(__file__).parent.parent / "results"
@@ -22,8 +22,8 @@ MIXED = SMALL.with_(algorithm="fedprox", augmentations=["fedrdn", {"name": "mixu
 @pytest.fixture
 def now(monkeypatch):
     """What the package knows, for a test to change."""
-    known = json.loads(behaviour.FILE.read_text())
-    monkeypatch.setattr(behaviour, "known", lambda: known)
+    known = json.loads(staleness.FILE.read_text())
+    monkeypatch.setattr(staleness, "known", lambda: known)
     return known
 
 
@@ -33,9 +33,15 @@ def kept(recipe: Recipe, **other) -> Record:
 
 
 def test_a_run_uses_its_federation_network_algorithm_and_augmentations():
-    names = ["data/shifted_digits", "models/digits_cnn", "algorithms/fedprox", "augment/fedrdn", "augment/mixup"]
+    names = [
+        "datasets/shifted_digits",
+        "models/digits_cnn",
+        "algorithms/fedprox",
+        "augmentations/fedrdn",
+        "augmentations/mixup",
+    ]
     assert list(used(MIXED)) == names
-    known = behaviour.known()["now"]
+    known = staleness.known()["now"]
     assert used(MIXED) == {name: known[name][-1] for name in names}
     assert all(len(equal[-1]) == 12 and {len(digest) for digest in equal} <= {0, 12} for equal in known.values())
 
@@ -51,8 +57,8 @@ def test_a_change_of_one_behaviour_makes_stale_what_used_it_and_nothing_else(now
 
 def test_a_hash_of_fewer_tiny_runs_is_as_good_while_all_of_them_agree(now):
     made = kept(MIXED)
-    now["now"]["augment/fedrdn"].append("of one more")
-    assert changed(made) == [] and used(MIXED)["augment/fedrdn"] == "of one more"
+    now["now"]["augmentations/fedrdn"].append("of one more")
+    assert changed(made) == [] and used(MIXED)["augmentations/fedrdn"] == "of one more"
 
 
 def test_what_restructuring_changes_makes_nothing_stale(now):
@@ -63,11 +69,11 @@ def test_what_restructuring_changes_makes_nothing_stale(now):
 
 
 def test_a_method_without_recorded_behaviour_is_stale_once_it_has_one(now):
-    own = now["now"].pop("augment/fedrdn")
+    own = now["now"].pop("augmentations/fedrdn")
     made = kept(MIXED)
-    assert made.behaviours["augment/fedrdn"] == "" and changed(made) == []
-    now["now"]["augment/fedrdn"] = own
-    assert changed(made) == ["augment/fedrdn"]
+    assert made.behaviours["augmentations/fedrdn"] == "" and changed(made) == []
+    now["now"]["augmentations/fedrdn"] = own
+    assert changed(made) == ["augmentations/fedrdn"]
 
 
 def committed() -> list[Record]:
@@ -89,11 +95,11 @@ class TestStore:
     def old(self, one, now):
         """A stale record with an artefact, in the store."""
         path = one.write(MIXED, kept(MIXED), {"features": {"labels": np.arange(3)}})
-        now["now"]["augment/fedrdn"] = ["another"]
+        now["now"]["augmentations/fedrdn"] = ["another"]
         return path
 
     def test_a_stale_record_is_found_unless_it_is_to_be_renewed(self, one, old):
-        assert changed(one.find(MIXED)) == ["augment/fedrdn"]
+        assert changed(one.find(MIXED)) == ["augmentations/fedrdn"]
         one.write(MIXED, kept(MIXED, notes=["later"]))
         assert one.find(MIXED).notes == []  # the first writer wins
         one.renew = True
@@ -144,20 +150,24 @@ class TestStore:
         recipe = SMALL.with_(augmentations=["fedrdn"])
         first = training.train_one(recipe, one)
         assert first.behaviours == used(recipe)
-        now["now"]["augment/fedrdn"] = ["another"]
+        now["now"]["augmentations/fedrdn"] = ["another"]
         trained = []
         training.train_one(recipe, one, progress=lambda _, rounds: trained.append(rounds))
         assert trained == []
         one.renew = True
         again = training.train_one(recipe, one, progress=lambda _, rounds: trained.append(rounds))
-        assert trained == [0, 1, 2] and again.behaviours["augment/fedrdn"] == "another" and again.rounds == first.rounds
+        assert (
+            trained == [0, 1, 2]
+            and again.behaviours["augmentations/fedrdn"] == "another"
+            and again.rounds == first.rounds
+        )
         training.train_one(recipe, one, progress=lambda _, rounds: trained.append(rounds))
         assert trained == [0, 1, 2] and len(list(one.folder.rglob("*.json"))) == 1
 
     def test_results_name_the_stale_and_mark_their_rows(self, one, old):
         one.write(SMALL, kept(SMALL))
         results = Study([SMALL, MIXED, SMALL.with_(seed=5)], store=one).recorded()
-        assert results.stale == {MIXED: ["augment/fedrdn"]}
+        assert results.stale == {MIXED: ["augmentations/fedrdn"]}
         frame = results.frame
         assert frame["stale"].dtype == bool
         assert frame.groupby("key")["stale"].unique().map(list).to_dict() == {SMALL.key: [False], MIXED.key: [True]}

@@ -12,7 +12,7 @@ from methods import ROWS
 
 from fednb import cli
 from fednb.analyses import speed
-from fednb.command import notebooks
+from fednb.commands import notebooks
 from fednb.federation import made
 from fednb.recipe import Recipe
 
@@ -102,7 +102,7 @@ def test_the_command_finds_the_repository(monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize(("words", "tool"), [(["bench"], "bench"), (["report", "--readme"], "readme")])
 def test_an_installed_package_says_that_the_command_needs_the_repository(monkeypatch, tmp_path, capsys, words, tool):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/command/notebooks.py"))
+    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/commands/notebooks.py"))
     assert cli.main(words) == 1
     told = capsys.readouterr().err
     assert f"tools/{tool}.py is in fednb's repository alone; clone it and run the command inside it" in told

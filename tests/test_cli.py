@@ -17,12 +17,12 @@ import recording
 import small_runs
 
 from fednb import cli
-from fednb.command import folder, notebooks
+from fednb.commands import folder, notebooks
 from fednb.errors import StoreError
-from fednb.runs import behaviour
-from fednb.runs import store as store_of_runs
-from fednb.runs.record import Record, to_text
-from fednb.runs.store import Store
+from fednb.records import staleness
+from fednb.records import store as store_of_runs
+from fednb.records.record import Record, to_text
+from fednb.records.store import Store
 from fednb.study import default_store
 
 STUDY = """from fednb import Recipe, Study
@@ -163,7 +163,7 @@ def test_status_says_how_far_it_is_where_it_takes_long_and_reads_each_record_onc
     monkeypatch.setattr(store_of_runs, "read", lambda path: seen.append(path) or read(path))
     assert cli.main(["status"]) == 0
     assert capsys.readouterr().err == "" and len(seen) == 1
-    monkeypatch.setattr("fednb.runs.progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("fednb.records.progress.LINE_SECONDS", 0.0)
     assert cli.main(["status"]) == 0
     assert capsys.readouterr().err.startswith("planning notebook 1/3: fedrdn/again (")
 
@@ -367,7 +367,7 @@ def test_a_checkout_that_cannot_be_written_has_its_report_elsewhere(checkout, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(tempfile, "NamedTemporaryFile", read_only)
-        patch.setattr("fednb.runs.workers.train", lambda *_: pytest.fail("trained what cannot be kept"))
+        patch.setattr("fednb.records.workers.train", lambda *_: pytest.fail("trained what cannot be kept"))
         assert cli.main(["run"]) == 1
     error = capsys.readouterr().err
     assert "Read-only file system" in error and "--report names another folder" in error and error.count("\n") == 1
@@ -495,9 +495,9 @@ def older(committed, monkeypatch):
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
     (path,) = (committed / "results").rglob("*.json")
-    known = json.loads(behaviour.FILE.read_text())
+    known = json.loads(staleness.FILE.read_text())
     known["now"]["algorithms/fedavg"] = ["another"]
-    monkeypatch.setattr(behaviour, "known", lambda: known)
+    monkeypatch.setattr(staleness, "known", lambda: known)
     monkeypatch.setattr("fednb.study.__file__", str(committed / "fednb" / "study.py"))  # its results/ are read
     return path
 
@@ -530,7 +530,7 @@ def test_a_stale_record_stays_until_it_is_asked_for_again(older, committed, caps
 
 
 def test_what_cannot_be_trained_again_here_is_not_advised(older, monkeypatch, capsys):
-    monkeypatch.setattr("fednb.command.desk._lacks", lambda recipe, own: "its images are elsewhere")
+    monkeypatch.setattr("fednb.commands.desk._lacks", lambda recipe, own: "its images are elsewhere")
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
     assert "1 runs recorded, none trained" in out and "--stale" not in out and "`fednb data` says which" in out
@@ -549,7 +549,7 @@ def test_a_report_trains_again_beside_the_record(older, committed, capsys):
 
 def test_a_run_that_fails_leaves_the_stale_record(older, monkeypatch, capsys):
     before = older.read_bytes()
-    monkeypatch.setattr("fednb.engine.loop.FederatedRun.advance", lambda run: 1 / 0)
+    monkeypatch.setattr("fednb.loop.loop.FederatedRun.advance", lambda run: 1 / 0)
     cli.main(["run", "--record", "--stale", "--jobs", "1"])
     assert "none trained, 1 failed" in capsys.readouterr().out
     assert older.read_bytes() == before

@@ -9,8 +9,8 @@ import pytest
 from small_runs import SMALL, record
 
 from fednb.errors import DamagedError
-from fednb.runs import columns
-from fednb.runs.record import parsed, to_text
+from fednb.records import columns
+from fednb.records.record import parsed, to_text
 
 
 def drawn(draw: random.Random, clients: list[str], count: int) -> list[dict]:

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from fednb import models
 from fednb.analyses.communication import model_bytes, prepare_bytes, round_bytes
-from fednb.augment import _feature_statistics
-from fednb.augment.fedfa import FedFA
+from fednb.methods.augmentations import _feature_statistics
+from fednb.methods.augmentations.fedfa import FedFA
 
 
 def test_statistics_are_two_numbers_a_channel_from_each_client_to_every_client():

@@ -7,12 +7,12 @@ import pytest
 from made_results import SETTINGS, results, run
 
 from fednb import papers, report
-from fednb.command import scoreboard
+from fednb.commands import scoreboard
 from fednb.errors import RecipeError
 from fednb.papers import protocol
+from fednb.records.store import Store
 from fednb.report.curves import curves, steps
 from fednb.report.effects import effects_of
-from fednb.runs.store import Store
 
 FALLING = [(170, 190, 30, 55), (150, 170, 26, 48), (125, 145, 22, 42), (100, 120, 18, 36), (75, 90, 13, 30)]
 EPOCHS, PROBABILITIES = (1, 5, 10, 15, 20), (0.1, 0.3, 0.5, 0.7, 0.9)

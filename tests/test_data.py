@@ -19,18 +19,18 @@ import pytest
 import torch
 from PIL import Image
 
-import fednb.data
+import fednb.datasets
 from fednb import catalogue, cli, report
-from fednb.data import _cache as cache
-from fednb.data import _images as images
-from fednb.data import folders, pacs
-from fednb.data._partition import sizes, stratified
+from fednb.datasets import _cache as cache
+from fednb.datasets import _images as images
+from fednb.datasets import folders, pacs
+from fednb.datasets._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site
 from fednb.files import MACHINE, write_text
 from fednb.recipe import Recipe
-from fednb.runs.record import read
-from fednb.runs.store import Store
+from fednb.records.record import read
+from fednb.records.store import Store
 
 
 def hashes(split) -> set[str]:
@@ -51,41 +51,43 @@ def tree(tmp_path, picture):
 
 
 class TestByName:
-    @pytest.mark.parametrize("name", catalogue.names("data"))
+    @pytest.mark.parametrize("name", catalogue.names("datasets"))
     def test_every_file_without_an_underscore_is_a_loader(self, name):
-        loader = catalogue.file("data", name)
+        loader = catalogue.file("datasets", name)
         assert all(callable(getattr(loader, function)) for function in ("load", "missing", "describe"))
         assert loader.NEEDS is None or loader.missing(Path("nowhere"))
 
     def test_unknown_name_and_option_say_the_nearest(self):
         with pytest.raises(RecipeError, match='did you mean "shifted_digits"'):
-            fednb.data.load("shifted_digit")
+            fednb.datasets.load("shifted_digit")
         with pytest.raises(RecipeError, match='no option "sise"; did you mean "size"'):
-            fednb.data.load("shifted_digits", sise=32)
+            fednb.datasets.load("shifted_digits", sise=32)
         with pytest.raises(RecipeError, match='did you mean "split"'):
-            fednb.data.available("office_caltech10", splits="fedbn")
+            fednb.datasets.available("office_caltech10", splits="fedbn")
 
     def test_root_is_the_argument_then_the_environment_then_data(self, monkeypatch, tmp_path):
         monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "named"))
-        assert fednb.data.data_root(tmp_path / "given") == tmp_path / "given"
-        assert fednb.data.data_root() == tmp_path / "named"
+        assert fednb.datasets.data_root(tmp_path / "given") == tmp_path / "given"
+        assert fednb.datasets.data_root() == tmp_path / "named"
         monkeypatch.delenv("FEDNB_DATA")
-        assert str(fednb.data.data_root()) == "data"
+        assert str(fednb.datasets.data_root()) == "data"
 
-    @pytest.mark.parametrize("name", [name for name in catalogue.names("data") if catalogue.file("data", name).NEEDS])
+    @pytest.mark.parametrize(
+        "name", [name for name in catalogue.names("datasets") if catalogue.file("datasets", name).NEEDS]
+    )
     def test_a_missing_folder_says_where_it_looked_and_what_it_needs(self, name, tmp_path):
         root = tmp_path / "nowhere"
-        assert str(root) in fednb.data.available(name, root)
+        assert str(root) in fednb.datasets.available(name, root)
         with pytest.raises(DataError) as caught:
-            fednb.data.load(name, root)
+            fednb.datasets.load(name, root)
         assert str(root) in str(caught.value)
-        assert str(sys.modules[f"fednb.data.{name}"].NEEDS) in str(caught.value)
+        assert str(sys.modules[f"fednb.datasets.{name}"].NEEDS) in str(caught.value)
 
     def test_loaders_import_without_the_libraries_that_few_need(self):
         late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision", "nibabel"
         program = (
             "import sys, importlib\nfrom fednb import catalogue\n"
-            "[importlib.import_module(f'fednb.data.{name}') for name in catalogue.names('data')]\n"
+            "[importlib.import_module(f'fednb.datasets.{name}') for name in catalogue.names('data')]\n"
             f"print([name for name in {late} if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -99,7 +101,7 @@ class TestByName:
 
 @pytest.fixture(scope="module")
 def federation():
-    return fednb.data.load("shifted_digits")
+    return fednb.datasets.load("shifted_digits")
 
 
 class TestShiftedDigits:
@@ -123,7 +125,7 @@ class TestShiftedDigits:
         """With one look for all sites, the pictures are the 1,797 digits, as often as they are there."""
         from sklearn.datasets import load_digits
 
-        from fednb.data import shifted_digits
+        from fednb.datasets import shifted_digits
 
         monkeypatch.setattr(shifted_digits, "_LOOKS", dict.fromkeys(shifted_digits.SITES, shifted_digits._plain))
         federation = shifted_digits.load()
@@ -152,7 +154,7 @@ class TestShiftedDigits:
         assert spread["tinted"] < 0.3 * spread["blurred"] < 0.3 * spread["plain"]
 
     def test_larger_images(self, federation):
-        larger = fednb.data.load("shifted_digits", size=64)
+        larger = fednb.datasets.load("shifted_digits", size=64)
         assert larger.image_shape == (3, 64, 64)
         assert torch.equal(larger.sites[0].test.targets, federation.sites[0].test.targets)
 
@@ -178,14 +180,14 @@ class TestShiftedDigits:
 
     def test_without_scikit_learn(self, monkeypatch):
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        assert "pip install scikit-learn" in fednb.data.available("shifted_digits")
+        assert "pip install scikit-learn" in fednb.datasets.available("shifted_digits")
         with pytest.raises(DataError, match="scikit-learn"):
-            fednb.data.load("shifted_digits")
+            fednb.datasets.load("shifted_digits")
 
 
 class TestFolders:
     def load(self, tree, **options):
-        return fednb.data.load("folders", tree, folder="own", size=8, **options)
+        return fednb.datasets.load("folders", tree, folder="own", size=8, **options)
 
     def test_counts(self, tree):
         federation = self.load(tree)
@@ -204,7 +206,7 @@ class TestFolders:
             self.load(tree, fingerprint="0123")
 
     def test_sites_in_the_root_itself(self, tree):
-        inside = fednb.data.load("folders", tree / "own", size=8)
+        inside = fednb.datasets.load("folders", tree / "own", size=8)
         assert inside.fingerprint == self.load(tree).fingerprint
 
     def test_divided_on_disk(self, tree, picture):
@@ -232,7 +234,7 @@ class TestFolders:
         (tree / "own" / "hospital_c" / "cat").mkdir(parents=True)
         with pytest.raises(DataError, match="hospital_c has no class folder with images"):
             self.load(tree)
-        assert "hospital_c" in fednb.data.available("folders", tree, folder="own")
+        assert "hospital_c" in fednb.datasets.available("folders", tree, folder="own")
 
     def test_other_and_hidden_files_are_ignored(self, tree):
         before = self.load(tree).fingerprint
@@ -242,7 +244,7 @@ class TestFolders:
         assert self.load(tree).fingerprint == before
 
     def test_real_pacs(self, real_data):
-        if fednb.data.available("folders", real_data, folder="pacs"):
+        if fednb.datasets.available("folders", real_data, folder="pacs"):
             pytest.skip("no pacs folder")
         (line,) = (line for line in folders.describe(real_data) if "pacs" in line)
         assert line == 'folder="pacs": 9991 images in art_painting, cartoon, photo, sketch'
@@ -257,11 +259,11 @@ class TestNames:
         for number, (site, label) in enumerate(2 * list(zip(loaders.NAMES, loaders.NAMES[::-1], strict=True))):
             for image in range(2):
                 picture(tmp_path / folder / site / label / f"{number}_{image}.png", 2 * number + image)
-        federation = fednb.data.load("folders", tmp_path, folder=folder, size=8)
+        federation = fednb.datasets.load("folders", tmp_path, folder=folder, size=8)
         assert [site.name for site in federation.sites] == sorted(loaders.NAMES) == list(federation.classes)
         cached = {file.name: file.stat().st_mtime_ns for file in (tmp_path / ".fednb_cache").iterdir()}
         assert len(cached) == len(loaders.NAMES) and max(len(os.fsencode(name)) for name in cached) < 160
-        assert fednb.data.load("folders", tmp_path, folder=folder, size=8).fingerprint == federation.fingerprint
+        assert fednb.datasets.load("folders", tmp_path, folder=folder, size=8).fingerprint == federation.fingerprint
         assert cached == {file.name: file.stat().st_mtime_ns for file in (tmp_path / ".fednb_cache").iterdir()}
         choice = {"name": "folders", "folder": folder, "size": 8}
         recipe = Recipe(federation=choice, model={"name": "digits_cnn", "channels": 2, "width": 4}, rounds=1)
@@ -278,18 +280,21 @@ class TestNames:
         picture(tmp_path.joinpath(*names.values(), "0.png"), 1)
         root = tmp_path / names["federation"]
         with pytest.raises(DataError, match=rf'has a {kind} "h\\udcf4tel"; expected names in UTF-8'):
-            fednb.data.load("folders", root, size=8)
-        assert r"h\udcf4tel" in fednb.data.available("folders", root)
+            fednb.datasets.load("folders", root, size=8)
+        assert r"h\udcf4tel" in fednb.datasets.available("folders", root)
         if kind == "federation":
             with pytest.raises(RecipeError, match="expected a name in quotes and in UTF-8"):
-                fednb.data.load("folders", tmp_path, folder=names["federation"], size=8)
-        assert str(fednb.data.check(tmp_path)).encode()
+                fednb.datasets.load("folders", tmp_path, folder=names["federation"], size=8)
+        assert str(fednb.datasets.check(tmp_path)).encode()
 
     def test_of_files_they_are_told_in_notes_by_their_codes(self, tree, picture):
         clear = Image.new("RGBA", (8, 8))
         clear.save(tree / "own" / "hospital_a" / "cat" / os.fsdecode(b"h\xf4tel.png"))
         picture(tree / "own" / os.fsdecode(b"h\xf4tel.png"), 1)
-        for notes in (fednb.data.load("folders", tree, folder="own", size=8).notes, [str(fednb.data.check(tree))]):
+        for notes in (
+            fednb.datasets.load("folders", tree, folder="own", size=8).notes,
+            [str(fednb.datasets.check(tree))],
+        ):
             assert r"first hospital_a/cat/h\udcf4tel.png" in "".join(notes) and "".join(notes).encode()
 
     @pytest.mark.parametrize("name", ["average", ""])
@@ -298,7 +303,7 @@ class TestNames:
         with pytest.raises(DataError, match=f'mine has a site "{name}"; expected'):
             Federation("mine", [Site(name, split, split, split)], "0123456789")
         picture(tmp_path / "average" / "cat" / "0.png", 1)
-        assert 'has a site "average"' in fednb.data.available("folders", tmp_path)
+        assert 'has a site "average"' in fednb.datasets.available("folders", tmp_path)
 
 
 class TestLayout:
@@ -330,8 +335,8 @@ class TestLayout:
         for number, place in enumerate(places):
             picture(tmp_path / "own" / place / "0.png", number)
         with pytest.raises(DataError, match=re.escape(message.format(tmp_path))):
-            fednb.data.load("folders", tmp_path, folder="own", size=8)
-        assert message.format(tmp_path) in fednb.data.available("folders", tmp_path, folder="own")
+            fednb.datasets.load("folders", tmp_path, folder="own", size=8)
+        assert message.format(tmp_path) in fednb.datasets.available("folders", tmp_path, folder="own")
 
     def test_one_alone_may_be_a_class_or_a_site(self, tmp_path, picture):
         for number, place in enumerate(
@@ -339,12 +344,12 @@ class TestLayout:
         ):
             for image in range(2):
                 picture(tmp_path / place / f"{image}.png", 2 * number + image)
-        assert fednb.data.load("folders", tmp_path, size=8).classes == ("Train", "bus", "mask")
+        assert fednb.datasets.load("folders", tmp_path, size=8).classes == ("Train", "bus", "mask")
 
 
 class TestLeftOut:
     def load(self, tree):
-        return fednb.data.load("folders", tree, folder="own", size=8)
+        return fednb.datasets.load("folders", tree, folder="own", size=8)
 
     def test_files_are_counted_by_suffix_and_change_no_image(self, tree):
         before, cat = self.load(tree), tree / "own" / "hospital_a" / "cat"
@@ -359,7 +364,7 @@ class TestLeftOut:
             "Left out beside 52 files, by suffix: 12 .heic, 1 .0001, 1 .db, 1 without suffix. Convert the images among "
             "them, such as to PNG."
         )
-        assert federation.notes == (said,) and said in str(fednb.data.check(tree))
+        assert federation.notes == (said,) and said in str(fednb.datasets.check(tree))
 
     def test_a_class_folder_without_an_image_is_named(self, tree):
         for name in "hospital_a/fox", "hospital_b/fox", "hospital_b/owl":
@@ -380,7 +385,7 @@ class TestLeftOut:
         for name in ("cat", "dog"):
             picture(tree / "flat" / name / "0.png", 1)
         with pytest.raises(DataError, match=r"has no class folder with images \(it has 1 images that lie in no folder"):
-            fednb.data.load("folders", root=tree / "flat")
+            fednb.datasets.load("folders", root=tree / "flat")
 
     def test_jfif_and_files_without_a_suffix_are_read(self, tree, picture):
         place, before = tree / "own" / "hospital_a" / "cat", hashes(self.load(tree).site("hospital_a").train)
@@ -432,29 +437,31 @@ class TestImages:
         for path in bad:
             path.write_bytes(path.read_bytes()[:-40])
         with pytest.raises(DataError, match=r"03\.png cannot be decoded"):
-            fednb.data.load("folders", tree, folder="own", size=8)
+            fednb.datasets.load("folders", tree, folder="own", size=8)
         assert [path for path, _ in images.survey(tree)[0]] == bad
-        found = fednb.data.check(tree)
+        found = fednb.datasets.check(tree)
         assert [path for path, _ in found.damaged] == bad
         assert all(str(path) in str(found) for path in bad) and "Damaged files: 2" in str(found)
 
 
 class TestCheck:
     def test_says_what_is_there_what_is_expected_and_from_where(self, tree):
-        text = str(fednb.data.check(tree))
+        text = str(fednb.datasets.check(tree))
         assert str(tree) in text and 'folder="own": 52 images in hospital_a, hospital_b' in text
-        assert all(f"{name}:" in text for name in catalogue.names("data"))
+        assert all(f"{name}:" in text for name in catalogue.names("datasets"))
         assert "github.com/med-air/FedBN" in text and "amazon: 0 images (complete: 958), 0 of 2 lists" in text
         assert "mnist: missing" in text and "No damaged files." in text
 
     def test_a_folder_that_is_not_there(self, tmp_path):
-        found = fednb.data.check(tmp_path / "nowhere")
+        found = fednb.datasets.check(tmp_path / "nowhere")
         assert "(not there)" in str(found) and found.damaged == ()
         assert not found.differs
 
-    @pytest.mark.parametrize("name", [name for name in catalogue.names("data") if catalogue.file("data", name).NEEDS])
+    @pytest.mark.parametrize(
+        "name", [name for name in catalogue.names("datasets") if catalogue.file("datasets", name).NEEDS]
+    )
     def test_each_says_where_it_is_from(self, name, tmp_path):
-        needs = catalogue.file("data", name).NEEDS
+        needs = catalogue.file("datasets", name).NEEDS
         if name == "folders":
             assert "your own images" in needs
             return
@@ -462,17 +469,17 @@ class TestCheck:
         assert list(told) == ["Source", "Layout", "Page", "Download", "Licence"]
         assert all(len(text) > 3 and text.endswith(".") and ".." not in text[-2:] for text in told.values())
         assert any(word in told["Download"] for word in (" MB", " GB", "not stated"))
-        assert all(f"  {line}" in str(fednb.data.check(tmp_path, name)) for line in needs.lines)
+        assert all(f"  {line}" in str(fednb.datasets.check(tmp_path, name)) for line in needs.lines)
 
 
 @pytest.mark.parametrize("row", [row for row in loaders.ROWS if row.make], ids=lambda row: row.name)
 def test_what_is_made_in_small_is_held_against_what_is_published(row, tmp_path):
     row.make(tmp_path)
-    found = fednb.data.check(tmp_path, row.name)
+    found = fednb.datasets.check(tmp_path, row.name)
     if row.name == "folders":
         assert not found.differs and "No numbers are published" in str(found)
         return
-    counts = catalogue.file("data", row.name).counts(tmp_path)
+    counts = catalogue.file("datasets", row.name).counts(tmp_path)
     wrong = [str(count) for count in counts if count.found != count.published]
     assert all(count.found > 0 for count in counts) and bool(wrong) == (row.name != "office_caltech10")
     assert found.damaged == () and found.differs.startswith(wrong[0] if wrong else "")
@@ -480,7 +487,7 @@ def test_what_is_made_in_small_is_held_against_what_is_published(row, tmp_path):
 
 
 def test_what_a_site_needs_is_said_of_every_loader_that_reads_one_alone():
-    loads = {row.name: inspect.signature(catalogue.find("data", row.name)).parameters for row in loaders.ROWS}
+    loads = {row.name: inspect.signature(catalogue.find("datasets", row.name)).parameters for row in loaders.ROWS}
     assert {name for name, options in loads.items() if "site" in options} == {
         row.name for row in loaders.ROWS if row.own
     }
@@ -492,7 +499,7 @@ def test_an_institution_that_has_its_own_files_alone_loads_them_as_all_together_
     whole.mkdir()
     row.make(whole)
     for options in row.variants:
-        together = fednb.data.load(row.name, whole, **options)
+        together = fednb.datasets.load(row.name, whole, **options)
         if row.name == "folders" and "masks" not in options:
             options = options | {"classes": together.classes}
         for number, site in enumerate(together.sites):
@@ -501,13 +508,13 @@ def test_an_institution_that_has_its_own_files_alone_loads_them_as_all_together_
                 place = own / path.relative_to(whole)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.exists() or place.symlink_to(path)
-            alone = fednb.data.load(row.name, own, site=site.name, **options)
+            alone = fednb.datasets.load(row.name, own, site=site.name, **options)
             assert (alone.fingerprint, alone.outline) == (cut.fingerprint, cut.outline)
             assert set(alone.notes) <= set(cut.notes)
             with pytest.raises(DataError, match='has no site "nowhere"; '):
-                fednb.data.load(row.name, own, site="nowhere", **options)
+                fednb.datasets.load(row.name, own, site="nowhere", **options)
             with pytest.raises(DataError):
-                fednb.data.load(row.name, own, site=together.sites[number - 1].name, **options)
+                fednb.datasets.load(row.name, own, site=together.sites[number - 1].name, **options)
 
 
 class TestCheckOfOne:
@@ -524,7 +531,7 @@ class TestCheckOfOne:
         return tmp_path
 
     def test_as_published(self, whole, capsys):
-        found = fednb.data.check(whole, "pacs")
+        found = fednb.datasets.check(whole, "pacs")
         assert (found.differs, found.damaged) == ("", ())  # what lies beside it is not looked at
         assert "As many as published." in str(found) and "office_home" not in str(found)
         assert cli.main(["data", "--data", str(whole), "--check", "pacs"]) == 0
@@ -532,7 +539,7 @@ class TestCheckOfOne:
 
     def test_the_first_that_differs_is_said(self, whole, picture, capsys):
         (whole / "pacs" / "cartoon" / "dog" / "14.png").unlink()
-        assert fednb.data.check(whole, "pacs").differs == "cartoon: 13 images (complete: 14)."
+        assert fednb.datasets.check(whole, "pacs").differs == "cartoon: 13 images (complete: 14)."
         picture(whole / "pacs" / "sketch" / "dog" / "more.png", 1)
         assert cli.main(["data", "--data", str(whole), "--check", "pacs"]) == 1
         said = "Differs from what is published: cartoon: 13 images (complete: 14), and 1 more."
@@ -558,15 +565,15 @@ class TestCheckOfOne:
 
         loader = SimpleNamespace(NEEDS=None, load=damaged, describe=lambda root: [], missing=lambda root: None)
         loader.counts = damaged
-        monkeypatch.setattr(fednb.data, "_loader", lambda name, options: loader)
-        assert fednb.data.check(whole, "listed").differs == "lists.csv cannot be read."
+        monkeypatch.setattr(fednb.datasets, "_loader", lambda name, options: loader)
+        assert fednb.datasets.check(whole, "listed").differs == "lists.csv cannot be read."
 
     @pytest.mark.parametrize("needs", ["my images, at mine/<file>", None])
     def test_a_loader_of_an_older_form(self, whole, monkeypatch, needs):
         """Without counts, its source in one text or embedded."""
         loader = SimpleNamespace(NEEDS=needs, load=print, describe=lambda root: ["ready"], missing=lambda root: None)
-        monkeypatch.setattr(fednb.data, "_loader", lambda name, options: loader)
-        found = fednb.data.check(whole, "mine")
+        monkeypatch.setattr(fednb.datasets, "_loader", lambda name, options: loader)
+        found = fednb.datasets.check(whole, "mine")
         assert "No numbers are published that mine could be held against." in str(found) and not found.differs
         assert ("  Source: my images, at mine/<file>" in str(found)) == bool(needs)
         assert len(found.damaged) == bool(needs)  # where its images lie is not known: everything is looked at
@@ -623,7 +630,7 @@ class TestCache:
         assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
     def test_a_full_disk_does_not_stop_a_load(self, tree, monkeypatch):
-        expected = fednb.data.load("folders", tree, folder="own", size=8).fingerprint
+        expected = fednb.datasets.load("folders", tree, folder="own", size=8).fingerprint
         for file in (tree / ".fednb_cache").iterdir():
             file.unlink()
 
@@ -632,7 +639,7 @@ class TestCache:
 
         monkeypatch.setattr(np, "savez", full)
         with pytest.warns(UserWarning, match="not cached"):
-            assert fednb.data.load("folders", tree, folder="own", size=8).fingerprint == expected
+            assert fednb.datasets.load("folders", tree, folder="own", size=8).fingerprint == expected
 
     def test_killed_while_writing_leaves_no_file_under_the_name(self, tmp_path, monkeypatch):
         def stopped(part, **arrays):
@@ -666,14 +673,14 @@ class TestCache:
         assert file.is_file()
 
     def test_changed_content_and_size_are_other_entries(self, tree, picture):
-        first = fednb.data.load("folders", tree, folder="own", size=8).fingerprint
+        first = fednb.datasets.load("folders", tree, folder="own", size=8).fingerprint
         path = tree / "own" / "hospital_a" / "cat" / "00.png"
         before = path.stat()
         picture(path, 999)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        changed = fednb.data.load("folders", tree, folder="own", size=8)
+        changed = fednb.datasets.load("folders", tree, folder="own", size=8)
         assert changed.fingerprint != first
-        assert fednb.data.load("folders", tree, folder="own", size=9).image_shape == (3, 9, 9)
+        assert fednb.datasets.load("folders", tree, folder="own", size=9).image_shape == (3, 9, 9)
 
 
 class TestPartition:

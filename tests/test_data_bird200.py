@@ -4,16 +4,16 @@ import loaders
 import pytest
 from loaders import pixels
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import bird200
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import bird200
 from fednb.errors import DataError, RecipeError
 
 LISTS = bird200.FOLDER
 
 
 def load(whole, size=6, **options):
-    return fednb.data.load("bird200", whole, **{"clients": 2, "size": size, **options})
+    return fednb.datasets.load("bird200", whole, **{"clients": 2, "size": size, **options})
 
 
 def on_disk(whole, number) -> bytes:
@@ -118,5 +118,5 @@ class TestReal:
         federation = load(tmp_path, size=64, clients=10)
         assert federation.counts().to_numpy().sum() == len(files) == 294
         assert {label for site in federation.sites for label in site.test.targets.tolist()} == set(range(10))
-        assert fednb.data.check(tmp_path, "bird200").damaged == ()
+        assert fednb.datasets.check(tmp_path, "bird200").damaged == ()
         assert load(tmp_path, size=64, clients=1).notes[-1].endswith("020.Made_20 and 180 more classes.")

@@ -5,17 +5,17 @@ import pytest
 import torch
 from loaders import pixels
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import ch_mnist
-from fednb.data.ch_mnist import CLASSES
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import ch_mnist
+from fednb.datasets.ch_mnist import CLASSES
 from fednb.federation import SPLITS
 
 IMAGES = 50  # of each class; 400 in all, of which 80 are for testing
 
 
 def load(whole, size=8, **options):
-    return fednb.data.load("ch_mnist", whole, size=size, **options)
+    return fednb.datasets.load("ch_mnist", whole, size=size, **options)
 
 
 def under_test(federation) -> list[bytes]:
@@ -72,7 +72,7 @@ class TestReal:
         assert federation.notes[0] == f"{count} of CH-MNIST's 5000 images are on disk."
         everything = pixels(*(getattr(federation.sites[0], split) for split in SPLITS))
         assert len(set(everything)) == count and federation.image_shape == (3, 64, 64)
-        assert fednb.data.check(tmp_path, "ch_mnist").damaged == ()
+        assert fednb.datasets.check(tmp_path, "ch_mnist").damaged == ()
 
     def test_counts(self, real):
         federation = load(real)

@@ -12,9 +12,9 @@ import torch
 from loaders import pixels
 from PIL import Image
 
-import fednb.data
-from fednb.data import cifar10
-from fednb.data.cifar10 import CLASSES
+import fednb.datasets
+from fednb.datasets import cifar10
+from fednb.datasets.cifar10 import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
@@ -23,7 +23,7 @@ TRAIN, TEST = 50, 20
 
 
 def load(root, size=32, **options):
-    return fednb.data.load("cifar10", root, size=size, **options)
+    return fednb.datasets.load("cifar10", root, size=size, **options)
 
 
 def counts(federation) -> list:
@@ -118,7 +118,7 @@ class TestLayouts:
         assert federation.classes == CLASSES and federation.image_shape == (3, 32, 32)
 
     def test_resized_to_64_by_default(self, batches):
-        small, large = load(batches), fednb.data.load("cifar10", batches)
+        small, large = load(batches), fednb.datasets.load("cifar10", batches)
         assert large.image_shape == (3, 64, 64)
         image = Image.fromarray(small.sites[3].test.images[5].permute(1, 2, 0).numpy())
         expected = torch.from_numpy(np.array(image.resize((64, 64), Image.BILINEAR)))

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from test_data_odd_files import limited, repeated
 
-import fednb.data
-from fednb.data import cifar10, cifar100
-from fednb.data.cifar100 import CLASSES
+import fednb.datasets
+from fednb.datasets import cifar10, cifar100
+from fednb.datasets.cifar100 import CLASSES
 from fednb.errors import DataError
 
 FOLDER = "cifar-100-python"
 
 
 def load(root, size=32, clients=4, classes_per_client=50, **options):
-    return fednb.data.load(
+    return fednb.datasets.load(
         "cifar100", root, size=size, clients=clients, classes_per_client=classes_per_client, **options
     )
 
@@ -91,7 +91,7 @@ class TestFederation:
         assert cifar100.describe(archive) == ["ready", f"files in {FOLDER}.tar.gz"]
         (archive / "apart").rename(archive / FOLDER)
         assert cifar100.describe(archive) == ["ready", f"files in {FOLDER}"] and not cifar100.damaged(archive)
-        assert "www.cs.toronto.edu" in str(fednb.data.check(root))
+        assert "www.cs.toronto.edu" in str(fednb.datasets.check(root))
 
 
 class TestBadInput:
@@ -145,9 +145,9 @@ class TestBadInput:
     def test_an_archive_stops_at_the_size_of_the_complete_one(self, tmp_path):
         repeated(tmp_path / f"{FOLDER}.tar.gz", gzip.open, bytes(2**20), 99)
         said = limited(
-            "from fednb.data import cifar10\ncifar10.MOST = 10**6\n"
-            f"try: fednb.data.load('cifar100', {str(tmp_path)!r})\n"
-            "except fednb.data.DataError as error: print(error)",
+            "from fednb.datasets import cifar10\ncifar10.MOST = 10**6\n"
+            f"try: fednb.datasets.load('cifar100', {str(tmp_path)!r})\n"
+            "except fednb.datasets.DataError as error: print(error)",
             60,
         )
         assert "tar.gz unpacks to more than 1000000 bytes" in said

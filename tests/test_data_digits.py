@@ -10,15 +10,15 @@ import torch
 from loaders import counts, different
 from PIL import Image
 
-import fednb.data
-from fednb.data import _digit_files as digit_files
-from fednb.data import digits
+import fednb.datasets
+from fednb.datasets import _digit_files as digit_files
+from fednb.datasets import digits
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
 
 def load(root, **options):
-    return fednb.data.load("digits", root, **options)
+    return fednb.datasets.load("digits", root, **options)
 
 
 def noise(seed: int, n: int, size: int, channels: int | None = None):
@@ -87,10 +87,10 @@ class TestFederation:
 
     def test_a_missing_domain_is_a_note_unless_it_is_named(self, root):
         assert "svhn is not on disk and left out." in load(root).notes
-        assert fednb.data.available("digits", root) is None
+        assert fednb.datasets.available("digits", root) is None
         with pytest.raises(DataError, match="no svhn in .*digits.*test_32x32.mat"):
             load(root, domains=["usps", "svhn"])
-        assert "svhn" in fednb.data.available("digits", root, domains=["usps", "svhn"])
+        assert "svhn" in fednb.datasets.available("digits", root, domains=["usps", "svhn"])
 
     def test_domains_choose_the_sites_and_their_order(self, root):
         federation = load(root, domains=["usps", "mnist"])
@@ -335,7 +335,7 @@ class TestDamage:
         )
         with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz cannot be read"):
             load(root, domains=["mnist"])
-        assert "train-images-idx3-ubyte.gz cannot be read" in str(fednb.data.check(root))
+        assert "train-images-idx3-ubyte.gz cannot be read" in str(fednb.datasets.check(root))
 
     def test_an_npz_of_another_bit_is_named(self, root):
         file = root / "digits" / "usps.npz"
@@ -386,7 +386,7 @@ class TestDamage:
 
 class TestReal:
     def test_counts(self, real_data):
-        if problem := fednb.data.available("digits", real_data, domains=["mnist", "mnist_m", "usps"]):
+        if problem := fednb.datasets.available("digits", real_data, domains=["mnist", "mnist_m", "usps"]):
             pytest.skip(problem)
         federation = load(real_data, domains=["mnist", "mnist_m", "usps"], fraction=0.01, separate_mnist_m=True)
         assert {name: cut[:2] for name, cut in counts(federation).items()} == {
@@ -401,7 +401,7 @@ class TestReal:
         assert all(not first & second for first, second in combinations(parts, 2))
 
     def test_nearly_all_of_mnist_m(self, real_data):
-        if problem := fednb.data.available("digits", real_data, domains=["mnist_m"], more=True):
+        if problem := fednb.datasets.available("digits", real_data, domains=["mnist_m"], more=True):
             pytest.skip(problem)
         federation = load(real_data, domains=["mnist", "mnist_m"], fraction=0.1, more=True)
         assert counts(federation)["mnist_m"] == (5310, 590, 9000)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from loaders import counts, different
 
-import fednb.data
+import fednb.datasets
 from fednb import papers
-from fednb.data import _images as images
-from fednb.data import domainnet
-from fednb.data.domainnet import CLASSES, DOMAINS
+from fednb.datasets import _images as images
+from fednb.datasets import domainnet
+from fednb.datasets.domainnet import CLASSES, DOMAINS
 from fednb.errors import DataError
 from fednb.federation import SPLITS
 
@@ -20,7 +20,7 @@ TESTS = {"clipart": 526, "infograph": 657, "painting": 619, "quickdraw": 1000, "
 
 
 def load(root, size=6, **options):
-    return fednb.data.load("domainnet", root, size=size, **options)
+    return fednb.datasets.load("domainnet", root, size=size, **options)
 
 
 def listed(root, domain: str, part: str) -> list[str]:
@@ -152,7 +152,7 @@ class TestBadInput:
         (tree / "DomainNet" / "real_test.pkl").unlink()
         with pytest.raises(DataError, match=r"test list of real .*domainnet_real_test\.csv.*real_test\.pkl"):
             load(tree)
-        assert fednb.data.available("domainnet", tree, split="stratified") is None
+        assert fednb.datasets.available("domainnet", tree, split="stratified") is None
 
     @pytest.mark.parametrize("split, length", [("fedbn", 209), ("fedfa", 4), ("fedbn_95", 19)])
     def test_a_list_too_short_for_the_split(self, tree, split, length):

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import emnist
-from fednb.data._partition import sizes
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import emnist
+from fednb.datasets._partition import sizes
 from fednb.errors import DataError
 from fednb.federation import SPLITS
 
 
 def load(root, clients=3, **options):
-    return fednb.data.load("emnist", root, clients=clients, **options)
+    return fednb.datasets.load("emnist", root, clients=clients, **options)
 
 
 def held(site) -> list[tuple[bytes, int]]:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from loaders import counts, different
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import office_home, pacs
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import office_home, pacs
 from fednb.errors import RecipeError
 from fednb.federation import SPLITS
 
@@ -18,7 +18,7 @@ both = pytest.mark.parametrize("name", MODULES)
 
 
 def load(name, root, size=4, **options):
-    return fednb.data.load(name, root, size=size, **options)
+    return fednb.datasets.load(name, root, size=size, **options)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ class TestNotes:
 
 
 def test_counts_of_the_real_pacs(real_data):
-    if problem := fednb.data.available("pacs", real_data):
+    if problem := fednb.datasets.available("pacs", real_data):
         pytest.skip(problem)
     assert pacs.describe(real_data) == [
         "ready",

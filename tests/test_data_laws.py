@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from loaders import copied, pixels
 
-import fednb.data
+import fednb.datasets
 from fednb import catalogue
-from fednb.data import _digit_files, _images, emnist, prostate_mri
+from fednb.datasets import _digit_files, _images, emnist, prostate_mri
 from fednb.errors import DataError, RecipeError
 
 ROWS = {row.name: row for row in loaders.ROWS if row.make}
 READERS = {"digits": (_digit_files, "read"), "emnist": (emnist, "_parsed"), "prostate_mri": (prostate_mri, "_voxels")}
-OPTIONS = {name: catalogue.options(catalogue.find("data", name)) for name in ROWS}
+OPTIONS = {name: catalogue.options(catalogue.find("datasets", name)) for name in ROWS}
 
 
 def having(*fields):
@@ -47,12 +47,12 @@ def tree(files_of, name, tmp_path):
 
 
 def load(name, root, **options):
-    return fednb.data.load(name, root, **ROWS[name].variants[0] | options)
+    return fednb.datasets.load(name, root, **ROWS[name].variants[0] | options)
 
 
 def ask(name, question, root):
     """``missing``, ``describe``, ``counts`` or ``damaged`` of a data set; nothing where it has no such question."""
-    return getattr(catalogue.file("data", name), question, lambda root: [])(root)
+    return getattr(catalogue.file("datasets", name), question, lambda root: [])(root)
 
 
 def damage(root, pattern, content=None):
@@ -73,12 +73,12 @@ class TestFiles:
     @pytest.mark.parametrize("name, path", [(name, path) for name, row in ROWS.items() for path in row.lacks])
     def test_what_is_missing_is_named_with_where_it_goes(self, tree, name, path):
         shutil.rmtree(tree / path) if (tree / path).is_dir() else (tree / path).unlink()
-        problem = fednb.data.available(name, tree)
+        problem = fednb.datasets.available(name, tree)
         assert (tree / path).name in problem and str(tree) in problem
         with pytest.raises(DataError) as found:
             load(name, tree)
-        assert str(found.value) == f"{problem} Expected: {catalogue.file('data', name).NEEDS}"
-        assert ask(name, "describe", tree)[0] == problem == fednb.data.check(tree, name).differs
+        assert str(found.value) == f"{problem} Expected: {catalogue.file('datasets', name).NEEDS}"
+        assert ask(name, "describe", tree)[0] == problem == fednb.datasets.check(tree, name).differs
         assert not ask(name, "damaged", tree)
 
     @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ class TestFiles:
     def test_all_folders_that_are_missing_are_named(self, tree, name, paths):
         for path in paths:
             shutil.rmtree(tree / path)
-        assert fednb.data.available(name, tree) == f"There is no folder {tree / paths[0]}, {tree / paths[1]}."
+        assert fednb.datasets.available(name, tree) == f"There is no folder {tree / paths[0]}, {tree / paths[1]}."
 
     @having("image")
     def test_a_damaged_image_is_named(self, tree, name):
@@ -101,7 +101,7 @@ class TestFiles:
         with pytest.raises(DataError, match=r" cannot be decoded \(.*Fetch it again") as found:
             load(name, tree)
         assert any(str(found.value).startswith(str(file)) for file in files)
-        assert [path for path, _ in fednb.data.check(tree, name).damaged] == files
+        assert [path for path, _ in fednb.datasets.check(tree, name).damaged] == files
 
     @having("listed", "image")
     def test_an_image_that_is_listed_and_missing_is_named_and_counted(self, tree, name):
@@ -121,7 +121,7 @@ class TestFiles:
             load(name, tree)
         ((path, reason),) = ask(name, "damaged", tree)
         assert path in (file, file.parent) and (path == file or file.name in reason)
-        assert (path, reason) in fednb.data.check(tree, name).damaged
+        assert (path, reason) in fednb.datasets.check(tree, name).damaged
 
     @pytest.mark.parametrize("name", ["cifar100", "domainnet"])
     def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, tree, name, tmp_path):
@@ -212,7 +212,7 @@ class TestOptions:
         with pytest.raises(RecipeError, match=f'{name} has no {option} "{known}x"; did you mean "{known}"'):
             load(name, files_of(name), **{option: f"{known}x"})
         with pytest.raises(RecipeError, match=f'did you mean "{known}"'):
-            fednb.data.available(name, files_of(name), **{option: f"{known}x"})
+            fednb.datasets.available(name, files_of(name), **{option: f"{known}x"})
 
 
 class TestFederations:
@@ -246,7 +246,7 @@ class TestFederations:
         for options in ROWS[name].variants:
             if options.get("split") == "stratified":  # two files of the same bytes may be in training and validation
                 continue
-            for site in fednb.data.load(name, files_of(name), **options | apart).sites:
+            for site in fednb.datasets.load(name, files_of(name), **options | apart).sites:
                 parts = [set(pixels(part)) for part in site.parts]
                 assert all(not first & second for first, second in combinations(parts, 2))
 
@@ -277,4 +277,4 @@ class TestFederations:
     )
     def test_sizes_by_default(self, files_of, name, shape):
         options = {option: value for option, value in ROWS[name].variants[0].items() if option != "size"}
-        assert fednb.data.load(name, files_of(name), **options).image_shape == shape
+        assert fednb.datasets.load(name, files_of(name), **options).image_shape == shape

@@ -6,13 +6,13 @@ from PIL import Image
 from test_data_odd_files import deep
 
 import fednb
-from fednb.data import _images as images
-from fednb.data import folders
+from fednb.datasets import _images as images
+from fednb.datasets import folders
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 from fednb.recipe import Recipe
+from fednb.records.store import Store
 from fednb.report import overview
-from fednb.runs.store import Store
 
 NAMES = ("background", "tumour")
 SIDE = 8
@@ -51,7 +51,7 @@ def own(tmp_path, picture, save):
 
 
 def load(root, masks=NAMES, size=SIDE, **options):
-    return fednb.data.load("folders", root, folder="own", size=size, masks=masks, **options)
+    return fednb.datasets.load("folders", root, folder="own", size=size, masks=masks, **options)
 
 
 def said(federation) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class TestLoaded:
             'folder="own": 20 images with masks in north, south',
             "  Image files that are not used: 1 in own/north/fov. Expected: <site>/<images|masks>/<file>.",
         ]
-        assert fednb.data.available("folders", own, folder="own", masks=NAMES) is None
+        assert fednb.datasets.available("folders", own, folder="own", masks=NAMES) is None
 
     def test_a_recipe_knows_the_task_before_anything_is_loaded(self):
         masked = Recipe(federation={"name": "folders", "masks": NAMES}, model="unet")
@@ -144,11 +144,11 @@ class TestLoaded:
         assert overview.runs_table(results).caption[0].startswith("Test Dice in per cent")
 
     def test_real_vessels_are_those_of_their_own_loader(self, real_data):
-        if problem := fednb.data.available("retinal_vessels", real_data):
+        if problem := fednb.datasets.available("retinal_vessels", real_data):
             pytest.skip(problem)
         vessels = ("background", "vessel")
-        found = fednb.data.load("folders", real_data, folder="retinal_vessels", size=256, masks=vessels)
-        own = fednb.data.load("retinal_vessels", real_data, size=256)
+        found = fednb.datasets.load("folders", real_data, folder="retinal_vessels", size=256, masks=vessels)
+        own = fednb.datasets.load("retinal_vessels", real_data, size=256)
         assert [len(site.train) + len(site.validation) + len(site.test) for site in found.sites] == [28, 40, 45, 22, 20]
         for name in ("DRIVE", "STARE"):
             for pixels, (_, mask) in by_image(own, name).items():
@@ -268,7 +268,7 @@ class TestBadInput:
         said = rf"There is no \S+south/{other}/03\.\* for \S+south/{kind}/03\.png \(2 such {kind}\)"
         with pytest.raises(DataError, match=said):
             load(own)
-        assert "no " in fednb.data.available("folders", own, folder="own", masks=NAMES)
+        assert "no " in fednb.datasets.available("folders", own, folder="own", masks=NAMES)
 
     @pytest.mark.parametrize("kind", ["images", "masks"])
     def test_two_of_one_name(self, own, kind, save):
@@ -310,7 +310,7 @@ class TestBadInput:
         for site in ("a", "b"):
             picture(own / "classed" / site / "cat" / "0.png", 1)
         with pytest.raises(DataError, match=r"a has no folder images with a folder masks beside it \(it has cat\)"):
-            fednb.data.load("folders", own, folder="classed", masks=NAMES)
+            fednb.datasets.load("folders", own, folder="classed", masks=NAMES)
 
     @pytest.mark.parametrize("masks", ["tumour", ("tumour",), ("a", "a"), ("a", ""), ("a", 1), None, {"a": 1}])
     def test_names_that_are_none(self, own, masks):
@@ -328,7 +328,7 @@ class TestClassFolders:
         said = r'north has the class folder "Cat" and \S+ "cat"; expected class names that differ in more'
         with pytest.raises(DataError, match=said):
             load(tmp_path, ())
-        assert "Cat" in fednb.data.available("folders", tmp_path, folder="own")
+        assert "Cat" in fednb.datasets.available("folders", tmp_path, folder="own")
 
     def test_a_class_missing_at_a_site_is_a_note(self, tmp_path, picture):
         for number in range(20):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import fednb.data
-from fednb.data import _files
-from fednb.data import _images as images
+import fednb.datasets
+from fednb.datasets import _files
+from fednb.datasets import _images as images
 from fednb.errors import DataError, RecipeError
 
 
@@ -33,7 +33,7 @@ def own(tmp_path, picture):
 
 
 def load(root, **options):
-    return fednb.data.load("folders", root, folder="own", size=8, **options)
+    return fednb.datasets.load("folders", root, folder="own", size=8, **options)
 
 
 def turned(path, pixels: np.ndarray, tag: int):
@@ -89,7 +89,7 @@ class TestUsedAsMeant:
         for _ in range(2):  # decoded, and from the cache
             (note,) = load(own).notes
             assert note == "With transparent pixels, which become white: 1 of 20 images, first north/cat/00.png."
-        assert note.replace("20", "40") in str(fednb.data.check(own))
+        assert note.replace("20", "40") in str(fednb.datasets.check(own))
 
     def test_an_opaque_alpha_channel_changes_nothing(self, tmp_path):
         pixels = noise(1, 8, 8, 3)
@@ -129,7 +129,7 @@ class TestUsedAsMeant:
         assert note == (
             f"With later frames or pages, which are not used: 1 of 21 images, first south/dog/film.{suffix}."
         )
-        assert "which are not used: 1 of 41 images" in str(fednb.data.check(own))
+        assert "which are not used: 1 of 41 images" in str(fednb.datasets.check(own))
 
     def test_images_in_other_places_are_counted(self, own, picture):
         north = own / "own" / "north"
@@ -143,7 +143,7 @@ class TestUsedAsMeant:
             "Image files that are not used: 1 in own, 1 in own/__MACOSX/north, 1 in own/north, 2 more folders. "
             "Expected: <site>/<class>/<file>."
         )
-        assert note in str(fednb.data.check(own))
+        assert note in str(fednb.datasets.check(own))
 
     @pytest.mark.parametrize("count, lacks", [(1, "validation and no test"), (2, "test"), (3, "validation")])
     def test_a_site_too_small_for_validation_is_a_note(self, own, picture, count, lacks):
@@ -180,9 +180,9 @@ def deep(name: str) -> bytes:
 def limited(program: str, megabytes: int) -> str:
     """What a program says that may use so much memory beyond what the imports take."""
     beginning = (
-        "import resource, sys, fednb.data, numpy, PIL.Image, torch, scipy.io\n"
+        "import resource, sys, fednb.datasets, numpy, PIL.Image, torch, scipy.io\n"
         "from pathlib import Path\n"
-        "from fednb.data import _images as images\n"
+        "from fednb.datasets import _images as images\n"
         "PIL.Image.init()\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
     )
@@ -231,11 +231,11 @@ class TestMoreThanTheyMay:
             (tmp_path / name).mkdir()
             write(tmp_path / name)
         said = limited(
-            "from fednb.data import _digit_files\n"
+            "from fednb.datasets import _digit_files\n"
             "_digit_files._IMAGES = dict.fromkeys(_digit_files._IMAGES, 1000)\n"
             f"for name in {list(BOMBS)}:\n"
-            f"    try: fednb.data.load('digits', {str(tmp_path)!r} + '/' + name, domains=[name.partition('-')[0]])\n"
-            "    except fednb.data.DataError as error: print(error)",
+            f"    try: fednb.datasets.load('digits', {str(tmp_path)!r} + '/' + name, domains=[name.split('-')[0]])\n"
+            "    except fednb.datasets.DataError as error: print(error)",
             60,
         ).splitlines()
         assert len(said) == len(BOMBS)
@@ -258,11 +258,11 @@ class TestMoreThanTheyMay:
     def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(self, own):
         Image.new("L", (9000, 9000)).save(own / "own" / "north" / "cat" / "wide.png")
         program = (
-            "from fednb.data import _digit_files\n"
+            "from fednb.datasets import _digit_files\n"
             "_digit_files._IMAGES = dict.fromkeys(_digit_files._IMAGES, 1000)\n"
-            f"try: fednb.data.load('folders', {str(own)!r}, folder='own', size=8)\n"
-            "except fednb.data.DataError as error: print(error)\n"
-            f"print(fednb.data.check({str(own)!r}))"
+            f"try: fednb.datasets.load('folders', {str(own)!r}, folder='own', size=8)\n"
+            "except fednb.datasets.DataError as error: print(error)\n"
+            f"print(fednb.datasets.check({str(own)!r}))"
         )
         said = limited(program, 60)
         assert said.count("wide.png has 9000 x 9000 pixels") + said.count("wide.png: ") == 3, said
@@ -274,13 +274,13 @@ class TestMoreThanTheyMay:
             os.link(own / "own" / "north" / "cat" / "0.png", own / "own" / "north" / "cat" / f"{number}.png")
         program = (
             "images._workers = lambda: 8\n"
-            f"print(len(fednb.data.load('folders', {str(own)!r}, folder='own', size=8).site('north').train))"
+            f"print(len(fednb.datasets.load('folders', {str(own)!r}, folder='own', size=8).site('north').train))"
         )
         assert int(limited(program, 200)) == 17
 
     def test_a_size_beyond_memory(self, own, monkeypatch):
         with pytest.raises(RecipeError, match="a whole number from 1 to 8192"):
-            fednb.data.load("folders", own, folder="own", size=10**6)
+            fednb.datasets.load("folders", own, folder="own", size=10**6)
 
         def none(*arguments):
             raise MemoryError("Unable to allocate 8 GiB")
@@ -305,9 +305,9 @@ class TestNamedErrors:
     @pytest.mark.parametrize("folder", [3, None, ["own"]])
     def test_folder_that_is_no_name(self, own, folder):
         with pytest.raises(RecipeError, match="expected a name in quotes"):
-            fednb.data.load("folders", own, folder=folder)
+            fednb.datasets.load("folders", own, folder=folder)
         with pytest.raises(RecipeError, match="expected a name in quotes"):
-            fednb.data.available("folders", own, folder=folder)
+            fednb.datasets.available("folders", own, folder=folder)
 
     @pytest.mark.parametrize("held", ["other", "pixels", "shape", "type", "packed"])
     def test_a_cache_that_holds_something_else_is_made_again(self, own, held):
@@ -340,7 +340,7 @@ class TestNamedErrors:
         monkeypatch.setattr(images, "subfolders", refuse)
         with pytest.raises(DataError, match="folders cannot be read: .*Permission denied: .*own"):
             load(own)
-        assert "Permission denied" in fednb.data.available("folders", own, folder="own")
+        assert "Permission denied" in fednb.datasets.available("folders", own, folder="own")
 
     def test_what_macos_adds_is_no_site(self, own):
         before = load(own).fingerprint
@@ -352,6 +352,6 @@ class TestNamedErrors:
 
     def test_a_pipe_among_the_images_is_named_and_not_waited_for(self, own):
         os.mkfifo(own / "own" / "north" / "cat" / "pipe.png")
-        program = f"found = fednb.data.check({str(own)!r})\nprint(found)"
+        program = f"found = fednb.datasets.check({str(own)!r})\nprint(found)"
         said = limited(program, 60)
         assert "pipe.png: no regular file" in said and "1 in own/north/cat" in said

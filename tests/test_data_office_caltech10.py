@@ -10,10 +10,10 @@ import pytest
 import torch
 from loaders import counts, different
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import office_caltech10
-from fednb.data.office_caltech10 import CLASSES, DOMAINS, TABLE11
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import office_caltech10
+from fednb.datasets.office_caltech10 import CLASSES, DOMAINS, TABLE11
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
@@ -37,7 +37,7 @@ REAL_CLASSES = {
 
 
 def load(root, size=8, **options):
-    return fednb.data.load("office_caltech10", root, size=size, **options)
+    return fednb.datasets.load("office_caltech10", root, size=size, **options)
 
 
 def listed(root, domain: str, part: str) -> list[str]:
@@ -144,7 +144,7 @@ class TestSplits:
         note = "The train list of webcam has 230 rows; FedBN's has 236."
         assert note in load(tree).notes and note in load(tree, split="fedfa").notes
         assert note not in load(tree, split="stratified").notes
-        assert note in str(fednb.data.check(tree))
+        assert note in str(fednb.datasets.check(tree))
 
 
 class TestSpare:
@@ -294,7 +294,7 @@ class TestBadInput:
         (tree / "splits" / "office_caltech_10_dslr_test.csv").unlink()
         with pytest.raises(DataError, match=r"test list of dslr .*_dslr_test\.csv.*dslr_test\.pkl.*stratified"):
             load(tree)
-        assert fednb.data.available("office_caltech10", tree, split="stratified") is None
+        assert fednb.datasets.available("office_caltech10", tree, split="stratified") is None
 
     def test_an_image_in_both_lists_is_named(self, tree):
         train, test = listed(tree, "dslr", "train"), listed(tree, "dslr", "test")

@@ -6,9 +6,9 @@ import pytest
 from loaders import pixels
 from PIL import Image
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import bioid, celeba
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import bioid, celeba
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
@@ -19,7 +19,7 @@ both = pytest.mark.parametrize("name", SOURCES)
 
 
 def load(whole, name, size=16, **options):
-    return fednb.data.load(name, whole, **{"clients": 4, "size": size, **options})
+    return fednb.datasets.load(name, whole, **{"clients": 4, "size": size, **options})
 
 
 @pytest.fixture(scope="module")

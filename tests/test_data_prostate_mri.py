@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-import fednb.data
+import fednb.datasets
 from fednb import papers
-from fednb.data import prostate_mri
-from fednb.data.prostate_mri import SITES, SLICES
+from fednb.datasets import prostate_mri
+from fednb.datasets.prostate_mri import SITES, SLICES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
@@ -19,7 +19,7 @@ USED = {(volume, number) for volume in range(5) for number in range(1, 12)}
 
 
 def load(root, size=SIDE, **options):
-    return fednb.data.load("prostate_mri", root, size=size, **options)
+    return fednb.datasets.load("prostate_mri", root, size=size, **options)
 
 
 def place(root, site="HK"):
@@ -247,7 +247,7 @@ class TestBadInput:
         for path in place(tree).iterdir():
             path.unlink()
         (place(tree) / "._Case00.nii.gz").write_bytes(b"what macOS adds")
-        assert fednb.data.available("prostate_mri", tree) == f"There is no volume in {place(tree)}."
+        assert fednb.datasets.available("prostate_mri", tree) == f"There is no volume in {place(tree)}."
 
     def test_a_volume_without_its_mask_is_named(self, tree):
         for number in (1, 3):
@@ -334,4 +334,4 @@ class TestBadInput:
         monkeypatch.setattr(prostate_mri, "find_spec", lambda name: None)
         with pytest.raises(DataError, match=r'nibabel is not installed.*pip install "fednb\[prostate\]"'):
             load(whole)
-        assert "nibabel" in fednb.data.available("prostate_mri", whole) and prostate_mri.damaged(whole) == []
+        assert "nibabel" in fednb.datasets.available("prostate_mri", whole) and prostate_mri.damaged(whole) == []

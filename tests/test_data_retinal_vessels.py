@@ -8,10 +8,10 @@ import torch
 from loaders import counts
 from PIL import Image
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import retinal_vessels
-from fednb.data.retinal_vessels import SITES
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import retinal_vessels
+from fednb.datasets.retinal_vessels import SITES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import IGNORED, SPLITS
 
@@ -24,7 +24,7 @@ STEMS = {
 
 
 def load(root, size=SIDE, **options):
-    return fednb.data.load("retinal_vessels", root, size=size, **options)
+    return fednb.datasets.load("retinal_vessels", root, size=size, **options)
 
 
 def black_and_white(path, white) -> None:

@@ -5,9 +5,9 @@ from itertools import combinations
 import pytest
 from loaders import pixels
 
-import fednb.data
-from fednb.data import _images as images
-from fednb.data import rxrx1
+import fednb.datasets
+from fednb.datasets import _images as images
+from fednb.datasets import rxrx1
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
@@ -15,7 +15,7 @@ TABLE = f"{rxrx1.FOLDER}/{rxrx1.TABLE}"
 
 
 def load(whole, size=6, **options):
-    return fednb.data.load("rxrx1", whole, size=size, **options)
+    return fednb.datasets.load("rxrx1", whole, size=size, **options)
 
 
 def everything(site) -> list[bytes]:

@@ -8,13 +8,13 @@ from methods import TINY
 
 import fednb
 from fednb import catalogue
-from fednb.engine.introduction import Introduction
-from fednb.engine.loop import FederatedRun
-from fednb.engine.remote import RemoteRun, answer
 from fednb.errors import RecipeError
+from fednb.loop.introduction import Introduction
+from fednb.loop.loop import FederatedRun
+from fednb.loop.remote import RemoteRun, answer
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
-from fednb.runs.training import federation_of, train_one
+from fednb.records.store import Store
+from fednb.records.training import federation_of, train_one
 from fednb.study import Study
 
 PLAIN = {"name": "cifar10", "clients": 2, "size": 8}
@@ -38,13 +38,17 @@ def test_a_recipe_without_it_is_the_same_recipe():
 
 
 def test_every_loader_with_a_seed_takes_it_and_no_other():
-    for name in catalogue.own("data"):
-        known = catalogue.options(catalogue.find("data", name))
+    for name in catalogue.own("datasets"):
+        known = catalogue.options(catalogue.find("datasets", name))
         if "seed" in known:
-            assert catalogue.complete("data", {"name": name, "seed": "run"}) == {"name": name, **known, "seed": "run"}
+            assert catalogue.complete("datasets", {"name": name, "seed": "run"}) == {
+                "name": name,
+                **known,
+                "seed": "run",
+            }
         else:
             with pytest.raises(RecipeError, match=f'{name} has no option "seed"'):
-                catalogue.complete("data", {"name": name, "seed": "run"})
+                catalogue.complete("datasets", {"name": name, "seed": "run"})
 
 
 @pytest.mark.parametrize(
@@ -68,17 +72,17 @@ def test_another_text_and_another_option_are_refused_by_name(given, said):
 
 
 def test_without_a_recipe_there_is_no_seed_of_a_run(root):
-    for asked in (fednb.data.load, fednb.data.available):
+    for asked in (fednb.datasets.load, fednb.datasets.available):
         with pytest.raises(RecipeError, match='cifar10 has seed "run", which is the seed of a recipe'):
             asked(root=root, **OWN)
-    assert not fednb.data.available(root=root, **RECIPE.dealt)
+    assert not fednb.datasets.available(root=root, **RECIPE.dealt)
 
 
 def test_two_seeds_get_two_partitions_and_one_seed_the_same_again(root):
     first, second, again = (federation_of(RECIPE.with_(seed=seed), root) for seed in (0, 1, 0))
     assert first.fingerprint == again.fingerprint != second.fingerprint
     for seed, found in enumerate((first, second)):
-        assert found.fingerprint == fednb.data.load(root=root, **PLAIN, seed=seed).fingerprint
+        assert found.fingerprint == fednb.datasets.load(root=root, **PLAIN, seed=seed).fingerprint
     plain = [federation_of(RECIPE.with_(federation=PLAIN, seed=seed), root).fingerprint for seed in (0, 1)]
     assert plain == [first.fingerprint] * 2
 
@@ -87,7 +91,7 @@ def test_a_study_records_each_seeds_own_images_and_finds_them_again(root, tmp_pa
     study = Study(RECIPE.vary(seed=[0, 1]), store=Store(tmp_path / "runs"))
     found = study.run(str(root))
     assert [record.fingerprint for record in found.records] == [
-        fednb.data.load(root=root, **PLAIN, seed=seed).fingerprint for seed in (0, 1)
+        fednb.datasets.load(root=root, **PLAIN, seed=seed).fingerprint for seed in (0, 1)
     ]
     assert not any("other images" in note for note in study.run(str(root)).notes)
     assert found.frame["dealt_by_seed"].all() and "federation_seed" not in found.frame
@@ -120,7 +124,7 @@ def test_a_client_elsewhere_deals_its_images_out_by_the_runs_seed(root):
         recipe = RECIPE.with_(seed=seed)
         sites = Sites(recipe, root)
         there = RemoteRun(recipe, sites.introductions(), sites.ask, {})
-        here = FederatedRun(recipe, fednb.data.load(root=root, **PLAIN, seed=seed))
+        here = FederatedRun(recipe, fednb.datasets.load(root=root, **PLAIN, seed=seed))
         assert there.images == here.images and there.advance() == here.advance()
         tests.append(there.fingerprint)
     assert len(set(tests)) == 2
@@ -130,7 +134,7 @@ def test_by_flower_too(root, tmp_path, monkeypatch):
     pytest.importorskip("flwr", reason="Flower is not installed")
     from test_flower import Grid, names_letters
 
-    from fednb.runs import federate
+    from fednb.records import federate
 
     monkeypatch.setattr(federate, "LOOKS", 0.01)
     names_letters(monkeypatch)
@@ -143,4 +147,6 @@ def test_by_flower_too(root, tmp_path, monkeypatch):
 
 def test_what_is_on_disk_is_told_with_what_deals_it_out(root):
     told = 'dealt out by its seed: 0 for all runs, or "run", that of each recipe'
-    assert told in str(fednb.data.check(root, "cifar10")) and told not in str(fednb.data.check(root, "shifted_digits"))
+    assert told in str(fednb.datasets.check(root, "cifar10")) and told not in str(
+        fednb.datasets.check(root, "shifted_digits")
+    )

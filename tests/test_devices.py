@@ -18,12 +18,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 import fednb
-from fednb.algorithms.fedavg import FedAvg
-from fednb.engine import client as engine_client
-from fednb.engine import evaluate
-from fednb.engine.client import Client
-from fednb.engine.loop import FederatedRun
 from fednb.federation import Federation
+from fednb.loop import client as engine_client
+from fednb.loop import evaluate
+from fednb.loop.client import Client
+from fednb.loop.loop import FederatedRun
+from fednb.methods.algorithms.fedavg import FedAvg
 from fednb.recipe import Recipe
 
 PACKAGE = Path(fednb.__file__).parent

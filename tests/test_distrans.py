@@ -10,18 +10,18 @@ from small_runs import use_toy
 from torch import nn
 
 from fednb import models
-from fednb.augment._offset_network import Aggregator, Hypernetwork
-from fednb.augment._stages import append
-from fednb.augment._two_channels import InputChannels, OwnStatistics, along_offset, blend
-from fednb.augment.distrans import DisTrans
-from fednb.doors import part
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods import part
+from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
+from fednb.methods.augmentations._stages import append
+from fednb.methods.augmentations._two_channels import InputChannels, OwnStatistics, along_offset, blend
+from fednb.methods.augmentations.distrans import DisTrans
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
+from fednb.records.store import Store
+from fednb.records.training import train_one
 from offsets import moved
 
 PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}

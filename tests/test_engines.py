@@ -21,11 +21,11 @@ from test_executors import (  # noqa: F401  what holds for every executor holds 
 )
 
 from fednb import Recipe, catalogue
-from fednb.engine.executors import ENGINES, _far, ray, slurm
 from fednb.errors import RunError
-from fednb.runs import workers
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
+from fednb.loop.executors import ENGINES, _far, ray, slurm
+from fednb.records import workers
+from fednb.records.store import Store
+from fednb.records.training import train_one
 from fednb.study import Study
 
 HERE = str(Path(__file__).parent)
@@ -159,8 +159,8 @@ class Fragile(Method):
 
 def test_a_recipe_whose_worker_dies_twice_is_named_and_the_others_are_recorded(engine, tmp_path, monkeypatch):
     """With a method from a folder, which the workers find as well."""
-    (tmp_path / "mine" / "augment").mkdir(parents=True)
-    (tmp_path / "mine" / "augment" / "fragile.py").write_text(FRAGILE)
+    (tmp_path / "mine" / "augmentations").mkdir(parents=True)
+    (tmp_path / "mine" / "augmentations" / "fragile.py").write_text(FRAGILE)
     (tmp_path / "deaths").write_text("")
     monkeypatch.setenv("FEDNB_METHODS", str(tmp_path / "mine"))
     monkeypatch.setenv("FEDNB_DEATHS", str(tmp_path / "deaths"))

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from fednb import catalogue
-from fednb.engine.executors import ENGINES, processes
 from fednb.errors import RunError
+from fednb.loop.executors import ENGINES, processes
 
 EXECUTORS = sorted({*catalogue.names("engine.executors")} - {*ENGINES})  # test_engines.py has those
 
@@ -129,7 +129,7 @@ def test_a_process_ends_within_seconds_of_the_one_that_started_it():
 SCRIPT = """
 import sys
 from fednb import Recipe, Study
-from fednb.runs.store import Store
+from fednb.records.store import Store
 
 base = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, rounds=1)
 results = Study(base.vary(seed=[0, 1]), store=Store(sys.argv[1])).run(jobs=2)

@@ -7,7 +7,7 @@ import pytest
 import small_runs
 
 from fednb import cli
-from fednb.command import export, notebooks
+from fednb.commands import export, notebooks
 from fednb.study import default_store
 
 STUDY = """from fednb import Recipe, Study

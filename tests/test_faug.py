@@ -5,10 +5,10 @@ import pytest
 import torch
 from methods import TINY, federation, same
 
-from fednb.augment.faug import Discriminator, FAug, Generator, trained
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations.faug import Discriminator, FAug, Generator, trained
 from fednb.recipe import Recipe
 
 LACKING = (("clinic", 12), ("harbour", 7), ("tower", 5))  # classes: 4, 4, 4; 3, 2, 2; 2, 2, 1

@@ -11,7 +11,7 @@ from methods import TINY
 from small_runs import use_toy
 
 from fednb import cli
-from fednb.command import federate
+from fednb.commands import federate
 from fednb.outside import FOLDERS
 from fednb.recipe import Recipe
 
@@ -104,7 +104,7 @@ def test_who_stops_watching_is_told_that_the_run_goes_on(script, capsys):
 def test_nodes_on_loopback_find_methods_from_outside_a_device_and_a_folder_to_remember(script, tmp_path, monkeypatch):
     use_toy(monkeypatch)
     monkeypatch.setattr(federate.signal, "signal", lambda *_: None)
-    (tmp_path / "mine" / "augment").mkdir(parents=True)
+    (tmp_path / "mine" / "augmentations").mkdir(parents=True)
     (tmp_path / "www").mkdir()
     (tmp_path / "www" / "health").touch()
     monkeypatch.chdir(tmp_path)

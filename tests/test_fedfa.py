@@ -9,10 +9,10 @@ from methods import SIZES, TINY, federation, heard, train
 from torch import nn
 
 from fednb import models, randomness
-from fednb.augment._feature_statistics import layers
-from fednb.augment.fedfa import FedFA, gamma_of_channels, gamma_of_one_variance
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations._feature_statistics import layers
+from fednb.methods.augmentations.fedfa import FedFA, gamma_of_channels, gamma_of_one_variance
 from fednb.models._staged import Staged
 from fednb.recipe import Recipe
 from fednb.standalone import FeatureAugmentation

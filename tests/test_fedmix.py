@@ -10,11 +10,11 @@ from methods import HELD_OUT, TINY, federation, same, train
 from torch import nn
 from torch.func import functional_call
 
-from fednb.augment.fedmix import FedMix
-from fednb.doors import TASKS
-from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods import TASKS
+from fednb.methods.augmentations.fedmix import FedMix
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 

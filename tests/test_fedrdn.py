@@ -5,10 +5,10 @@ import pytest
 import torch
 from methods import HELD_OUT, TINY, federation, train
 
-from fednb.doors import flow
-from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site, Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods import flow
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 

@@ -6,9 +6,9 @@ import torch
 from methods import TINY, federation, same, train
 from torch import nn
 
-from fednb.augment.fedreg import FedReg, _gradients
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations.fedreg import FedReg, _gradients
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -169,7 +169,7 @@ def test_after_steps_have_moved_the_running_statistics_the_global_weights_are_st
         found.append((labels, _gradients(client, images, labels, parameters)))
         return found[-1][1]
 
-    monkeypatch.setattr("fednb.augment.fedreg._gradients", spy)
+    monkeypatch.setattr("fednb.methods.augmentations.fedreg._gradients", spy)
     for client.steps in range(3):
         method.after_step(client, None)
     pseudo = [slopes for labels, slopes in found if labels.is_floating_point()]

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2.functional import rotate as reference
 
-from fednb.doors import flow
+from fednb.methods import flow
 from fednb.randomness import generator
 
 

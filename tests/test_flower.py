@@ -15,12 +15,12 @@ from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
 from fednb import outside
-from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError, RunError, StoreError
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
-from fednb.runs.record import checksum
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
+from fednb.records.record import checksum
+from fednb.records.store import Store
+from fednb.records.training import train_one
 
 pytest.importorskip("flwr", reason='Flower is not installed: pip install -c constraints-flower.txt ".[flower]"')
 
@@ -30,7 +30,7 @@ from flwr.common.serde import message_from_proto, message_to_proto, recorddict_f
 from flwr.server.superlink.linkstate.utils import create_message_error_unavailable_res_message
 from flwr.supercore.task_identity import TaskIdentity
 
-from fednb.runs import federate
+from fednb.records import federate
 
 
 class Grid:
@@ -407,12 +407,14 @@ def test_versions_that_differ_are_refused_by_name(toy, tmp_path, monkeypatch):
 
 
 def test_a_method_from_outside_is_the_same_file_on_both_sides(toy, tmp_path, monkeypatch):
-    (tmp_path / "mine" / "augment").mkdir(parents=True)
-    (tmp_path / "mine" / "augment" / "plain.py").write_text("import fednb\n\n\nclass Plain(fednb.Method):\n    pass\n")
+    (tmp_path / "mine" / "augmentations").mkdir(parents=True)
+    (tmp_path / "mine" / "augmentations" / "plain.py").write_text(
+        "import fednb\n\n\nclass Plain(fednb.Method):\n    pass\n"
+    )
     monkeypatch.setenv("FEDNB_METHODS", str(tmp_path / "mine"))
     recipe = Recipe(**TINY | {"rounds": 1, "augmentations": ["plain"]})
     record = by_flower(recipe, grid(), tmp_path)
-    assert record.origin["outside"] == {"augment/plain": "folder mine"}
+    assert record.origin["outside"] == {"augmentations/plain": "folder mine"}
 
     def on_the_client(asked, context, introduce=federate.introduce):
         with monkeypatch.context() as patch:
@@ -421,7 +423,7 @@ def test_a_method_from_outside_is_the_same_file_on_both_sides(toy, tmp_path, mon
 
     loaded = outside.loaded
     monkeypatch.setattr(federate, "introduce", on_the_client)
-    with pytest.raises(RunError, match="refuses: the server has another augment/plain than this client. Install"):
+    with pytest.raises(RunError, match="refuses: the server has another augmentations/plain than this client. Install"):
         by_flower(recipe, grid(), tmp_path / "other")
 
 
@@ -429,7 +431,7 @@ def test_a_method_that_the_client_does_not_have_is_named(toy, tmp_path):
     class Newer(Recipe):
         short = {"algorithm": "fedfuture"}
 
-    with pytest.raises(RunError, match='refuses: "fedfuture" is not in fednb/algorithms'):
+    with pytest.raises(RunError, match='refuses: "fedfuture" is not in fednb/methods/algorithms'):
         by_flower(Newer(**TINY), grid(), tmp_path)
 
 

@@ -9,13 +9,13 @@ import torch
 from methods import SIZES, TINY, federation, heard, messages, same, train
 from torch import nn
 
-from fednb.augment._fraug_networks import generator as generator_network
-from fednb.augment._fraug_networks import rtnet as rtnet_network
-from fednb.augment._fraug_steps import Printed, Released, mmd, spread
-from fednb.augment.fraug import FRAug
-from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations._fraug_networks import generator as generator_network
+from fednb.methods.augmentations._fraug_networks import rtnet as rtnet_network
+from fednb.methods.augmentations._fraug_steps import Printed, Released, mmd, spread
+from fednb.methods.augmentations.fraug import FRAug
 from fednb.models.resnet18 import ResNet18
 from fednb.randomness import generator
 from fednb.recipe import Recipe
@@ -198,7 +198,7 @@ def test_prototypes_by_hand(variant, monkeypatch):
     """Features 2 and 4 of class 0 and 8 of class 1, prototypes 1, 2 and 6, lambda_c = 0.5: class 0 goes to
     (1 + 3) / 2, class 1 to (2 + 8) / 2; class 2 is absent, so paper halves it and released leaves it.
     """
-    monkeypatch.setattr("fednb.augment._fraug_steps.LAMBDA_C", 0.5)
+    monkeypatch.setattr("fednb.methods.augmentations._fraug_steps.LAMBDA_C", 0.5)
     method = FRAug(variant=variant)
     reading = method.reading(method, at(300, 300))
     moved = reading.moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))

@@ -21,7 +21,7 @@ HEAVY = (
 )
 
 
-@pytest.mark.parametrize("code", ["import fednb", "import fednb.cli", "import fednb.papers, fednb.command.notebooks"])
+@pytest.mark.parametrize("code", ["import fednb", "import fednb.cli", "import fednb.papers, fednb.commands.notebooks"])
 def test_nothing_heavy_is_imported(code):
     found = f"import sys; {code}; print(*({HEAVY!r} & sys.modules.keys()))".replace(repr(HEAVY), repr(set(HEAVY)))
     done = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)

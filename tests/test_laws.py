@@ -25,10 +25,10 @@ from methods import (
 )
 
 from fednb.catalogue import own
-from fednb.doors import Method, overrides
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation
+from fednb.loop.loop import FederatedRun
+from fednb.methods import Method, overrides
 
 ROW_IDS = [row.name for row in ROWS]
 STEP = {"before_step", "criterion", "loss", "gradients", "step", "after_step"}  # the doors that see a training batch
@@ -36,7 +36,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=label)
 
 
 def test_every_method_has_a_row():
-    found = [(room, name) for room in ("algorithms", "augment") for name in own(room)]
+    found = [(room, name) for room in ("algorithms", "augmentations") for name in own(room)]
     assert sorted((row.room, row.name) for row in ROWS) == found
 
 
@@ -163,7 +163,7 @@ def test_no_held_out_image_reaches_training(case):
     assert other.rounds[-1]["up"] == first.rounds[-1]["up"]
 
 
-@pytest.mark.parametrize(("algorithm", "augment", "precision"), pairs.chosen())
+@pytest.mark.parametrize(("algorithm", "augmentations", "precision"), pairs.chosen())
 def test_every_augmentation_works_with_every_algorithm(algorithm, augment, precision):
     """beside others: train with every other method, in both precisions, and be resumed with it
 
@@ -228,7 +228,7 @@ def test_beside_mixed_labels_nobody_reads_a_single_one(case, mixing, monkeypatch
 
 def test_the_pairs_have_every_case_beside_every_door_in_both_precisions():
     chosen = pairs.cover(pairs.every())
-    rooms = pairs.of("algorithms"), pairs.of("augment")
+    rooms = pairs.of("algorithms"), pairs.of("augmentations")
     for ours, (cases, others) in enumerate((rooms, rooms[::-1])):
         for case in cases:
             met = [pair for pair in chosen if pair[ours] == case]

@@ -8,9 +8,9 @@ from methods import ROWS
 
 from fednb import cli
 from fednb.analyses import speed
-from fednb.command import methods
-from fednb.command.methods import Told, told
-from fednb.doors import Method, classification_only
+from fednb.commands import methods
+from fednb.commands.methods import Told, told
+from fednb.methods import Method, classification_only
 
 
 def test_every_door_has_a_word():
@@ -84,11 +84,11 @@ class MadeAgain(Made):
 
 def test_what_is_told_of_a_made_method(monkeypatch):
     made = {"made": Made, "made_again": MadeAgain}
-    monkeypatch.setattr(methods.catalogue, "names", lambda room: tuple(made) if room == "augment" else ())
+    monkeypatch.setattr(methods.catalogue, "names", lambda room: tuple(made) if room == "augmentations" else ())
     monkeypatch.setattr(methods.catalogue, "make", lambda room, name: made[name]())
     first, second = told()
     assert first == Told(
-        room="augment",
+        room="augmentations",
         name="made",
         printed="MADE",
         paper="Doe and Roe et al., CVPR 2030",

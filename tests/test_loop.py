@@ -24,15 +24,15 @@ from methods import (
 from torch.utils._pytree import tree_leaves
 
 from fednb import models
-from fednb.augment.fedrdn import FedRDN
-from fednb.doors import Method, byte_counts, entries, owners, part
-from fednb.engine import loop
-from fednb.engine.client import Client
-from fednb.engine.loop import FederatedRun
-from fednb.engine.network import state_of
-from fednb.engine.server import Server, round_half_up
 from fednb.errors import DataError, RecipeError, RunError
 from fednb.federation import Federation, Site
+from fednb.loop import loop
+from fednb.loop.client import Client
+from fednb.loop.loop import FederatedRun
+from fednb.loop.network import state_of
+from fednb.loop.server import Server, round_half_up
+from fednb.methods import Method, byte_counts, entries, owners, part
+from fednb.methods.augmentations.fedrdn import FedRDN
 from fednb.recipe import Recipe
 
 

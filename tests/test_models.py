@@ -7,8 +7,8 @@ from models import ROWS
 from torch import nn
 
 from fednb import catalogue, models
-from fednb.augment._stages import append
 from fednb.errors import RecipeError
+from fednb.methods.augmentations._stages import append
 from fednb.randomness import seeded
 
 each = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -13,10 +13,10 @@ import torchvision
 from torch import nn
 
 from fednb import models
-from fednb.augment._stages import append
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations._stages import append
 from fednb.recipe import Recipe
 
 

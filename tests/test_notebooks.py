@@ -21,7 +21,7 @@ import recording
 from PIL import Image
 
 from fednb import papers, parameters
-from fednb.command import folder, notebooks
+from fednb.commands import folder, notebooks
 from fednb.errors import NotebookError
 from fednb.site.pages import NOTES
 

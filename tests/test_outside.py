@@ -13,17 +13,17 @@ from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
 from fednb import catalogue, cli, outside, papers
-from fednb.command import laws as verb
+from fednb.commands import laws as verb
 from fednb.errors import RecipeError, RunError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
+from fednb.records.staleness import changed, used
+from fednb.records.store import Store
+from fednb.records.training import train_one
+from fednb.records.workers import train
 from fednb.report import scoreboard
 from fednb.report.claims import judged
 from fednb.report.deviations import declared_runs
-from fednb.runs.behaviour import changed, used
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
-from fednb.runs.workers import train
 from fednb.study import Study
 
 TINTED = """
@@ -43,8 +43,8 @@ class Tinted(fednb.Method):
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """Somebody's folder with one augmentation and its helper, named in the environment."""
-    write(tmp_path / "mine", "augment/_tint", "TINT = 0.25")
-    write(tmp_path / "mine", "augment/tinted", TINTED)
+    write(tmp_path / "mine", "augmentations/_tint", "TINT = 0.25")
+    write(tmp_path / "mine", "augmentations/tinted", TINTED)
     monkeypatch.setenv(outside.FOLDERS, str(tmp_path / "mine"))
     return tmp_path / "mine"
 
@@ -69,11 +69,11 @@ def again() -> None:
 def test_what_lies_in_a_folder_is_found_by_name_and_can_be_run(folder, store, monkeypatch):
     use_toy(monkeypatch)
     recipe = SMALL.with_(augmentations=[{"name": "tinted", "strength": 0.5}])
-    assert "tinted" in catalogue.names("augment") and "tinted" not in catalogue.own("augment")
+    assert "tinted" in catalogue.names("augmentations") and "tinted" not in catalogue.own("augmentations")
     assert SMALL.with_(augmentations=["tinted"]).full["augmentations"] == [{"name": "tinted", "strength": 0.25}]
     record = train_one(recipe, store)
-    assert record.origin["outside"] == {"augment/tinted": "folder mine"}
-    assert re.fullmatch("[0-9a-f]{12}", record.behaviours["augment/tinted"])
+    assert record.origin["outside"] == {"augmentations/tinted": "folder mine"}
+    assert re.fullmatch("[0-9a-f]{12}", record.behaviours["augmentations/tinted"])
     assert record.rounds != train_one(SMALL, store).rounds
     assert "outside" not in store.find(SMALL).origin
 
@@ -83,12 +83,12 @@ def test_a_record_is_stale_when_the_source_or_its_helper_has_changed(folder, sto
     use_toy(monkeypatch)
     recipe = SMALL.with_(augmentations=["tinted"])
     record = train_one(recipe, store)
-    before = used(recipe)["augment/tinted"]
-    path = folder / f"augment/{file}.py"
+    before = used(recipe)["augmentations/tinted"]
+    path = folder / f"augmentations/{file}.py"
     path.write_text(path.read_text() + "# another line\n")
     assert changed(record) == []  # what is imported is what was imported
     again()
-    assert changed(record) == ["augment/tinted"] and used(recipe)["augment/tinted"] != before
+    assert changed(record) == ["augmentations/tinted"] and used(recipe)["augmentations/tinted"] != before
     monkeypatch.delenv(outside.FOLDERS)
     assert changed(record) == []  # it is not at hand: nothing is known of it
 
@@ -106,10 +106,10 @@ def test_a_checkpoint_of_another_source_is_not_gone_on_from(folder, store, monke
         if rounds == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("fednb.runs.training.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("fednb.records.training.CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         train_one(recipe, store, progress=stop)
-    write(folder, "augment/_tint", "TINT = 0.25  # still")
+    write(folder, "augmentations/_tint", "TINT = 0.25  # still")
     again()
     train_one(recipe, store, progress=lambda _, rounds: seen.append(rounds))
     assert seen[0] == 0 and "was made with other source" in store.notes[0]
@@ -138,10 +138,10 @@ def package(tmp_path, monkeypatch):
 
 def test_what_a_package_offers_is_found_by_name(package, store, monkeypatch, capsys):
     use_toy(monkeypatch)
-    package("fednb.augment", "tinted", "their_package.tinted")
+    package("fednb.augmentations", "tinted", "their_package.tinted")
     recipe = SMALL.with_(augmentations=["tinted"])
     assert recipe.full["augmentations"] == [{"name": "tinted", "strength": 0.125}]
-    assert train_one(recipe, store).origin["outside"] == {"augment/tinted": "their-package 0.3"}
+    assert train_one(recipe, store).origin["outside"] == {"augmentations/tinted": "their-package 0.3"}
     assert cli.main(["list", "--methods", "--only", "tinted"]) == 0
     assert capsys.readouterr().out == (
         "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    changes: the images\n"
@@ -151,27 +151,39 @@ def test_what_a_package_offers_is_found_by_name(package, store, monkeypatch, cap
 
 
 def test_one_name_in_two_places_is_refused(folder, package):
-    package("fednb.augment", "tinted", "their_package.tinted")
+    package("fednb.augmentations", "tinted", "their_package.tinted")
     with pytest.raises(RecipeError, match='"tinted" is found twice .* in their-package 0.3 and in folder mine'):
         Recipe(augmentations=["tinted"])
 
 
 @pytest.mark.parametrize("value", ["their_package.tinted:Tinted", "their_package.other"])
 def test_an_entry_that_names_no_module_of_its_name_is_refused(package, value):
-    package("fednb.augment", "tinted", value)
-    with pytest.raises(RecipeError, match=re.escape(f'their-package 0.3 offers "tinted = {value}" for augment')):
-        catalogue.names("augment")
+    package("fednb.augmentations", "tinted", value)
+    with pytest.raises(RecipeError, match=re.escape(f'their-package 0.3 offers "tinted = {value}" for augmentations')):
+        catalogue.names("augmentations")
 
 
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("augment/fedfa", TINTED, '"fedfa" in folder mine has the name of fednb/augment/fedfa.py; give it another'),
-        ("augment/fedprox", TINTED, '"fedprox" in folder mine has the name of fednb/algorithms/fedprox.py'),
-        ("augment/other", "import nowhere", "other of folder mine cannot be imported: ModuleNotFoundError"),
-        ("augment/other", "class Other(", "other of folder mine cannot be imported: SyntaxError"),
-        ("augment/other", "class Another: pass", "other.py of folder mine defines no class of its own name"),
-        ("augment/other", "class Other: pass", "Other in other.py of folder mine is no method; expected a class of"),
+        (
+            "augmentations/fedfa",
+            TINTED,
+            '"fedfa" in folder mine has the name of fednb/methods/augmentations/fedfa.py; give it another',
+        ),
+        (
+            "augmentations/fedprox",
+            TINTED,
+            '"fedprox" in folder mine has the name of fednb/methods/algorithms/fedprox.py',
+        ),
+        ("augmentations/other", "import nowhere", "other of folder mine cannot be imported: ModuleNotFoundError"),
+        ("augmentations/other", "class Other(", "other of folder mine cannot be imported: SyntaxError"),
+        ("augmentations/other", "class Another: pass", "other.py of folder mine defines no class of its own name"),
+        (
+            "augmentations/other",
+            "class Other: pass",
+            "Other in other.py of folder mine is no method; expected a class of",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(folder, file, text, message):
@@ -181,11 +193,13 @@ def test_what_cannot_be_used_is_refused_by_name(folder, file, text, message):
 
 
 def test_a_folder_without_rooms_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(RecipeError, match="which has none of the folders algorithms, augment, models, data, papers"):
+    with pytest.raises(
+        RecipeError, match="which has none of the folders algorithms, augmentations, models, datasets, papers"
+    ):
         outside.methods_from(tmp_path)
     monkeypatch.setenv(outside.FOLDERS, str(tmp_path))
     with pytest.raises(RecipeError, match=f"FEDNB_METHODS names {tmp_path}"):
-        catalogue.names("augment")
+        catalogue.names("augmentations")
 
 
 def test_a_folder_is_added_to_those_that_are_named(folder, tmp_path, monkeypatch):
@@ -193,7 +207,7 @@ def test_a_folder_is_added_to_those_that_are_named(folder, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
         assert outside.methods_from("more") == ["models/small"]
-    assert "small" in catalogue.names("models") and "tinted" in catalogue.names("augment")
+    assert "small" in catalogue.names("models") and "tinted" in catalogue.names("augmentations")
     monkeypatch.chdir("/")
     assert "small" in catalogue.names("models")
 
@@ -210,20 +224,20 @@ def missing(root=None, **options): return None
 
 
 def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
-    write(folder, "data/ours", LOADER + "def describe(root=None): return ['made']\n")
+    write(folder, "datasets/ours", LOADER + "def describe(root=None): return ['made']\n")
     write(folder, "models/theirs", "from fednb.models.digits_cnn import DigitsCNN\nclass Theirs(DigitsCNN): pass\n")
     recipe = Recipe(
         federation={"name": "ours", "size": 8}, model={"name": "theirs", "channels": 2, "width": 8}, rounds=1
     )
     (record,) = Study([recipe], store=store).run().records
-    assert record.origin["outside"] == {"data/ours": "folder mine", "models/theirs": "folder mine"}
+    assert record.origin["outside"] == {"datasets/ours": "folder mine", "models/theirs": "folder mine"}
     assert record.clients == ["a", "b"] and record.behaviours["algorithms/fedavg"]
 
 
 def test_a_loader_that_lacks_something_is_refused(folder):
-    write(folder, "data/ours", LOADER)
+    write(folder, "datasets/ours", LOADER)
     with pytest.raises(
-        RecipeError, match="ours.py of folder mine has no describe; fednb/data/__init__.py says what for"
+        RecipeError, match="ours.py of folder mine has no describe; fednb/datasets/__init__.py says what for"
     ):
         Recipe(federation="ours")
 
@@ -252,18 +266,21 @@ class TestLaws:
     def test_each_law_that_does_not_hold_is_told_in_a_sentence(self, folder, monkeypatch, capfd):
         write(
             folder,
-            "augment/tinted",
+            "augmentations/tinted",
             TINTED.replace("+ self.strength", "+ torch.ones(1)").replace("import fednb", "import fednb, torch"),
         )
         monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py", "tests/test_task.py"))
         assert cli.main(["laws", "tinted"]) == 1
         dots, law, line, test, last = capfd.readouterr().out.splitlines()
         assert law.startswith("device: make tensors on client.device")
-        assert line.startswith("    test_devices.Mixed: aten.add.Tensor") and f"{folder}/augment/tinted.py:11)" in line
+        assert (
+            line.startswith("    test_devices.Mixed: aten.add.Tensor")
+            and f"{folder}/augmentations/tinted.py:11)" in line
+        )
         assert "tests/test_devices.py::" in test and last == "tinted: not every law holds; see above"
 
     def test_what_laws_of_a_file_cannot_be_is_told(self, folder, monkeypatch, capfd):
-        write(folder, "augment/tinted", TINTED + "\nLAWS = {'neutrl': {}}")
+        write(folder, "augmentations/tinted", TINTED + "\nLAWS = {'neutrl': {}}")
         monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py", "tests/test_task.py"))
         assert cli.main(["laws", "tinted"]) == 2
         out = capfd.readouterr().out
@@ -272,11 +289,11 @@ class TestLaws:
 
     def test_a_method_without_a_row_is_told_where_it_goes(self, monkeypatch, capfd):
         """Its name begins that of others."""
-        monkeypatch.setattr(laws.catalogue, "names", lambda room: ("fed",) if room == "augment" else ())
+        monkeypatch.setattr(laws.catalogue, "names", lambda room: ("fed",) if room == "augmentations" else ())
         monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py",))
         assert cli.main(["laws", "fed"]) == 1
         out, err = capfd.readouterr()
-        assert 'fed has no row in tests/methods.py, so that no law was tried. Add Row("augment", "fed")' in err
+        assert 'fed has no row in tests/methods.py, so that no law was tried. Add Row("augmentations", "fed")' in err
         assert "holds" not in out
 
     @pytest.mark.parametrize("absent", ["repository", "pytest"])
@@ -292,9 +309,9 @@ class TestLaws:
 def test_the_row_of_a_method_from_outside_is_what_its_class_and_its_laws_say(folder):
     import methods
 
-    write(folder, "augment/quiet", TINTED.replace("Tinted", "Quiet") + "\nLAWS = {'neutral': {'strength': 0.0}}")
+    write(folder, "augmentations/quiet", TINTED.replace("Tinted", "Quiet") + "\nLAWS = {'neutral': {'strength': 0.0}}")
     (row,) = methods.from_outside("quiet")
-    assert (row.room, row.tasks, row.plain, row.exact) == ("augment", ("classification",), False, True)
+    assert (row.room, row.tasks, row.plain, row.exact) == ("augmentations", ("classification",), False, True)
     assert row.neutral == {"augmentations": ({"name": "quiet", "strength": 0.0},)}
     assert methods.from_outside("fedprox") == methods.from_outside("") == []
 
@@ -367,7 +384,7 @@ class TestPapers:
 
     def test_its_claims_are_judged_and_its_runs_declared(self, folder, store, monkeypatch):
         use_toy(monkeypatch)
-        monkeypatch.setattr("fednb.runs.provenance.code_version", lambda: "0123456789ab")
+        monkeypatch.setattr("fednb.records.provenance.code_version", lambda: "0123456789ab")
         write_paper(folder)
         recipes = Recipe(**papers.recipe("third", "paper")).vary(augmentations=[[], ["tinted"]], seed=[0, 1])
         before = Study(recipes[:2], paper="third", store=store).run()
@@ -454,7 +471,7 @@ class TestPapers:
 
 def test_an_entry_point_that_fails_on_import_is_named(package, tmp_path):
     write(tmp_path / "site", "their_package/tinted", "import nowhere")
-    package("fednb.augment", "tinted", "their_package.tinted")
+    package("fednb.augmentations", "tinted", "their_package.tinted")
     with pytest.raises(RecipeError, match="tinted of their-package 0.3 cannot be imported: ModuleNotFoundError"):
         Recipe(augmentations=["tinted"])
 
@@ -471,7 +488,7 @@ class TestInMemory:
         results = study.run(jobs=jobs)
         assert [record.fingerprint for record in results.records] == [mine.fingerprint] * 2
         assert results.records[0].recipe["federation"] == {"name": "in_memory", "fingerprint": mine.fingerprint}
-        assert not set(study.recipes) & set(recipes) and "data/in_memory" not in results.records[0].behaviours
+        assert not set(study.recipes) & set(recipes) and "datasets/in_memory" not in results.records[0].behaviours
         paths = {path: path.read_bytes() for path in store.folder.rglob("*.json")}
         Study(recipes, store=store, federation=federation()).run()
         assert {path: path.read_bytes() for path in store.folder.rglob("*.json")} == paths and len(paths) == 2

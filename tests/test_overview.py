@@ -7,11 +7,11 @@ import pandas
 import pytest
 
 from fednb.recipe import Recipe
+from fednb.records.store import Record
 from fednb.report import overview, words
 from fednb.report.intervals import wilson
 from fednb.report.matrix import matrix
 from fednb.results import Results
-from fednb.runs.store import Record
 
 
 def results(paper=None, **varied):

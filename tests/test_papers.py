@@ -17,7 +17,7 @@ import pytest
 from fednb import papers
 from fednb.catalogue import complete, file
 from fednb.catalogue import names as known
-from fednb.data import office_caltech10, pacs, retinal_vessels, shifted_digits
+from fednb.datasets import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
@@ -376,7 +376,7 @@ def _literal(text):
 
 def _buildable(run):
     algorithm, *augmentations = [name for name, _ in names.parts(run)]
-    return algorithm in known("algorithms") and all(name in known("augment") for name in augmentations)
+    return algorithm in known("algorithms") and all(name in known("augmentations") for name in augmentations)
 
 
 LOWER_CASE = ("mixup",)  # printed as they are named
@@ -415,16 +415,16 @@ def test_every_setting_is_made_by_options_that_the_federation_has():
         for table in papers.tables(paper):
             for run_on in papers.printed(paper, table)["run_on"].unique():
                 if "(" in run_on:
-                    complete("data", _choice(names.parts(run_on)[0]))
+                    complete("datasets", _choice(names.parts(run_on)[0]))
     levels = papers.settings("distrans")["setting"]["cifar10"].values()
     sweep = papers.settings("distrans")["heterogeneity"]["classes_per_client"]
     assert [level["classes_per_client"] for level in levels] == sweep
     printed = papers.printed("fedfa", "table2")
     assert set(printed["setting"]) == {"1/6"} and set(printed["run_on"]) == {"prostate_mri(ratio=0.1)"}
     for name in ("prostate_mri", "retinal_vessels"):
-        shares = [complete("data", each) for each in papers.under_settings("fedfa", {"name": name})]
+        shares = [complete("datasets", each) for each in papers.under_settings("fedfa", {"name": name})]
         option = "ratio" if name == "prostate_mri" else "fraction"
-        whole = complete("data", name)[option]
+        whole = complete("datasets", name)[option]
         assert [share[option] / whole for share in shares] == pytest.approx([n / 6 for n in range(1, 7)], abs=5e-4)
     assert list(papers.settings("fedfa")["setting"]["prostate_mri"]) == list(
         dict.fromkeys(papers.printed("fedfa", "table16")["setting"])
@@ -505,7 +505,7 @@ def test_an_algorithms_option_is_the_one_told(paper, told, name, option):
     ],
 )
 def test_a_methods_default_is_what_its_paper_prints(paper, told, name, option):
-    assert complete("augment", name)[option] == papers.settings(paper)["printed"][told]["value"]
+    assert complete("augmentations", name)[option] == papers.settings(paper)["printed"][told]["value"]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -546,7 +546,7 @@ def test_a_profile_of_one_federation_alone_differs_from_its_paper():
     [("prostate_mri", "SITES"), ("domainnet", "DOMAINS"), ("office_home", "DOMAINS"), ("pacs", "DOMAINS")],
 )
 def test_printed_sites_are_called_as_the_loaders(federation, constant):
-    loaded = set(getattr(file("data", federation), constant))
+    loaded = set(getattr(file("datasets", federation), constant))
     printed = [papers.sites(paper, federation) for paper in papers.names()]
     assert any(printed) and all(set(sites) == loaded for sites in printed if sites)
 

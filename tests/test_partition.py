@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fednb.data._partition import deal, dirichlet_shares
+from fednb.datasets._partition import deal, dirichlet_shares
 from fednb.errors import RecipeError
 from fednb.standalone import class_shares
 

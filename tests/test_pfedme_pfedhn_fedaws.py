@@ -25,15 +25,15 @@ from test_algorithms import (
 )
 from torch import nn
 
-from fednb.algorithms.fedaws import FedAwS, spreading_gradient
-from fednb.algorithms.fedprox import FedProx
-from fednb.algorithms.pfedhn import PFedHN, weights
-from fednb.algorithms.pfedme import PFedMe
-from fednb.doors import Batch, part
-from fednb.engine.client import Client
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import Federation, Site
+from fednb.loop.client import Client
+from fednb.loop.loop import FederatedRun
+from fednb.methods import Batch, part
+from fednb.methods.algorithms.fedaws import FedAwS, spreading_gradient
+from fednb.methods.algorithms.fedprox import FedProx
+from fednb.methods.algorithms.pfedhn import PFedHN, weights
+from fednb.methods.algorithms.pfedme import PFedMe
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 

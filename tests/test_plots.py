@@ -18,10 +18,10 @@ from matplotlib.text import Text
 from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
-from fednb.report.intervals import of_settings, spreads_of
-from fednb.report.looks import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
 from fednb.report.plots import groups
 from fednb.report.plots.pointer import DASHES, MIME
+from fednb.report.intervals import of_settings, spreads_of
+from fednb.report.looks import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 
@@ -67,7 +67,7 @@ def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
 
 
 def test_no_two_methods_share_colour_and_marker():
-    methods = [*catalogue.own("algorithms"), *catalogue.own("augment")]
+    methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
     looks = {(look["color"], look["marker"]) for look in map(style, methods)}
     assert len(looks) == len(methods) >= 40
 
@@ -82,7 +82,7 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
 
 
 def test_methods_are_told_apart_in_grey():
-    methods = [*catalogue.own("algorithms"), *catalogue.own("augment")]
+    methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
     looks = {(look["marker"], str(look["linestyle"])) for look in map(style, methods)}
     assert len(looks) == len(methods)
     assert len({look["marker"] for look in VERDICTS.values()}) == len(VERDICTS)

@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from fednb import cli, models
-from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation, Site, Split
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.models import _pretrained, mobilenet_v2, squeezenet1_1
 from fednb.recipe import Recipe
-from fednb.runs.provenance import maker
+from fednb.records.provenance import maker
 from fednb.study import Study
 
 CLASSES = {"mobilenet_v2": mobilenet_v2.MobileNetV2, "squeezenet1_1": squeezenet1_1.SqueezeNet11}
@@ -264,10 +264,10 @@ def test_a_network_without_weights_has_no_such_option():
 
 def test_the_channels_of_squeezenets_file_begin_with_blue(real_data):
     """The right classes of Office-Caltech-10's images are the more probable, at each of its four sites."""
-    from fednb import data
+    from fednb import datasets
 
     held = real_data / "weights" / "squeezenet1_1_imagenet.npz"
-    if not held.is_file() or data.available("office_caltech10", real_data):
+    if not held.is_file() or datasets.available("office_caltech10", real_data):
         pytest.skip("no weights or no images")
     classes = {0: 414, 1: 444, 4: 508, 5: 620, 6: 664, 7: 673, 8: 504, 9: 745}  # Office's -> ImageNet's
     with models.pretrained_below(real_data):
@@ -275,7 +275,7 @@ def test_the_channels_of_squeezenets_file_begin_with_blue(real_data):
     with np.load(held) as file:
         kernel, bias = (torch.from_numpy(file[f"conv10/{kind}"]) for kind in (0, 1))
     mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
-    for site in data.load("office_caltech10", real_data, size=224).sites:
+    for site in datasets.load("office_caltech10", real_data, size=224).sites:
         chosen = [n for n, label in enumerate(site.test.targets.tolist()) if label in classes][::2]
         images = (site.test.images[chosen] / 255 - mean) / std
         right = torch.tensor([classes[label] for label in site.test.targets[chosen].tolist()])

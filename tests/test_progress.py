@@ -9,10 +9,10 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from small_runs import SMALL, record
 
-from fednb.command import notebooks
-from fednb.runs import progress
-from fednb.runs.progress import MARK, Display, between, duration, expected_seconds
-from fednb.runs.store import Store
+from fednb.commands import notebooks
+from fednb.records import progress
+from fednb.records.progress import MARK, Display, between, duration, expected_seconds
+from fednb.records.store import Store
 from fednb.site import pages
 
 STUDY = """import fednb

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fednb import cli, data, outside, papers, report
-from fednb.command import folder, notebooks, project, scoreboard, trivial
+from fednb import cli, datasets, outside, papers, report
+from fednb.commands import folder, notebooks, project, scoreboard, trivial
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 def place(tmp_path, monkeypatch, fresh) -> Path:
     """A folder that is in no project and no checkout, the current one; what commands set is restored afterwards."""
     monkeypatch.setattr(book, "TOOLS", ("no tool of this name",))  # its reports are links
-    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/command/notebooks.py"))
+    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/commands/notebooks.py"))
     monkeypatch.setattr(notebooks, "_installed", lambda: ())
     for name in (outside.FOLDERS, "FEDNB_RUNS"):
         monkeypatch.setenv(name, "")
@@ -64,7 +64,7 @@ def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
         assert [own.name for own in notebooks.found()] == ["third_way/table1"]
         assert folder.place(None) == made / "report" and default_store().folders[1] == made / "results"
     monkeypatch.delenv("FEDNB_DATA")
-    assert data.data_root() == made / "data"
+    assert datasets.data_root() == made / "data"
     monkeypatch.setenv(outside.FOLDERS, str(made))  # for processes elsewhere: once, all the same
     assert outside.searched() == str(made) and Recipe(augmentations=["third_way"]).label == "fedavg+third_way"
     monkeypatch.setenv(outside.FOLDERS, "")
@@ -95,7 +95,7 @@ def test_a_project_without_notebooks_says_so(made, capsys):
 def test_a_command_away_from_every_project_says_what_it_works_on(place, monkeypatch, capsys):
     (place / "checkout/notebooks").mkdir(parents=True)
     (place / "checkout/pyproject.toml").write_text('[project]\nname = "fednb"\n')
-    monkeypatch.setattr(notebooks, "__file__", str(place / "checkout/fednb/command/notebooks.py"))
+    monkeypatch.setattr(notebooks, "__file__", str(place / "checkout/fednb/commands/notebooks.py"))
     cli.main(["status"])
     assert f"{place} is in no project: working on {place / 'checkout'}, beside the package" in capsys.readouterr().err
 
@@ -152,9 +152,10 @@ def test_in_a_checkout_ours_are_shown_beside_it(made, monkeypatch):
 
 
 def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkeypatch):
-    (made / "data").mkdir()
-    (made / "data/ours.py").write_text(
-        "from fednb.data import shifted_digits\nNEEDS, describe, missing = None, shifted_digits.describe, lambda root: "
+    (made / "datasets").mkdir()
+    (made / "datasets/ours.py").write_text(
+        "from fednb.datasets import shifted_digits\n"
+        "NEEDS, describe, missing = None, shifted_digits.describe, lambda root: "
         "None\ndef load(root=None):\n    return shifted_digits.load(size=8)\n"
     )
     for federation in ({"name": "ours"}, {"name": "shifted_digits", "size": 32}):  # the second is known to us
@@ -171,7 +172,7 @@ def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkey
     ("name", "said"),
     [
         ("fedrdn", 'there is a paper "fedrdn" already, in fednb/papers; take another name'),
-        ("fedprox", 'there is a method "fedprox" already, in fednb/algorithms; a paper is named as its method'),
+        ("fedprox", 'there is a method "fedprox" already, in fednb/methods/algorithms; a paper is named as its method'),
         ("third-way", '"third-way" cannot name a paper; expected a name in Python, in lower case'),
         ("class", '"class" cannot name a paper'),
         ("protocol", '"protocol" cannot name a paper: papers/protocol.toml declares runs'),
@@ -193,7 +194,7 @@ def test_a_project_takes_another_paper_and_keeps_its_files(made, capsys):
     added = {path.relative_to(made).as_posix() for path in tree(made).keys() - before.keys()}
     assert {path: text for path, text in tree(made).items() if path in before} == before
     assert added == {
-        "augment/fourth.py",
+        "augmentations/fourth.py",
         "notebooks/fourth/table1.ipynb",
         "papers/fourth.toml",
         *(f"papers/fourth/{file}" for file in ("captions.toml", "claims.csv", "fourth_table1.csv")),

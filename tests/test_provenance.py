@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from fednb.runs import provenance
+from fednb.records import provenance
 
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A git checkout with a package; the file of ``provenance`` seems to lie in it."""
-    (tmp_path / "fednb" / "runs").mkdir(parents=True)
-    for name in ("fednb/runs/provenance.py", "README.md", "pyproject.toml"):
+    (tmp_path / "fednb" / "records").mkdir(parents=True)
+    for name in ("fednb/records/provenance.py", "README.md", "pyproject.toml"):
         (tmp_path / name).write_text("one")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", "-A")
     git(tmp_path, "commit", "-qm", "start")
-    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "fednb" / "runs" / "provenance.py"))
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "fednb" / "records" / "provenance.py"))
     return tmp_path
 
 

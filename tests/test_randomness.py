@@ -5,9 +5,9 @@ import torch
 from methods import CASES, SIZES, TINY, federation, label, row_of, train
 
 from fednb import models, randomness
-from fednb.doors import flow
-from fednb.engine.client import Client
-from fednb.engine.loop import FederatedRun
+from fednb.loop.client import Client
+from fednb.loop.loop import FederatedRun
+from fednb.methods import flow
 from fednb.recipe import Recipe
 
 

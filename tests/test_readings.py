@@ -12,14 +12,14 @@ from sklearn.metrics import f1_score
 from small_runs import use_toy
 
 from fednb import report
-from fednb.engine.evaluate import hausdorff_95
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, StoreError
 from fednb.federation import IGNORED, Federation, Site, Split
+from fednb.loop.evaluate import hausdorff_95
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
+from fednb.records.store import Store
+from fednb.records.training import train_one
 from fednb.report.readings import READINGS
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
 from fednb.study import Study
 
 
@@ -181,7 +181,7 @@ class TestOfARun:
             train({"evaluation": ["masks"]}, federation(), rounds=0)
 
     def test_without_scipy_they_are_refused_before_training(self, monkeypatch):
-        monkeypatch.setattr("fednb.engine.network.find_spec", lambda name: None)
+        monkeypatch.setattr("fednb.loop.network.find_spec", lambda name: None)
         with pytest.raises(RecipeError, match="needs scipy: pip install scipy"):
             train(PIXELS | {"evaluation": ["masks"]}, pixel_federation(), rounds=0)
 

@@ -8,14 +8,14 @@ import recording
 from small_runs import SMALL, record
 
 from fednb import papers
-from fednb.command import methods, scoreboard
-from fednb.command.notebooks import checkout
+from fednb.commands import methods, scoreboard
+from fednb.commands.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
+from fednb.records.record import read
+from fednb.records.store import Store
 from fednb.report.selection import selected
-from fednb.runs.record import read
-from fednb.runs.store import Store
 from fednb.study import Study
 
 

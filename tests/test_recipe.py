@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from fednb import catalogue, recipe
-from fednb.algorithms.fedprox import FedProx
 from fednb.errors import RecipeError
+from fednb.methods.algorithms.fedprox import FedProx
 from fednb.recipe import Recipe
 
 PROX = {"name": "fedprox", "mu": 0.1}
@@ -104,11 +104,11 @@ def test_a_recorded_recipe_gives_the_same_key():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"algorithm": "fedprx"}, 'fedprx" is not in fednb/algorithms; did you mean "fedprox"'),
+        ({"algorithm": "fedprx"}, 'fedprx" is not in fednb/methods/algorithms; did you mean "fedprox"'),
         ({"augmentations": ["fedrnd"]}, 'did you mean "fedrdn"'),
         ({"model": "alexnett"}, 'did you mean "alexnet"'),
         ({"federation": "shifted_digit"}, 'did you mean "shifted_digits"'),
-        ({"federation": "partition"}, "is not in fednb/data"),  # a file there, but no data set
+        ({"federation": "partition"}, "is not in fednb/datasets"),  # a file there, but no data set
         ({"algorithm": {"name": "fedprox", "mi": 1}}, 'fedprox has no option "mi"; did you mean "mu"'),
         ({"algorithm": {"name": "fedavg", "mu": 1}}, "It has no options"),
         ({"algorithm": ["fedavg"]}, "names nothing"),

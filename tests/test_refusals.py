@@ -7,11 +7,11 @@ import torch
 from methods import ROWS, train
 
 from fednb.catalogue import find, options
-from fednb.doors import Method, option
 from fednb.errors import RecipeError
+from fednb.methods import Method, option
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
+from fednb.records.store import Store
+from fednb.records.training import train_one
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def refusal(tmp_path, monkeypatch):
             train_one(Recipe(**settings), Store(tmp_path))
         return str(raised.value)
 
-    monkeypatch.setattr("fednb.data.load", load)
+    monkeypatch.setattr("fednb.datasets.load", load)
     return told
 
 

@@ -1,7 +1,8 @@
 """Tiny recorded runs of every method, network and data set: a behaviour changes only in a commit that says why.
 
 To record them again, from the root of the repository: ``python tests/test_regression.py``. It writes
-``recorded_runs.json`` and the hashes in ``fednb/runs/behaviours.json``. Whatever still agrees keeps its recorded text:
+``recorded_runs.json`` and the hashes in ``fednb/records/behaviours.json``. Whatever still agrees keeps its recorded
+text:
 the last digit of another machine makes no record stale. The section ``agreed_on`` says on which arithmetics every entry
 was found to agree; the script adds its own.
 """
@@ -22,12 +23,12 @@ import models
 import pytest
 import torch
 
-from fednb import catalogue, data
-from fednb.engine import loop
-from fednb.engine.loop import FederatedRun
+from fednb import catalogue, datasets
 from fednb.federation import Federation, Site, Split
+from fednb.loop import loop
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
-from fednb.runs import behaviour
+from fednb.records import staleness
 
 RECORDED = Path(__file__).with_name("recorded_runs.json")
 TOLERANCE = 3e-4
@@ -91,7 +92,7 @@ def of_loader(row: loaders.Row) -> dict:
     with tempfile.TemporaryDirectory() as root:
         if row.make:
             row.make(Path(root))
-        return {phrase(row.name, options): loaded(data.load(row.name, root, **options)) for options in row.variants}
+        return {phrase(row.name, options): loaded(datasets.load(row.name, root, **options)) for options in row.variants}
 
 
 def loaded(federation: Federation) -> dict:
@@ -150,7 +151,7 @@ def arithmetic() -> str:
 
 
 def test_every_file_has_a_behaviour():
-    rooms = ("algorithms", "augment", "models", "data")
+    rooms = ("algorithms", "augmentations", "models", "datasets")
     assert set(RUNS) == {f"{room}/{name}" for room in rooms for name in catalogue.own(room)}
     assert list(recorded()) == list(RUNS)
 
@@ -166,7 +167,7 @@ def test_a_run_gives_the_recorded_numbers(name):
         )
 
 
-@pytest.mark.parametrize("name", [name for name in RUNS if not name.startswith("data/")])
+@pytest.mark.parametrize("name", [name for name in RUNS if not name.startswith("datasets/")])
 def test_another_processors_last_digits_change_no_recorded_number(name, monkeypatch):
     """Weights are drawn in float32: another processor has other last digits of them, 6e-8. All is off by 1e-7 here."""
     monkeypatch.setattr(loop, "build", methods.perturbed(loop.build, 1, {torch.float64: 1e-7}))
@@ -175,7 +176,7 @@ def test_another_processors_last_digits_change_no_recorded_number(name, monkeypa
 
 def test_any_two_methods_are_told_apart_by_three_times_the_tolerance():
     """Some variant of one is so far from each of the other's: in a loss, in the logits, or in what is there."""
-    entries = {name: runs for name, runs in recorded().items() if name.startswith(("algorithms/", "augment/"))}
+    entries = {name: runs for name, runs in recorded().items() if name.startswith(("algorithms/", "augmentations/"))}
 
     def far(one: dict, other: dict) -> float:
         return max(min(distance(run, each) for each in other.values()) for run in one.values())
@@ -202,13 +203,13 @@ def distance(one: list[dict], other: list[dict]) -> float:
 
 
 def test_the_package_knows_the_hash_of_each():
-    """A record keeps them; see fednb/runs/behaviour.py."""
+    """A record keeps them; see fednb/records/staleness.py."""
     hashes, by_hand = (
-        {name: equal[-1] for name, equal in behaviour.known()["now"].items()},
-        behaviour.known()["by_hand"],
+        {name: equal[-1] for name, equal in staleness.known()["now"].items()},
+        staleness.known()["by_hand"],
     )
     assert hashes == {name: digest(entry, by_hand.get(name, 0)) for name, entry in recorded().items()}
-    assert behaviour.FILE.read_text() == as_text(behaviour.known())
+    assert staleness.FILE.read_text() == as_text(staleness.known())
 
 
 def test_what_still_agrees_keeps_its_text_and_its_hash():
@@ -252,7 +253,7 @@ def as_text(sections: dict) -> str:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    before, known = recorded(), behaviour.known()
+    before, known = recorded(), staleness.known()
     runs = kept({name: run() for name, run in RUNS.items()}, before)
     agreed = agreed_on() if runs == before else {}
     agreed[arithmetic()] = "torch " + torch.__version__.partition("+")[0]
@@ -261,4 +262,4 @@ if __name__ == "__main__":
         name: equal(entry, before.get(name, {}), known["now"].get(name, []), known["by_hand"].get(name, 0))
         for name, entry in runs.items()
     }
-    behaviour.FILE.write_text(as_text({"now": now, "by_hand": known["by_hand"]}))
+    staleness.FILE.write_text(as_text({"now": now, "by_hand": known["by_hand"]}))

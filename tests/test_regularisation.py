@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fednb import models
-from fednb.augment.fedfa import FedFA
+from fednb.methods.augmentations.fedfa import FedFA
 from fednb.randomness import generator
 from fednb.standalone.feature_augmentation import FeatureAugmentation
 from regularisation import Experiment

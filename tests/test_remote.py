@@ -10,12 +10,12 @@ from loaders import picture
 from methods import CASES, PIXELS, ROWS, SIZES, TINY, federation, label, pixel_federation, reloaded, row_of, same, wired
 
 import fednb
-from fednb.algorithms.fedavg import FedAvg
-from fednb.engine.introduction import Introduction
-from fednb.engine.loop import FederatedRun
-from fednb.engine.remote import RemoteRun, answer
 from fednb.errors import DataError, RecipeError, RunError
 from fednb.federation import Federation
+from fednb.loop.introduction import Introduction
+from fednb.loop.loop import FederatedRun
+from fednb.loop.remote import RemoteRun, answer
+from fednb.methods.algorithms.fedavg import FedAvg
 from fednb.recipe import Recipe
 
 

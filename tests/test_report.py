@@ -13,7 +13,7 @@ from scipy.stats import t
 
 import fednb
 from fednb import papers, report
-from fednb.command.trivial import measured
+from fednb.commands.trivial import measured
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import (

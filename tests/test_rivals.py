@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from methods import TINY, federation, same, train
 
-from fednb.augment._mixing import Mixture, draw
-from fednb.augment.manifold_mixup import Mix
-from fednb.augment.mixstyle import MixStatistics
-from fednb.augment.moex import Exchange
-from fednb.doors import TASKS
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
+from fednb.loop.loop import FederatedRun
+from fednb.methods import TASKS
+from fednb.methods.augmentations._mixing import Mixture, draw
+from fednb.methods.augmentations.manifold_mixup import Mix
+from fednb.methods.augmentations.mixstyle import MixStatistics
+from fednb.methods.augmentations.moex import Exchange
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 

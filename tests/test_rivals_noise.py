@@ -12,11 +12,11 @@ from methods import TINY, federation, train
 from test_rivals import a_batch, started, within
 from torch import nn
 
-from fednb.augment.advprop import AdvProp, Doubled, auxiliary_layers
-from fednb.augment.embedding_noise import UNIT
-from fednb.augment.image_noise import ImageNoise
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations.advprop import AdvProp, Doubled, auxiliary_layers
+from fednb.methods.augmentations.embedding_noise import UNIT
+from fednb.methods.augmentations.image_noise import ImageNoise
 from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe

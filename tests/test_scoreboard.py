@@ -10,9 +10,9 @@ from made_results import IMAGES, results, run
 
 import fednb
 from fednb import papers, report
-from fednb.command import scoreboard
+from fednb.commands import scoreboard
+from fednb.records.store import Store
 from fednb.report.sentences import SIGNS, TESTED, claimed, effect
-from fednb.runs.store import Store
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 

@@ -13,9 +13,9 @@ import pandas
 import pytest
 from made_results import mean_accuracy, run
 
-from fednb import catalogue, data, papers
-from fednb.command import folder, methods, notebooks
-from fednb.command import scoreboard as judging
+from fednb import catalogue, datasets, papers
+from fednb.commands import folder, methods, notebooks
+from fednb.commands import scoreboard as judging
 from fednb.errors import DataError, NotebookError
 from fednb.report import by_paper, plots
 from fednb.report.sentences import SIGNS, TESTED, UNTESTED
@@ -107,7 +107,7 @@ MADE = {
     "nbformat_minor": 5,
     "metadata": {},
     "cells": [
-        cell("# A made notebook\n\nSee [the task](../../fednb/doors/task.py).", kind="markdown"),
+        cell("# A made notebook\n\nSee [the task](../../fednb/methods/task.py).", kind="markdown"),
         cell('scores = report.scoreboard(results, "fedprox")\nscores', displayed(JUDGED), tags=["nbval-check-output"]),
         cell(
             "for note in results.notes:\n    print(note)",
@@ -195,7 +195,7 @@ def test_sphinx_has_nothing_to_complain_of(built):
 def test_there_is_a_page_for_each_notebook_method_and_data_set(site):
     expected = [f"notebooks/{each.name}" for each in notebooks.found()]
     expected += [f"methods/{method.name}" for method in methods.told()]
-    expected += [f"data/{name}" for name in catalogue.names("data")]
+    expected += [f"data/{name}" for name in catalogue.names("datasets")]
     expected += [f"docs/{path.stem}" for path in DOCS.glob("*.md")]
     expected += [f"papers/{paper}" for paper in papers.names()]
     expected += ["index", "search", "reference/doors", "reference/recipe", "notebooks/fedrdn/made"]
@@ -237,7 +237,8 @@ def test_the_pages_of_docs_are_shown_as_they_are(site, pages):
 
 
 def test_links_to_files_lead_to_what_stands_for_them():
-    text = "[a](../fednb/augment/fedfa.py) [b](../notebooks/x/y.ipynb) [c](../../docs/data.md#layout) [d](../z.toml)"
+    text = "[a](../fednb/methods/augmentations/fedfa.py) [b](../notebooks/x/y.ipynb) "
+    text += "[c](../../docs/data.md#layout) [d](../z.toml)"
     assert sources.linked(text, {"x/y"}) == (
         "[a](/methods/fedfa.md) [b](/notebooks/x/y.ipynb) [c](/docs/data.md#layout) d (`z.toml`)"
     )
@@ -317,14 +318,14 @@ def test_every_picture_says_what_it_shows(pages):
 
 
 def test_a_data_sets_page_has_its_picture_and_its_source(site):
-    page = (site / "data/shifted_digits.html").read_text()
+    page = (site / "datasets/shifted_digits.html").read_text()
     assert 'alt="The first images of each site of shifted_digits' in page and "classification" in page
     assert (site / "_images/shifted_digits.png").read_bytes() == PICTURE
-    far = (site / "data/office_caltech10.html").read_text()
+    far = (site / "datasets/office_caltech10.html").read_text()
     assert "office_caltech_10/&lt;domain&gt;/" in far and "No picture: the images were not at hand" in far
     assert "No picture" not in page
     assert "../notebooks/fedrdn/made.html" in (site / "data/bioid.html").read_text()
-    assert "&lt;train|test&gt;" in (site / "data/cifar10.html").read_text().partition("No picture")[0]
+    assert "&lt;train|test&gt;" in (site / "datasets/cifar10.html").read_text().partition("No picture")[0]
 
 
 def test_pictures_of_the_data_sets_at_hand_are_drawn_and_kept(tmp_path, monkeypatch):
@@ -334,10 +335,10 @@ def test_pictures_of_the_data_sets_at_hand_are_drawn_and_kept(tmp_path, monkeypa
         loaded.append(name)
         return real(name="shifted_strokes")
 
-    loaded, real, there = [], data.load, ["digits", "pacs", "shifted_digits"]
+    loaded, real, there = [], datasets.load, ["digits", "pacs", "shifted_digits"]
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "images"))
-    monkeypatch.setattr(data, "load", load)
-    monkeypatch.setattr(data, "available", lambda name: None if name in there else "not there")
+    monkeypatch.setattr(datasets, "load", load)
+    monkeypatch.setattr(datasets, "available", lambda name: None if name in there else "not there")
     made = folder._pictures(tmp_path / "report")
     assert sorted(made) == loaded == ["digits", "shifted_digits"] and made["digits"].startswith(b"\x89PNG")
     assert folder._pictures(tmp_path / "report") == made and len(loaded) == 2

@@ -20,10 +20,10 @@ from small_runs import SMALL, entries_of, record
 from fednb import recipe as recipe_module
 from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import MACHINE, write_atomically
-from fednb.runs import believed
-from fednb.runs import record as record_module
-from fednb.runs.record import parsed, read, require_readable, to_text
-from fednb.runs.store import Record, Store
+from fednb.records import believed
+from fednb.records import record as record_module
+from fednb.records.record import parsed, read, require_readable, to_text
+from fednb.records.store import Record, Store
 from fednb.study import default_store
 
 ARRAYS = {"features": {"features": np.arange(6, dtype=np.float16).reshape(2, 3), "labels": np.arange(2)}}
@@ -178,7 +178,7 @@ def change(entries: dict, where: str, value) -> dict:
         ("origin.instructions", ["avx2"], "origin.instructions"),
         ("origin.threads", "four", "origin.threads"),
         ("origin.parameters", -1, "origin.parameters"),
-        ("origin.outside", ["augment/mine"], "origin.outside"),
+        ("origin.outside", ["augmentations/mine"], "origin.outside"),
         ("origin.wire", {"work": {"up": 1}}, "origin.wire.down"),
         ("origin.wire", {"work": [1]}, "origin.wire"),
         ("origin.wire", {"work": {"up": -1, "down": 1}}, "origin.wire.up"),
@@ -304,7 +304,7 @@ def test_what_was_read_whole_before_is_read_again_when_its_bytes_or_the_source_c
     assert store.find(SMALL) is None and "checksums.record" in store.notes[0]
     path.write_text(whole)
     assert store.find(SMALL).rounds == record(SMALL).rounds and len(validated) == 2
-    monkeypatch.setattr("fednb.runs.believed.source_hash", lambda: "another")
+    monkeypatch.setattr("fednb.records.believed.source_hash", lambda: "another")
     assert store.find(SMALL) == record(SMALL) and len(validated) == 3
     believed._lines.cache_clear()  # another process
     assert store.find(SMALL) == record(SMALL) and len(validated) == 3
@@ -530,7 +530,7 @@ def test_no_space_left_while_an_artefact_is_written_leaves_no_record(store, monk
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fednb.runs.store._save_arrays", no_space)
+    monkeypatch.setattr("fednb.records.store._save_arrays", no_space)
     with pytest.raises(StoreError, match="No space left on device"):
         store.write(SMALL, record(SMALL), ARRAYS)
     assert files(store.folder) == []
@@ -547,7 +547,7 @@ def test_a_process_killed_while_writing_leaves_nothing_that_a_reader_sees(store)
     code = f"""
 import os, signal
 from types import SimpleNamespace
-from fednb.runs import store
+from fednb.records import store
 def half(file, arrays):
     file.write(b"half"); file.flush(); os.kill(os.getpid(), signal.SIGKILL)
 store._save_arrays = half

@@ -10,7 +10,7 @@ from fednb import at_hand, papers, study
 from fednb.at_hand import is_stand_in
 from fednb.errors import DataError, RunError
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
+from fednb.records.store import Store
 from fednb.study import Planned, Study, planning
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))

@@ -11,13 +11,13 @@ from methods import CASES, PIXELS, ROWS, TINY, federation, label, pixel_federati
 from torch.nn import functional as F
 
 import fednb
-from fednb.augment import _mixing
 from fednb.catalogue import find
-from fednb.doors import EVERY_TASK, TASKS, Method, flow
-from fednb.engine import evaluate
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError
 from fednb.federation import IGNORED, SPLITS, Federation
+from fednb.loop import evaluate
+from fednb.loop.loop import FederatedRun
+from fednb.methods import EVERY_TASK, TASKS, Method, flow
+from fednb.methods.augmentations import _mixing
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 

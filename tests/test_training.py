@@ -16,24 +16,24 @@ import torch
 from methods import HELD_OUT, SIZES, federation, same
 from small_runs import FULL, SMALL, entries_of, other_images, use_toy
 
-from fednb.engine.loop import FederatedRun
 from fednb.errors import RecipeError, RunError, StoreError
 from fednb.files import MACHINE
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
-from fednb.runs import provenance, scores, training
-from fednb.runs import store as store_module
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
-from fednb.runs.workers import train
+from fednb.records import provenance, scores, training
+from fednb.records import store as store_module
+from fednb.records.store import Store
+from fednb.records.training import train_one
+from fednb.records.workers import train
 
 # Trains FULL with a checkpoint after every round, and holds still after as many rounds as the second argument says.
 SCRIPT = """
 import json, sys, time
 import torch
 torch.set_num_threads(1)
-from fednb.runs import provenance, scores, training
+from fednb.records import provenance, scores, training
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
+from fednb.records.store import Store
 
 training.CHECKPOINT_SECONDS = 0.0
 recipe = Recipe.from_dict(json.loads(sys.argv[3]))
@@ -504,7 +504,7 @@ def test_a_full_disk_at_a_checkpoint_is_told_and_the_run_goes_on(store, monkeypa
 def test_data_are_loaded_from_the_folder_that_is_asked_for(monkeypatch, tmp_path):
     """FEDNB_DATA may change within a process: the federation of before is not used again."""
     asked = []
-    monkeypatch.setattr("fednb.data.load", lambda **given: asked.append(given["root"]))
+    monkeypatch.setattr("fednb.datasets.load", lambda **given: asked.append(given["root"]))
     for folder in ("one", "two"):
         monkeypatch.setenv("FEDNB_DATA", str(tmp_path / folder))
         training.federation_of(SMALL)

@@ -8,9 +8,9 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
-from fednb.augment.fedrdn import normalise
-from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError
+from fednb.loop.loop import FederatedRun
+from fednb.methods.augmentations.fedrdn import normalise
 from fednb.recipe import Recipe
 from fednb.standalone.transforms import RandomDataNormalise, statistics
 

@@ -16,11 +16,11 @@ from small_runs import SMALL, record, use_toy
 
 from fednb.errors import HeldError, StoreError
 from fednb.files import write_together
-from fednb.runs import interruption, workers
-from fednb.runs import store as store_module
-from fednb.runs.store import Store
-from fednb.runs.training import train_one
-from fednb.runs.workers import train
+from fednb.records import signals, workers
+from fednb.records import store as store_module
+from fednb.records.store import Store
+from fednb.records.training import train_one
+from fednb.records.workers import train
 from fednb.study import Study
 
 ARRAYS = {name: {"scores": {"test": [name]}} for name in ("one", "other")}
@@ -202,13 +202,13 @@ def test_ctrl_c_again_ends_a_run_at_once(store):
         seen.append(rounds)
         if rounds == 1:
             signal.raise_signal(signal.SIGINT)
-            assert interruption.requested()
+            assert signals.requested()
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         train_one(SMALL.with_(rounds=5), store, progress=twice)
-    assert seen == [0, 1] and not interruption.requested()
+    assert seen == [0, 1] and not signals.requested()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     train_one(SMALL.with_(rounds=5), store, progress=lambda _, rounds: seen.append(rounds))
     assert seen == [0, 1, 1, 2, 3, 4, 5]

@@ -22,11 +22,11 @@ from methods import (
 )
 
 from fednb import randomness
-from fednb.doors import Client, Method
-from fednb.engine import client as engine_client
-from fednb.engine.loop import FederatedRun
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
+from fednb.loop import client as engine_client
+from fednb.loop.loop import FederatedRun
+from fednb.methods import Client, Method
 from fednb.recipe import Recipe
 
 each_case = pytest.mark.parametrize("case", CASES, ids=label)

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 IMPORTED = (
     "IPython.display",
     "fednb.analyses.shift",
-    "fednb.command.scoreboard",
+    "fednb.commands.scoreboard",
     "fednb.report.plots",
-    "fednb.runs.training",
+    "fednb.records.training",
     "filelock",
     "ipykernel.kernelapp",
     "pandas.io.formats.style",

@@ -15,13 +15,13 @@ import torch.nn.functional as F
 
 from fednb import catalogue, models, randomness
 from fednb.analyses import speed
-from fednb.command.desk import check_device
-from fednb.doors import DTYPES, flow
-from fednb.engine.loop import FederatedRun
+from fednb.commands.desk import check_device
 from fednb.federation import Federation, Site, made
 from fednb.files import write_text
+from fednb.loop.loop import FederatedRun
+from fednb.methods import DTYPES, flow
 from fednb.recipe import Recipe
-from fednb.runs.provenance import maker
+from fednb.records.provenance import maker
 
 # name -> (sites, training images of a site, height and width, recipe). 10 steps a client, of many clients one; AlexNet:
 # FedRDN's round.
@@ -158,7 +158,7 @@ def costs(
 def every_method() -> dict[str, dict]:
     """The settings of a recipe with one of the package's own methods, by its name."""
     algorithms = {name: {"algorithm": name} for name in catalogue.own("algorithms")}
-    options = {name: {"name": name, **BEFORE.get(name, {})} for name in catalogue.own("augment")}
+    options = {name: {"name": name, **BEFORE.get(name, {})} for name in catalogue.own("augmentations")}
     return algorithms | {name: {"augmentations": [given]} for name, given in options.items()}
 
 

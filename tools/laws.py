@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from fednb import catalogue
-from fednb.command import notebooks
+from fednb.commands import notebooks
 from fednb.errors import RecipeError, RunError, nearest
 from fednb.outside import FOLDERS, searched
 
@@ -24,7 +24,7 @@ def main(options) -> int:
     if options.method not in known:
         raise RecipeError(
             f'no method is called "{options.method}": {nearest(options.method, known)} A folder of yours with a file '
-            f"augment/{options.method}.py or algorithms/{options.method}.py is named by {FOLDERS}."
+            f"augmentations/{options.method}.py or algorithms/{options.method}.py is named by {FOLDERS}."
         )
     if importlib.util.find_spec("pytest") is None:
         raise RunError('the laws are tests, and pytest is not installed: pip install "fednb[test]".')

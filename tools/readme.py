@@ -6,18 +6,18 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from fednb import papers
-from fednb.command import methods, notebooks, scoreboard
+from fednb import catalogue, papers
+from fednb.commands import methods, notebooks, scoreboard
 from fednb.errors import NotebookError
 from fednb.files import write_text
 from fednb.papers import protocol
 from fednb.recipe import Recipe
+from fednb.records.record import read
+from fednb.records.staleness import changed
+from fednb.records.store import Store
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
 from fednb.report.sentences import PRINTED, untested
 from fednb.report.words import number, rule_words
-from fednb.runs.behaviour import changed
-from fednb.runs.record import read
-from fednb.runs.store import Store
 from fednb.study import Study
 
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"
@@ -176,7 +176,7 @@ def some_methods(_) -> str:
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     found = {method.name: method for method in methods.told() if not method.source}
     for method in (found[name] for name in SHOWN):
-        link = f"[{method.printed}](../fednb/{method.room}/{method.name}.py)"
+        link = f"[{method.printed}](../{catalogue.folder(method.room)}/{method.name}.py)"
         cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - len(SHOWN)}."])

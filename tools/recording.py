@@ -6,12 +6,12 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from fednb.command import folder, notebooks
-from fednb.command.notebooks import Notebook, written
+from fednb.commands import folder, notebooks
+from fednb.commands.notebooks import Notebook, written
 from fednb.errors import DamagedError
 from fednb.files import write_text
-from fednb.runs.behaviour import changed
-from fednb.runs.record import Record, parsed
+from fednb.records.record import Record, parsed
+from fednb.records.staleness import changed
 
 GENERATED = ("README.md", "docs/methods.md", "docs/notebooks.md", "results/README.md")  # by fednb report --readme
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import torch
 
 from fednb import catalogue
-from fednb.command.bench import measure
-from fednb.engine.loop import FederatedRun
+from fednb.commands.bench import measure
 from fednb.errors import RunError
 from fednb.federation import Federation, Site, Split
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 
 CLIENTS = (4, 20, 100, 500)

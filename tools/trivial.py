@@ -1,6 +1,6 @@
 """Writes what a constant answer scores on each recorded federation: ``python tools/trivial.py``."""
 
-from fednb.command.trivial import add
+from fednb.commands.trivial import add
 from fednb.report.gates import TRIVIAL
 from fednb.study import default_store
 

@@ -1,7 +1,7 @@
 """What a method exchanges, counted from the messages themselves, on made images of any shape."""
 
-from fednb.engine.loop import FederatedRun
 from fednb.federation import made
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 
 

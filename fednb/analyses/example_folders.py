@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 from PIL import Image
 
-from fednb.data import load
+from fednb.datasets import load
 
 
 def example_folders(target: str | Path | None = None, per_class: int = 20) -> str:

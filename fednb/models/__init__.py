@@ -42,7 +42,7 @@ def lacks(given: str | dict, root: str | os.PathLike | None = None) -> str | Non
 
 
 def pretrained_below(root: str | os.PathLike | None) -> AbstractContextManager[None]:
-    """Inside, networks find their weights in ``weights/`` of this data folder, as ``fednb.data.data_root`` takes it."""
+    """Inside, networks find their weights in ``weights/`` of this folder, as ``datasets.data_root`` takes it."""
     from fednb.models import _pretrained
 
     return _pretrained.below(root)

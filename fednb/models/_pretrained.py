@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fednb.data import data_root
-from fednb.data._files import refuse_more
+from fednb.datasets import data_root
+from fednb.datasets._files import refuse_more
 from fednb.errors import RunError
 
 Weights = Mapping[str, Tensor]

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from fednb.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
+from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.models._pretrained import Origin, Weights
 from fednb.models._torchvision import FromTorchvision
 

@@ -179,7 +179,7 @@ def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
     from fednb import catalogue
 
     frame, made = printed(paper, table, federation), []
-    known = {*catalogue.names("algorithms"), *catalogue.names("augment")}
+    known = {*catalogue.names("algorithms"), *catalogue.names("augmentations")}
     for run in dict.fromkeys(zip(frame["algorithm"], frame["augmentation"], strict=True)):
         first, *others = (_choice(*part) for label in run for part in re.findall(r"(\w+)(?:\(([^)]*)\))?", label))
         if {each["name"] for each in (first, *others)} <= known:

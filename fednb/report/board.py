@@ -39,7 +39,7 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
 
 
 def board(claims: "DataFrame") -> Table:
-    """The claims of all papers, rows of ``fednb.command.scoreboard.claims``, as a table; its frame is all of them,
+    """The claims of all papers, rows of ``fednb.commands.scoreboard.claims``, as a table; its frame is all of them,
     unrounded."""
     cells, wide = shown(
         claims, _verdicts(claims), {**_standing(claims), "notebook": claims["notebook"]}, claims["claim"]
@@ -50,7 +50,7 @@ def board(claims: "DataFrame") -> Table:
 
 
 def curve_board(claims: "DataFrame") -> Table:
-    """The rows of ``fednb.command.scoreboard.curves`` as a table: claims on orders and curves."""
+    """The rows of ``fednb.commands.scoreboard.curves`` as a table: claims on orders and curves."""
     rows = claims.assign(setting=words.standing(claims)).set_index("claim")
     cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."

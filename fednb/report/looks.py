@@ -84,4 +84,4 @@ def colour(number: int) -> str:
 
 def _ours() -> tuple[str, ...]:
     """All our methods, FedAvg first."""
-    return (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augment")} - {*FIRST}))
+    return (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augmentations")} - {*FIRST}))

@@ -12,7 +12,7 @@ def parts(run: str) -> list[tuple[str, str]]:
 
 def printed(name: str) -> str:
     """What papers call a method: its class's ``printed``, or the class's own name; unknown names stay."""
-    for room in ("algorithms", "augment"):
+    for room in ("algorithms", "augmentations"):
         if name in catalogue.names(room):
             method = catalogue.find(room, name)
             return method.printed or method.__name__

@@ -23,7 +23,7 @@ def readings(results):
       volumes. Slices with little of the organ count for less. An image without a volume is one by itself. Where
       slices are dealt out one by one (``split="fedfa"`` of ``prostate_mri``), a volume is what the test has of it.
     - ``volume_with_background``: likewise with the background as a class.
-    - ``hd95``: the 95 % Hausdorff distance in pixels (``fednb.engine.evaluate.hausdorff_95``) of each foreground
+    - ``hd95``: the 95 % Hausdorff distance in pixels (``fednb.loop.evaluate.hausdorff_95``) of each foreground
       class of each image, averaged over those that have one.
     - ``undefined``: how many have none, as the class is in one of prediction and truth only. A method that finds
       nothing has few distances: read the two together.

@@ -1,7 +1,7 @@
 """Which rounds of a run are reported: four small rules over what was recorded."""
 
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.runs.scores import TIE
+from fednb.records.scores import TIE
 
 WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
 NEAR = 2.0  # points below the end of a curve from which on it is near

@@ -170,7 +170,7 @@ def _points(row) -> str:
 
 
 def in_short(claims: "DataFrame") -> str:
-    """What was found, in one sentence for each board: rows of ``fednb.command.scoreboard.claims``."""
+    """What was found, in one sentence for each board: rows of ``fednb.commands.scoreboard.claims``."""
     tested = claims[claims["verdict"].isin(TESTED)]
     (of_printed, printed), (of_small, small) = (
         (len(own), ", ".join(f"{count} {word}" for word, count in own["verdict"].value_counts().items()) or "none")

@@ -5,7 +5,7 @@ from math import isfinite
 
 from fednb.catalogue import OF_THE_RUN, file
 from fednb.catalogue import names as files_in
-from fednb.doors import TASKS
+from fednb.methods import TASKS
 from fednb.report import names
 
 STAND_IN, OTHER_DATA = "STAND-IN", "OTHER DATA"
@@ -223,7 +223,7 @@ def mark(frame) -> str:
     """What runs on other data than the paper's are marked as: OTHER_DATA where all of these are real, STAND_IN where
     some are embedded; "" where there are none."""
     used = frame.loc[frame["stand_in"].astype(bool), "federation"].unique()
-    real = [name in files_in("data") and file("data", name).NEEDS is not None for name in used]
+    real = [name in files_in("datasets") and file("datasets", name).NEEDS is not None for name in used]
     return (OTHER_DATA if all(real) else STAND_IN) if real else ""
 
 

@@ -116,7 +116,7 @@ def pages(
     """Path -> text of every source of the site.
 
     docs: the folder of Markdown that is shown as it is. entries: every notebook, with its executed JSON. methods: what
-    ``fednb list --methods`` tells. pictures: PNGs of data sets. claims, curves: of ``fednb.command.scoreboard``;
+    ``fednb list --methods`` tells. pictures: PNGs of data sets. claims, curves: of ``fednb.commands.scoreboard``;
     told: what is said of claims, in sentences. summary: what the last command did.
     project: what it is called, "" of fednb itself.
     """
@@ -151,8 +151,8 @@ def pages(
     for method in methods:
         books = [name for name in shown if method.name in ran[name]]
         pages[f"methods/{method.name}.md"] = sources.method(method, books)
-    federations, rooms = catalogue.names("data"), sources.modules()
-    pages["data/index.md"] = sources.listed("Data sets", federations, partial(catalogue.file, "data"))
+    federations, rooms = catalogue.names("datasets"), sources.modules()
+    pages["data/index.md"] = sources.listed("Data sets", federations, partial(catalogue.file, "datasets"))
     for name in federations:
         books = [book for book in shown if name in used[book]]
         pages[f"data/{name}.md"] = sources.data_set(name, books, f"{name}.png" if name in pictures else "")

@@ -27,7 +27,7 @@ def names_in(content: dict) -> set[str]:
     outputs = [output for cell in cells for output in cell["outputs"]]
     printed = "\n".join("".join(each.get("text", each.get("data", {}).get("text/plain", ""))) for each in outputs)
     told = " ".join(re.findall(r"Setting: federation (.+?), model ", printed))
-    federations = {name for name in catalogue.names("data") if re.search(rf"\b{federation(name)}(?= |$)", told)}
+    federations = {name for name in catalogue.names("datasets") if re.search(rf"\b{federation(name)}(?= |$)", told)}
     return {*re.findall(r"""["'](\w+)["']""", code), *federations}
 
 

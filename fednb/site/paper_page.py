@@ -27,7 +27,7 @@ PROFILES = ("paper", "quick")  # the others prove that a notebook runs
 def page(paper: str, entries: Sequence[Entry], claims: "DataFrame", curves: "DataFrame", methods: Sequence) -> str:
     """The report on a paper.
 
-    entries: its notebooks. claims, curves: of ``fednb.command.scoreboard``. methods: of ``fednb list``.
+    entries: its notebooks. claims, curves: of ``fednb.commands.scoreboard``. methods: of ``fednb list``.
     """
     told, called = papers.settings(paper), names.printed(paper)
     own, several = (frame[frame["of"] == paper] for frame in (claims, curves))

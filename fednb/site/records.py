@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fednb.errors import StoreError
+from fednb.records.record import read
 from fednb.report import names
-from fednb.runs.record import read
 
 HEADING = re.compile(r'(<th[^>]*class="row_heading[^"]*"[^>]*>)(.*?)(</th>)', re.DOTALL)
 

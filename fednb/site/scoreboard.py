@@ -56,7 +56,7 @@ def bars(claims: "DataFrame") -> str:
 def board(claims: "DataFrame", shown: Container[str]) -> str:
     """The claims as HTML tables with filters and sorting, what is not tested folded.
 
-    claims: rows of ``fednb.command.scoreboard.claims``. shown: the notebooks that have a page.
+    claims: rows of ``fednb.commands.scoreboard.claims``. shown: the notebooks that have a page.
     """
     tested = claims["verdict"].isin(TESTED)
     reach = _reach(claims[tested])

@@ -15,8 +15,12 @@ from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED, in_shor
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
-OWN_PAGES = ("algorithms", "augment", "data")  # not in the reference a second time
-INNER = ("command", "cli", "site", "__main__")
+OWN_PAGES = (
+    "fednb.methods.algorithms",
+    "fednb.methods.augmentations",
+    "fednb.datasets",
+)  # not in the reference a second time
+INNER = ("commands", "cli", "site", "__main__")
 FIRST = ("install", "running", "reading")  # of docs/; the others follow by name
 HEADLINE = "fedrdn/fig1_convergence"  # whose first figure the first page shows
 WAY = {
@@ -59,7 +63,7 @@ DOORS = """<div class="doors">
 def start(entries: list[Entry], docs: list[str], claims, summary: list[str], project: str = "") -> str:
     """The first page: what was found, and the ways on. project: what it is called, where the report is not of fednb.
 
-    docs: the names of the pages of docs/. claims: of ``fednb.command.scoreboard``. summary: what the last command did.
+    docs: the names of the pages of docs/. claims: of ``fednb.commands.scoreboard``. summary: what the last command did.
     """
     shown = {entry.name for entry in entries if entry.content}
     rooms = dict.fromkeys(entry.name.partition("/")[0] for entry in entries)
@@ -219,7 +223,7 @@ def linked(text: str, books: Container[str]) -> str:
 
 def _page_of(path: str, books: Container[str]) -> str | None:
     """The page that stands for a file of the repository; None where there is none."""
-    room, _, name = path.removeprefix("fednb/").partition("/")
+    room, _, name = path.removeprefix("fednb/").removeprefix("methods/").partition("/")
     if path.startswith("docs/"):
         return path
     if path.endswith(".ipynb"):
@@ -227,7 +231,7 @@ def _page_of(path: str, books: Container[str]) -> str | None:
         return path if path[len("notebooks/") : -len(".ipynb")] in books else None
     if not (path.startswith("fednb/") and path.endswith(".py")):
         return None
-    folder = {"algorithms": "methods", "augment": "methods", "data": "data"}.get(room)
+    folder = {"algorithms": "methods", "augmentations": "methods", "datasets": "data"}.get(room)
     own = Path(name).stem.replace("__init__", "index")
     return f"{folder}/{own}.md" if folder else f"reference/{room.removesuffix('.py')}.md"
 
@@ -268,9 +272,9 @@ def method(method, books: list[str]) -> str:
 
 
 def data_set(name: str, books: list[str], picture: str = "") -> str:
-    loader = catalogue.file("data", name)
+    loader = catalogue.file("datasets", name)
     told = {"task": catalogue.task(name), "source": str(loader.NEEDS or "embedded in the package")}
-    told |= {"found in": catalogue.source("data", name)}
+    told |= {"found in": catalogue.source("datasets", name)}
     image = f"![The first images of each site of {name}, a row for each site]({picture})"
     image = image if picture else "No picture: the images were not at hand when this report was made."
     return _described(name, told, books, loader, image)
@@ -299,7 +303,11 @@ def modules() -> dict[str, list[str]]:
     rooms = {}
     for module in pkgutil.walk_packages(fednb.__path__, "fednb."):
         room, *rest = module.name.split(".")[1:]
-        if room not in (*OWN_PAGES, *INNER) and not any(part.startswith("_") for part in rest):
+        if (
+            not module.name.startswith(OWN_PAGES)
+            and room not in INNER
+            and not any(part.startswith("_") for part in rest)
+        ):
             rooms.setdefault(room, []).append(module.name)
     return rooms
 

@@ -2,11 +2,11 @@
 
 import numpy
 
-from fednb.augment.distrans import first_offset
-from fednb.doors import part
 from fednb.errors import RunError
+from fednb.methods import part
+from fednb.methods.augmentations.distrans import first_offset
 from fednb.randomness import generator
-from fednb.runs.store import Record
+from fednb.records.store import Record
 
 
 def moved(record: Record) -> dict[str, float]:

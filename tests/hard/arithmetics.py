@@ -60,7 +60,7 @@ def pytest_sessionstart(session):
     if seed := os.environ.get("FEDNB_TEST_NOISE"):
         from methods import perturbed
 
-        from fednb.engine import loop, remote
+        from fednb.loop import loop, remote
 
         loop.build = remote.build = perturbed(loop.build, int(seed), {torch.float32: 1e-6, torch.float64: 1e-13})
 

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from small_runs import SMALL, record
 
-from fednb.data import _cache
-from fednb.runs import columns
-from fednb.runs.store import Store
+from fednb.datasets import _cache
+from fednb.records import columns
+from fednb.records.store import Store
 
 
 def files(folder: Path) -> dict:

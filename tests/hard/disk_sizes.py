@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from small_runs import SMALL, record, use_toy
 
-from fednb.data import _cache
+from fednb.datasets import _cache
 from fednb.errors import StoreError
-from fednb.runs import training
-from fednb.runs.store import Store
+from fednb.records import training
+from fednb.records.store import Store
 
 RECORD = 40  # kB that a record, its artefacts, their folders and the lock take at most
 

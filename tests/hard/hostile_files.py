@@ -29,8 +29,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-import fednb.data
-from fednb.data.office_caltech10 import DOMAINS
+import fednb.datasets
+from fednb.datasets.office_caltech10 import DOMAINS
 from fednb.errors import FednbError
 from fednb.models._resnet import fetched
 
@@ -80,7 +80,7 @@ def lists(root: Path, random: Random):
     for content in calls():
         for place in places:
             place.write_bytes(content)
-        yield lambda: fednb.data.load("office_caltech10", root, size=4)
+        yield lambda: fednb.datasets.load("office_caltech10", root, size=4)
 
 
 def batches(root: Path, random: Random):
@@ -93,7 +93,7 @@ def batches(root: Path, random: Random):
     for content in [*calls(), reserving, memo, *(flipped(honest, random) for _ in range(50))]:
         for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
             (folder / name).write_bytes(content)
-        yield lambda: fednb.data.load("cifar10", root)
+        yield lambda: fednb.datasets.load("cifar10", root)
 
 
 def digits(root: Path, random: Random):
@@ -104,7 +104,7 @@ def digits(root: Path, random: Random):
         for name in ("usps.npz", ".fednb_cache/usps.npz"):
             (root / name).parent.mkdir(exist_ok=True)
             (root / name).write_bytes(held.getvalue())
-        yield lambda: fednb.data.load("digits", root, domains=["usps"])
+        yield lambda: fednb.datasets.load("digits", root, domains=["usps"])
     (root / "usps.npz").unlink()
     for name, opener in {"usps.bz2": bz2.open, "MNIST/raw/train-images-idx3-ubyte.gz": gzip.open}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def digits(root: Path, random: Random):
         mat = b" " * 124 + b"\0\1IM" + struct.pack("<II", 15, len(packed)) + packed
         (root / f"{part}_32x32.mat").write_bytes(mat)
     for domain in ("usps", "mnist", "svhn"):
-        yield lambda domain=domain: fednb.data.load("digits", root, domains=[domain])
+        yield lambda domain=domain: fednb.datasets.load("digits", root, domains=[domain])
 
 
 def pictures(root: Path, random: Random):
@@ -133,8 +133,8 @@ def pictures(root: Path, random: Random):
         honest.save(stored, "JPEG" if suffix == "jpg" else "TIFF" if suffix == "tif" else suffix.upper())
         for _ in range(20):
             (place / f"x.{suffix}").write_bytes(flipped(stored.getvalue(), random))
-            yield lambda: fednb.data.load("folders", root, folder="own", size=8)
-            yield lambda: str(fednb.data.check(root))
+            yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
+            yield lambda: str(fednb.datasets.check(root))
         (place / f"x.{suffix}").unlink()
     for side in (8193, 13_000, 60_000):
         stored = bytearray((place / "0.png").read_bytes())
@@ -142,10 +142,10 @@ def pictures(root: Path, random: Random):
         stored[29:33] = struct.pack(">I", zlib.crc32(stored[12:29]))
         for number in range(4):
             (place / f"wide{number}.png").write_bytes(stored)
-        yield lambda: fednb.data.load("folders", root, folder="own", size=8)
-        yield lambda: str(fednb.data.check(root))
+        yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
+        yield lambda: str(fednb.datasets.check(root))
     os.mkfifo(place / "pipe.png")
-    yield lambda: str(fednb.data.check(root))
+    yield lambda: str(fednb.datasets.check(root))
 
 
 def weights(root: Path, random: Random):

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import torch
 
-from fednb.runs import training
-from fednb.runs.store import Store
+from fednb.records import training
+from fednb.records.store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from small_runs import FULL

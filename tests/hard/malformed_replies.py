@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from methods import TINY, federation
 from test_remote import Elsewhere
 
-from fednb.engine.remote import RemoteRun
 from fednb.errors import RunError
+from fednb.loop.remote import RemoteRun
 from fednb.recipe import Recipe
-from fednb.runs.store import Store
-from fednb.runs.training import finish
+from fednb.records.store import Store
+from fednb.records.training import finish
 
 SETTINGS = [
     {},

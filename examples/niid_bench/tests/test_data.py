@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 import fednb
-from fednb.data.cifar10 import CLASSES
+from fednb.datasets.cifar10 import CLASSES
 
 
 @pytest.fixture(scope="module")

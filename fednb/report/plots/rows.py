@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy
 
 from fednb.report import names, words
-from fednb.report.looks import VERDICTS, styles
 from fednb.report.plots._axes import (
     PAPER,
     WIDEST,
@@ -19,6 +18,7 @@ from fednb.report.plots._axes import (
     printed_values,
     titled,
 )
+from fednb.report.looks import VERDICTS, styles
 from fednb.report.sentences import CLAIM, PRINTED, TESTED
 
 HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
@@ -32,7 +32,7 @@ def claims(rows, paper: str):
     the thin one that of all that are tested together, which decides. What lies beyond the axis is an arrow
     at its end. What is not tested is counted in the title.
 
-    rows: of ``fednb.command.scoreboard.claims``; of more than 60 tested those with the largest printed effect.
+    rows: of ``fednb.commands.scoreboard.claims``; of more than 60 tested those with the largest printed effect.
     """
     from matplotlib.lines import Line2D
 

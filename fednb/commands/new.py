@@ -1,0 +1,60 @@
+"""`fednb new paper NAME`: a project that runs at once, or one more paper in the project that we are in."""
+
+import keyword
+import re
+from pathlib import Path
+
+from fednb import catalogue, outside, papers
+from fednb.errors import RecipeError
+from fednb.files import write_together
+
+TEMPLATE = Path(__file__).with_name("template")
+
+
+def main(options) -> int:
+    """RecipeError, before anything is written, for a name that cannot be used and for a file that is there already."""
+    _refuse(options.name)
+    project = outside.project()
+    root = project or Path.cwd() / options.name
+    files = written(root, options.name, alone=project is None)
+    there = [path for path in files if path.exists()]
+    if there or (project is None and root.exists() and (root.is_file() or any(root.iterdir()))):
+        raise RecipeError(
+            f"{(there or [root])[0]} is there already, and nothing was written. Move it, or take another name."
+        )
+    write_together({path: lambda file, text=text: file.write(text.encode()) for path, text in files.items()})
+    for path in files:
+        print(path.relative_to(root))
+    inside = "" if project else f"cd {options.name}, then "
+    print(f"{len(files)} files in {root}\nnext: {inside}`fednb run --profile smoke`; it says what is to be filled in")
+    return 0
+
+
+def written(root: Path, name: str, alone: bool) -> dict[Path, str]:
+    """The files of a paper of this name, and, ``alone``, those of a project around it."""
+    words = {"@NAME@": name, "@CLASS@": "".join(part.capitalize() for part in name.split("_"))}
+    files = {}
+    for path in sorted(TEMPLATE.rglob("*.in")):
+        place, text = path.relative_to(TEMPLATE).as_posix(), path.read_text(encoding="utf-8")
+        if alone or "NAME" in place:
+            place = place.removesuffix(".in").replace("NAME", name).replace("dot_", ".")
+            for word, meaning in words.items():
+                text = text.replace(word, meaning)
+            files[root / place] = text
+    return files
+
+
+def _refuse(name: str) -> None:
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise RecipeError(f'"{name}" cannot name a paper; expected a name in Python, in lower case, such as third_way.')
+    if name == "protocol":
+        raise RecipeError('"protocol" cannot name a paper: papers/protocol.toml declares runs; take another name.')
+    if name in papers.names():
+        where = papers.source(name) or "fednb/papers"
+        raise RecipeError(f'there is a paper "{name}" already, in {where}; take another name.')
+    for room in catalogue.METHODS:
+        if name in catalogue.names(room):
+            where = catalogue.source(room, name) or catalogue.folder(room)
+            raise RecipeError(
+                f'there is a method "{name}" already, in {where}; a paper is named as its method. Take another.'
+            )

@@ -1,0 +1,164 @@
+"""The files that digits come in: torchvision's own formats, or one ``.npz`` for each source."""
+
+import bz2
+import gzip
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from fednb.datasets._files import reading, refuse_more, unpacked
+from fednb.errors import DataError
+
+Arrays = dict[str, np.ndarray]
+
+_MNIST = [f"MNIST/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+_OWN = {
+    "mnist": _MNIST,
+    "usps": ["usps.bz2", "usps.t.bz2"],
+    "svhn": ["train_32x32.mat", "test_32x32.mat"],
+}
+_IMAGES = {"mnist": 70_000, "mnist_m": 68_002, "usps": 9_298, "svhn": 99_289}  # of the complete sources, both parts
+# The bytes of an image, unpacked: 28 x 28; 256 numbers in text; 32 x 32 in colour and its label; 64 x 64 in colour and
+# its labels, as an .npz may have more pixels than its source.
+_IDX, _LIBSVM, _MAT, _NPZ = 28 * 28, 256 * 24, 32 * 32 * 3 + 8, 64 * 64 * 3 + 64
+
+
+def find(root: Path, domain: str, more: bool = False) -> list[Path] | None:
+    """The files of a domain, in ``root/digits`` or ``root``: an ``.npz``, or torchvision's own files.
+
+    None if there are none or not all. more: with ``<domain>_more.npz`` where it lies beside the ``.npz``.
+    """
+    for base in (root / "digits", root):
+        if (base / f"{domain}.npz").is_file():
+            parts = [base / f"{domain}.npz", base / f"{domain}_more.npz"]
+            return [parts[0], *(part for part in parts[1:] if more and part.is_file())]
+        files = [_plain_or_gzipped(base / name) for name in _OWN.get(domain, [])]
+        if files and all(files):
+            return files
+    return None
+
+
+def _plain_or_gzipped(file: Path) -> Path | None:
+    packed = file.with_name(file.name + ".gz")
+    return next((f for f in (file, packed) if f.is_file()), None)
+
+
+def read(domain: str, files: list[Path]) -> Arrays:
+    """``x_train``, ``y_train``, ``x_test``, ``y_test`` and whatever else an ``.npz`` holds.
+
+    x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. Of several ``.npz``,
+    one after the other. Raises DataError naming the file that is damaged, holds something else, unpacks to more bytes
+    than the complete source has (it is not unpacked further), or has images of the file before it.
+    """
+    if len(files) > 1 and files[0].suffix == ".npz":
+        return _joined(files, [read(domain, [file]) for file in files])
+    if files[0].suffix == ".npz":
+        arrays = reading(files[0], _npz, _NPZ * _IMAGES[domain])
+    elif domain == "mnist":
+        names = ("x_train", "y_train", "x_test", "y_test")
+        arrays = {name: reading(file, _idx, _IDX * _IMAGES[domain]) for name, file in zip(names, files, strict=True)}
+    else:
+        reader, each = {"usps": (_libsvm, _LIBSVM), "svhn": (_mat, _MAT)}[domain]
+        arrays = {}
+        for part, file in zip(("train", "test"), files, strict=True):
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = reading(file, reader, each * _IMAGES[domain])
+    for position, part in enumerate(("train", "test")):
+        file = files[0] if len(files) == 1 else files[position * len(files) // 2]
+        _check(file, part, arrays)
+    return arrays
+
+
+def _joined(files: list[Path], parts: list[Arrays]) -> Arrays:
+    """What all have in common, one after the other."""
+    joined = {}
+    for name in [name for name in parts[0] if all(name in part for part in parts)]:
+        shapes = {part[name].shape[1:] for part in parts}
+        if len(shapes) > 1:
+            raise DataError(f"{name} is {shapes} in {' and '.join(map(str, files))}; expected one shape in all.")
+        joined[name] = np.concatenate([part[name] for part in parts])
+        if name.startswith("index_") and (twice := len(joined[name]) - len(np.unique(joined[name]))):
+            raise DataError(
+                f"{name} has {twice} numbers twice in {' and '.join(map(str, files))}; expected other images in each."
+            )
+    return joined
+
+
+def _check(file: Path, part: str, arrays: Arrays):
+    x, y = arrays.get(f"x_{part}"), arrays.get(f"y_{part}")
+    if x is None or y is None:
+        raise DataError(f"{file} holds {', '.join(arrays)}; expected x_train, y_train, x_test and y_test.")
+    if x.dtype != np.uint8 or not (x.ndim == 3 or x.ndim == 4 and x.shape[3] == 3):
+        raise DataError(
+            f"{file}: {part} images are {x.dtype} {list(x.shape)}; expected uint8 [n, height, width] or [n, "
+            f"height, width, 3]."
+        )
+    if not len(x) or y.shape != x.shape[:1] or y.dtype.kind not in "iu":
+        raise DataError(f"{file}: {len(x)} {part} images and {y.dtype} {list(y.shape)} labels; expected one each.")
+    if y.min() < 0 or y.max() > 9:
+        raise DataError(f"{file}: {part} labels run from {y.min()} to {y.max()}; expected digits 0 to 9.")
+
+
+def _npz(file: Path, most: int) -> Arrays:
+    with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
+        refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), most)
+        return {name: held[name] for name in held.files}
+
+
+def _idx(file: Path, most: int) -> np.ndarray:
+    """MNIST's format: two zero bytes, type 8 (uint8), the number of dimensions, big-endian sizes, the
+    bytes."""
+    content = unpacked(file, gzip.open(file) if file.suffix == ".gz" else open(file, "rb"), most)
+    dimensions = 3 if "idx3" in file.name else 1
+    if content[:4] != bytes((0, 0, 8, dimensions)):
+        raise ValueError(f"begins with {content[:4].hex()}, expected 000008{dimensions:02}")
+    shape = np.frombuffer(content, ">u4", dimensions, offset=4).astype(int)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+
+
+def _libsvm(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """USPS: a line for each image, label 1..10 for digit 0..9, then ``number:value`` with values -1..1.
+
+    Rounded to grey levels (torchvision cuts off instead: at most one level apart).
+    """
+    pixels, labels = [], []
+    for line in io.BytesIO(unpacked(file, bz2.open(file), most)):
+        label, *entries = line.split(maxsplit=257)
+        values = np.array([entry.partition(b":")[2] for entry in entries[:256]], np.float64)
+        if len(entries) != 256 or not np.abs(values).max() <= 1:
+            raise ValueError(f"line {len(labels) + 1} has other values; expected 256 each from -1 to 1")
+        pixels.append(np.rint((values + 1) / 2 * 255).astype(np.uint8).reshape(16, 16))
+        labels.append(int(float(label)) - 1)
+    return np.array(pixels), np.array(labels)
+
+
+def _mat(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """SVHN: X [32, 32, 3, n] and y [n, 1], where 10 stands for the digit 0."""
+    try:
+        from scipy.io import loadmat
+    except ImportError:
+        raise DataError(f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere.") from None
+    refuse_more(file, _mat_bytes(file, most), most)
+    held = loadmat(file, variable_names=("X", "y"))
+    digits = held["y"].ravel().astype(np.int64)
+    return np.ascontiguousarray(held["X"].transpose(3, 0, 1, 2)), np.where(digits == 10, 0, digits)
+
+
+def _mat_bytes(file: Path, most: int) -> int:
+    """The bytes of a MATLAB 5 file's elements, unpacked; counted no further than just beyond ``most``."""
+    total = 0
+    with open(file, "rb") as handle:
+        order = "<" if handle.read(128)[126:] == b"IM" else ">"
+        while total <= most and len(tag := handle.read(8)) == 8:
+            kind, count = struct.unpack(f"{order}II", tag)
+            end = handle.tell() + count
+            if kind == 15:  # packed; 16 KB unpack to 16 MB at most
+                unpacker = zlib.decompressobj()
+                while total <= most and (piece := handle.read(min(2**14, end - handle.tell()))):
+                    total += len(unpacker.decompress(piece))
+            else:
+                total += count
+            handle.seek(end)
+    return total

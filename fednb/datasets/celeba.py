@@ -1,0 +1,109 @@
+"""CelebA: faces of celebrities, where each client holds the images of one person."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fednb.datasets import _images as images
+from fednb.datasets._files import pairs
+from fednb.datasets._partition import by_class_shares, cut
+from fednb.datasets._published import Count, Listed, Needs
+from fednb.errors import DataError, RecipeError
+from fednb.federation import Federation, Split
+from fednb.standalone.class_shares import check_whole
+
+NEEDS = Needs(
+    what="CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons",
+    layout="celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, "
+    "unpacked; only the images of the persons in use have to be there",
+    page="mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+    download="img_align_celeba.zip, 1.4 GB, and the list",
+    licence="for non-commercial research; the photographs belong to their owners",
+    folders=("celeba",),
+)
+SHARES = (0.8, 0.2)  # training and test images of each person
+
+
+@dataclass(frozen=True)
+class Persons(Listed):
+    """Faces, where a class is a person and each client holds the images of one: CelebA or BioID. ``needed``: the file
+    with lines "<image> <person>", and the folder of the images.
+
+    title: for people. complete: images in the list, and persons. crop: the side of the square in the centre that is
+    kept, in pixels. channels: of the images, 1 or 3.
+    """
+
+    needs: Needs
+    title: str
+    complete: tuple[int, int]
+    crop: int
+    channels: int
+
+    def federation(self, root: Path, clients: int, size: int, seed: int) -> Federation:
+        """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
+        images.check_size(size)
+        check_whole("clients", clients)
+        if clients < 2:
+            raise RecipeError("clients is 1; expected 2 or more: each is tested on images of the others as well.")
+        self.needs.require(self.missing(root))
+        persons = self.listed(root)
+        if clients > len(persons):
+            raise DataError(
+                f"{self.named(root)} has {len(persons)} persons for {clients} clients; expected one for "
+                "each. Take fewer clients, or get the whole list."
+            )
+        chosen = sorted(persons, key=lambda person: (-len(persons[person]), len(person), person))[:clients]
+        paths = [path for person in chosen for path in persons[person]]
+        targets = np.repeat(np.arange(clients), [len(persons[person]) for person in chosen])
+        pixels, unusual = images.read(root, self.name, paths, size, crop=self.crop)
+        whole = Split(torch.from_numpy(pixels[:, : self.channels].copy()), torch.from_numpy(targets))
+        sites, dealt = by_class_shares(*cut(whole, SHARES, self.name), clients, clients, 1, self.name, seed)
+        found = sum(map(len, persons.values())), len(persons)
+        fewer = "{} images of {} persons are listed; {} has {} of {}.".format(*found, self.title, *self.complete)
+        return Federation(self.name, sites, chosen, (*[fewer] * (found != self.complete), *dealt, *unusual))
+
+    def listed(self, root: Path) -> dict[str, list[Path]]:
+        """The image files of each person, in the order of the list."""
+        held = {}
+        for name, person in pairs(self.named(root)).items():
+            held.setdefault(person, []).append(root / self.name / self.needed[1] / name)
+        return held
+
+    def counts(self, root: Path) -> list[Count]:
+        persons, (count, number), (file, folder) = self.listed(root), self.complete, self.needed
+        paths = [path for own in persons.values() for path in own]
+        return [
+            Count(file, len(paths), count),
+            Count(file, len(persons), number, "persons"),
+            Count(f"{folder}, those in the list", sum(path.is_file() for path in paths), count),
+        ]
+
+
+DATA = Persons(
+    "celeba", ("identity_CelebA.txt", "img_align_celeba"), NEEDS, "CelebA", (202_599, 10_177), crop=178, channels=3
+)
+missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
+
+
+def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:
+    """Sites client_0, client_1, ..., each with the images of one person; a class for each client: the persons by their
+    numbers in the list.
+
+    They are those with the most images; of equally many the lower number. A fifth of each person's images is for
+    testing, always the same, and a tenth of a client's others is validation. A client is tested on its own person and
+    on as many images of the others: the heterogeneity is DH = 100 %, the only one that DisTrans evaluates here.
+
+    Args:
+        clients: how many sites, and classes. DisTrans: 50.
+        size: of the centre, 178 x 178, when resized. DisTrans: 128, for AlexNet; its code crops 148 and resizes to 64
+            instead.
+        seed: of who holds whom, of the validation images and of the test images of others.
+
+    Only the list and the images of the persons in use have to be there.
+
+    Reference: DisTrans, Sec. 5 ("50 identities in descending order") and 5.1. As released: the persons with the most
+    images, and 80 % of each for training; its draw is not the one here.
+    """
+    return DATA.federation(root, clients, size, seed)

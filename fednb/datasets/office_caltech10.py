@@ -1,0 +1,104 @@
+"""Office-Caltech-10: ten kinds of objects seen by four sources of photographs."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from fednb.datasets import _images as images
+from fednb.datasets._fedbn_lists import Lists
+from fednb.datasets._published import Needs
+from fednb.errors import RecipeError
+from fednb.federation import Federation
+
+NEEDS = Needs(
+    what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
+    layout="office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 "
+    "images). FedBN's lists are splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label), or its "
+    "pickles <domain>_<train|test>.pkl in office_caltech_10/",
+    page="the archive that github.com/med-air/FedBN links: images and lists",
+    download="its size is not stated",
+    licence="for research; the images belong to their photographers and shops",
+    folders=("office_caltech_10",),
+)
+DOMAINS = ("amazon", "caltech", "dslr", "webcam")
+# FedBN's numbering, which is alphabetical.
+CLASSES = tuple("back_pack bike calculator headphones keyboard laptop_computer monitor mouse mug projector".split())
+SPLITS = ("fedbn", "fedfa", "stratified")
+# int(0.5 * 125) and int(0.4 * 125) of FedBN's fed_office.py; 125 is the length of the shortest list, dslr's.
+FEDBN_TRAIN, FEDBN_VALIDATION = 62, 50
+# FedFA, Table 11: train, validation, test.
+TABLE11 = {
+    "amazon": (459, 307, 192),
+    "caltech": (538, 360, 225),
+    "dslr": (75, 50, 32),
+    "webcam": (141, 95, 59),
+}
+
+
+def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
+    train = TABLE11[domain][0]
+    return (FEDBN_TRAIN, FEDBN_VALIDATION) if split == "fedbn" else (train, length - train)
+
+
+LISTS = Lists(
+    name="office_caltech10",
+    folder="office_caltech_10",
+    domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
+    classes=CLASSES,
+    splits=SPLITS,
+    sizes=_sizes,
+    needs=NEEDS,
+    whole=True,
+)
+missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts, LISTS.damaged
+
+
+def load(
+    root: Path,
+    *,
+    split: str = "fedbn",
+    size: int = 256,
+    train_images: int | None = None,
+    drop_duplicates: bool = False,
+    spare: bool = False,
+    site: str | None = None,
+) -> Federation:
+    """Four sites amazon, caltech, dslr, webcam; ten classes in FedBN's numbering.
+
+    Args:
+        split: ``"fedbn"``: FedBN's lists in their order, the first 62 of a train list for training and its
+            last 50 for validation (FedRDN uses this). ``"fedfa"``: FedBN's lists, the first 459 / 538 / 75 /
+            141 for training, the rest for validation (FedFA, Table 11). Both test on 192 / 225 / 32 / 59
+            images. ``"stratified"``: without lists, the sizes of Table 11, drawn with all classes in
+            proportion, always the same. Its test images are not FedBN's.
+        train_images: only the first so many training images of each site; None takes the split's own number.
+            With ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
+        drop_duplicates: leave out training and validation images whose files are byte for byte a test image
+            of the same site. None of the others moves up, so a comparison changes nothing else.
+        spare: whether the rest of FedBN's train lists, which the split ``"fedbn"`` leaves out (654, 786, 13 and 124
+            images beside 62 and 50), is handed over as each site's ``spare``: all but those whose files are byte for
+            byte a training, validation or test image of the site.
+
+    ``notes`` counts the images that duplicate a test image, and the spare ones.
+    """
+    if spare and split != "fedbn":
+        raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')
+    return LISTS.federation(root, split, size, drop_duplicates, site, train_images, spare)
+
+
+def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
+    """Groups of byte-identical files on both sides of FedBN's lists: (paths in train, paths in test) of each.
+
+    The original images have nine groups, eight in amazon and one in caltech.
+    """
+    NEEDS.require(missing(root))
+    groups = []
+    for domain in DOMAINS:
+        files = LISTS.files(root, domain)
+        hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
+        members = defaultdict(lambda: ([], []))
+        for side, part in enumerate(("train", "test")):
+            for path in LISTS.listed(root, domain, part):
+                if path in hashes:
+                    members[hashes[path]][side].append(path)
+        groups.extend(group for group in members.values() if all(group))
+    return groups

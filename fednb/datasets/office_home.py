@@ -1,0 +1,40 @@
+"""Office-Home: 65 kinds of objects in art, as clip art, in shops and in photographs."""
+
+from fednb.datasets._class_folders import Domains
+from fednb.datasets._published import Needs
+
+NEEDS = Needs(
+    what="Office-Home (Venkateswara et al. 2017)",
+    layout="office_home/<domain>/<class>/<file>, domains Art, Clipart, Product, Real World (2427, 4365, 4439, 4357 "
+    "images), 65 classes Alarm_Clock to Webcam; the archive's folder OfficeHomeDataset_10072016/, renamed, is "
+    "office_home/",
+    page="www.hemanthdv.org/officeHomeDataset.html",
+    download="one archive of 1.1 GB",
+    licence="for research that is not commercial, under fair use: the images belong to their authors",
+    folders=("office_home",),
+)
+# Site, its folder and how many images it has.
+DOMAINS = {
+    "art": ("Art", 2427),
+    "clipart": ("Clipart", 4365),
+    "product": ("Product", 4439),
+    "real": ("Real World", 4357),
+}
+CLASSES = tuple(
+    """
+    Alarm_Clock Backpack Batteries Bed Bike Bottle Bucket Calculator Calendar Candles Chair Clipboards Computer
+    Couch Curtains Desk_Lamp Drill Eraser Exit_Sign Fan File_Cabinet Flipflops Flowers Folder Fork Glasses Hammer
+    Helmet Kettle Keyboard Knives Lamp_Shade Laptop Marker Monitor Mop Mouse Mug Notebook Oven Pan Paper_Clip Pen
+    Pencil Postit_Notes Printer Push_Pin Radio Refrigerator Ruler Scissors Screwdriver Shelf Sink Sneakers Soda
+    Speaker Spoon TV Table Telephone ToothBrush Toys Trash_Can Webcam
+    """.split()
+)
+DATA = Domains(
+    "office_home",
+    "Office-Home",
+    DOMAINS,
+    CLASSES,
+    NEEDS,
+    note="Office-Home has no lists: test, validation and training images are drawn by fednb.",
+)
+load, missing, describe, counts = DATA.load, DATA.missing, DATA.describe, DATA.counts

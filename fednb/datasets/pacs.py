@@ -1,0 +1,27 @@
+"""PACS: seven kinds of objects as art paintings, cartoons, photographs and sketches."""
+
+from fednb.datasets._class_folders import Domains
+from fednb.datasets._published import Needs
+
+NEEDS = Needs(
+    what="PACS (Li et al. 2017)",
+    layout="pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, 2344, 1670, 3929 "
+    "images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder kfold/, "
+    "renamed, is pacs/",
+    page="www.eecs.qmul.ac.uk/~dl307/project_iccv2017",
+    download="about 190 MB",
+    licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",
+    folders=("pacs",),
+)
+DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
+CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
+DATA = Domains(
+    "pacs",
+    "PACS",
+    {name: (name, complete) for name, complete in DOMAINS.items()},
+    CLASSES,
+    NEEDS,
+    note="PACS' own lists are not used: test, validation and training images are drawn by fednb.",
+    side=227,
+)
+load, missing, describe, counts = DATA.load, DATA.missing, DATA.describe, DATA.counts

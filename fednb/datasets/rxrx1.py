@@ -1,0 +1,128 @@
+"""RxRx1: cells of four types under the microscope; a client has the experiments of one institution on one type."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fednb.datasets import _images as images
+from fednb.datasets._files import table
+from fednb.datasets._partition import cut
+from fednb.datasets._published import Count, Listed, Needs
+from fednb.errors import DataError, RecipeError
+from fednb.federation import Federation, Site
+from fednb.standalone.class_shares import check_whole
+
+NEEDS = Needs(
+    what="RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels",
+    layout="rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
+    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read",
+    page="wilds.stanford.edu/datasets",
+    download="7.4 GB",
+    licence="CC BY-NC-SA 4.0",
+    folders=("rxrx1_v1.0",),
+)
+FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
+COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
+BATCHES = {"HEPG2": 11, "HUVEC": 24, "RPE": 11, "U2OS": 5}  # experiments on each cell type
+GROUPS = 4  # of the batches of a cell type
+# Forty treatments, seven positive controls (1108 to 1137) and the negative one (1138), by sirna_id, as released.
+CLASSES = tuple(
+    "13 51 54 61 65 88 161 178 189 191 198 209 228 255 285 318 326 407 440 447 451 457 476 501 541 563 569 689 696 704 "
+    "735 775 778 859 864 865 919 940 1034 1098 1110 1112 1120 1122 1126 1131 1135 1138".split()
+)
+TEST, VALIDATION = 0.2, 0.1  # of a client's images; of the others
+LEAST = 10  # images of a client: with fewer a part may be empty
+
+Images = list[tuple[str, int]]  # path and class number
+
+
+def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
+    """Sites HEPG2_1, HEPG2_2, ..., HUVEC_1, ..., RPE_1, ..., U2OS_1, ...; 48 classes: the genetic treatments of
+    the cells.
+
+    The batches of experiments on a cell type, in the order of their names, are cut into four groups of equal size; a
+    client has one group, and what four groups leave over is not used (``notes``). A fifth of each client's images is
+    for testing, always the same, and a tenth of the others is validation, with all classes in proportion. A treatment
+    has two images in a batch, of two places in one well: one may be in training and the other in testing.
+
+    Args:
+        clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
+            which are 8, 12 and 16 clients.
+        size: the files have 256, as has the released reader.
+        seed: of the validation images.
+
+    FRAug prints 50 classes of 1139; its code lists the 48 that are taken here. Four groups of equally many batches are
+    printed; which batches a group has, and the division into training and test images, is neither printed nor released.
+
+    Reference: FRAug, Sec. 4.2.1.
+    """
+    images.check_size(size)
+    check_whole("clients_per_cell_type", clients_per_cell_type)
+    if clients_per_cell_type > GROUPS:
+        raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
+    NEEDS.require(missing(root))
+    sites, notes = [], ["48 classes as released; the paper says 50. Its division of the images is not known."]
+    for cell_type, batches in DATA.listed(root).items():
+        each = len(batches) // GROUPS
+        if not each:
+            raise DataError(
+                f"{DATA.named(root)} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
+                "more, one for each group. Fetch it again."
+            )
+        notes += [f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over."]
+        if len(batches) != BATCHES[cell_type]:
+            notes.append(f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}.")
+        for number in range(clients_per_cell_type):
+            group = sorted(batches)[number * each : (number + 1) * each]
+            held = [entry for experiment in group for entry in batches[experiment]]
+            site, unusual = _site(root, f"{cell_type}_{number + 1}", held, size, seed)
+            sites.append(site)
+            notes += unusual
+    return Federation("rxrx1", sites, CLASSES, notes)
+
+
+class Cells(Listed):
+    """Its table."""
+
+    def listed(self, root: Path) -> dict[str, dict[str, Images]]:
+        """The images of ``CLASSES`` of each experiment, by cell type and experiment."""
+        held = {cell_type: {} for cell_type in BATCHES}
+        numbers = {name: number for number, name in enumerate(CLASSES)}
+        for cell_type, experiment, plate, well, site, treatment in table(self.named(root), COLUMNS):
+            if cell_type not in held:
+                raise DataError(
+                    f'{self.named(root)} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. '
+                    "Fetch it again."
+                )
+            batch = held[cell_type].setdefault(experiment, [])
+            if treatment in numbers:
+                batch.append((f"images/{experiment}/Plate{plate}/{well}_s{site}.png", numbers[treatment]))
+        return held
+
+    def counts(self, root: Path) -> list[Count]:
+        made = []
+        for cell_type, batches in self.listed(root).items():
+            paths = [root / FOLDER / path for batch in batches.values() for path, _ in batch]
+            made.append(Count(cell_type, len(batches), BATCHES[cell_type], "batches"))
+            found = sum(path.is_file() for path in paths)
+            made.append(Count(f"{cell_type}, those listed of {len(CLASSES)} classes", found, len(paths)))
+        return made
+
+
+DATA = Cells(FOLDER, (TABLE, "images"))
+missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
+
+
+def _site(root: Path, name: str, held: Images, size: int, seed: int) -> tuple[Site, list[str]]:
+    """One client, and notes on its images."""
+    if len(held) < LEAST:
+        raise DataError(
+            f"{DATA.named(root)} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
+            f"{LEAST} or more. Fetch it again."
+        )
+    paths = [root / FOLDER / path for path, _ in held]
+    targets = np.array([label for _, label in held], np.int64)
+    whole, unusual = images.labelled(root, f"rxrx1_{name}", paths, targets, size)
+    rest, test = cut(whole, (1 - TEST, TEST), "rxrx1", name)
+    train, validation = cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed)
+    return Site(name, train, validation, test), unusual

@@ -1,0 +1,392 @@
+"""A client: a site that takes part in a run. What it knows of others came in messages."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain, count, islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fednb import randomness
+from fednb.errors import DataError, RunError
+from fednb.federation import Outline, Site, Split
+from fednb.loop import evaluate
+from fednb.loop.network import all_finite, require_finite, require_same, require_shapes, state_of
+from fednb.methods import (
+    DTYPES,
+    TASKS,
+    AMethod,
+    Batch,
+    Message,
+    Method,
+    Task,
+    autocast,
+    entries,
+    flow,
+    kept,
+    measured,
+    overrides,
+    owners,
+    part,
+)
+from fednb.recipe import Recipe
+
+TEST_BATCH = 128
+OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+
+
+class Client(evaluate.Measured):
+    """Trains and evaluates on one site's images.
+
+    The network is a scratch pad that all clients of a process share: every message is loaded into it before use.
+    What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
+
+    Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
+    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``,
+    ``compare`` where a recipe asks; ``relearn`` where its memory is lost.
+    """
+
+    def __init__(self, site: Site, outline: Outline, model: nn.Module, methods: list[Method], recipe: Recipe):
+        self.site = site
+        self.task: Task = TASKS[outline.task]
+        self.classes = len(outline.classes)
+        self.name = site.name
+        self.model: Any = model  # has features, head and stages
+        self.methods = methods
+        self.owner = owners(methods)
+        self.recipe = recipe
+        self.unseen = self.name in recipe.unseen
+        self.device = next(model.parameters()).device
+        self.visiting = False
+        self.round = 0
+        self.steps = 0
+        self.optimiser: torch.optim.Optimizer | None = None
+        self.memories: dict[str, Message] = {}
+        self._inbox: Message = {}
+        self._scratch: dict[str, dict] = {}
+        self._generators: dict[str, torch.Generator] = {}
+        self._occasion: tuple[str, ...] = ()
+        self.keeps = kept(model, methods, recipe)
+        if self.keeps:
+            self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
+
+    def memory(self, method: AMethod) -> Message:
+        return self.memories.setdefault(method.name, {})
+
+    def scratch(self, method: AMethod) -> dict:
+        return self._scratch.setdefault(method.name, {})
+
+    def inbox(self, method: AMethod) -> Message:
+        return part(self._inbox, method.name)
+
+    def parameters(self) -> dict[str, nn.Parameter]:
+        return {name: p for name, p in self.model.named_parameters() if name not in self.keeps}
+
+    def generator(self, purpose: str) -> torch.Generator:
+        if purpose not in self._generators:
+            self._generators[purpose] = randomness.generator(*self._key, purpose)
+        return self._generators[purpose]
+
+    @property
+    def _key(self) -> tuple:
+        return self.recipe.seed, self.round, self.name, *self._occasion
+
+    @contextmanager
+    def draws_twice(self):
+        states = {purpose: generator.get_state() for purpose, generator in self._generators.items()}
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            yield
+        for purpose, state in states.items():
+            self._generators[purpose].set_state(state)
+
+    def offer(self, message: Message, round: int) -> Message:
+        """Before round 1, in answer to nothing: the number of training images, and what the methods tell of them."""
+        offered = {"images": torch.tensor(len(self.site.train))}
+        for method in self.methods:
+            offered |= entries(method.name, method.prepare_offer(self))
+        self._require_finite(offered)
+        return offered
+
+    def learn(self, message: Message, round: int) -> Message:
+        """Before round 1: what the server shares of all offers. Who is unseen measures its own and tells nobody."""
+        if self.unseen:
+            self.offer({}, round)
+        for method in self.methods:
+            method.prepare_receive(self, part(message, method.name))
+        self._require_finite({})
+        return {}
+
+    def relearn(self, message: Message, round: int) -> Message:
+        """As before round 1, for a client that has lost its memory: what it measured for its offer, and ``learn``."""
+        if not self.unseen:
+            self.offer({}, round)
+        return self.learn(message, round)
+
+    def work(self, message: Message, round: int) -> Message:
+        """A whole round: receives, trains, replies.
+
+        Beside the reply proper stand ``loss``, the mean over the images seen, and, in the last round of a recipe with
+        ``evaluation=["cross_site"]``, the whole network under ``local``: what a record tells, not what is averaged.
+        """
+        self.receive(message, round)
+        told = {"loss": torch.tensor(self.train(), dtype=torch.float64)}
+        if round == self.recipe.rounds and "cross_site" in self.recipe.evaluation:
+            told |= entries("local", {name: value.clone() for name, value in state_of(self.model).items()})
+        return self.reply() | told
+
+    def test(self, message: Message, round: int) -> Message:
+        """The score of each image of what the recipe has ``scored``, float64 ``[n]``, with the network that came."""
+        with self.at_test(message, round):
+            return {split: evaluate.scores(self, getattr(self.site, split)) for split in self.recipe.scored(round)}
+
+    def visit(self, message: Message, round: int) -> Message:
+        """The scores of the test images with another client's whole network, ``local``; inputs are prepared here."""
+        self.receive(message, round)
+        self._copy(part(message, "local"))
+        self.visiting = True
+        with self.adapted():
+            seen = evaluate.scores(self, self.site.test)
+        self._forget()
+        return {"test": seen}
+
+    def measure(self, message: Message, round: int) -> Message:
+        """As ``test``, of the test images, with running statistics of this site's own training images."""
+        with self.at_test(message, round):
+            measured(self, state_of(self.model))
+            return {"test": evaluate.scores(self, self.site.test)}
+
+    def represent(self, message: Message, round: int) -> Message:
+        """The features of the test images, float32 ``[n, d]``, and their targets, with the network that came."""
+        with self.at_test(message, round):
+            return {"features": evaluate.features(self, self.site.test), "targets": self.site.test.targets.cpu()}
+
+    def show(self, message: Message, round: int) -> Message:
+        """The first test image as it is on disk, its target and what is predicted for it, each ``[1, ...]`` uint8."""
+        with self.at_test(message, round):
+            return evaluate.example(self, self.site.test)
+
+    def compare(self, message: Message, round: int) -> Message:
+        """How the predicted masks of the test images lie on the true ones, as ``evaluate.masks``."""
+        with self.at_test(message, round):
+            return evaluate.masks(self, self.site.test)
+
+    def receive(self, message: Message, round: int) -> None:
+        """Loads the server's weights, and this client's own where they never leave it or a method has others."""
+        self._forget()
+        self.round = round
+        self.visiting = False
+        self._inbox = message
+        sent = part(message, "model")
+        require_same(sent, {n: t for n, t in state_of(self.model).items() if n not in self.keeps}, "the server")
+        own = {name: value for method in self.methods for name, value in method.load(self, sent).items()}
+        self._copy(sent | self.memories.get("kept", {}) | own)
+
+    def _forget(self) -> None:
+        """Drops what was for this call alone: where each client's message is its own, it is as large as a network."""
+        self._inbox, self._scratch, self._generators, self.optimiser = {}, {}, {}, None
+
+    def _copy(self, values: Message) -> None:
+        here = state_of(self.model)
+        torch._foreach_copy_([here[name] for name in values], list(values.values()))
+
+    @contextmanager
+    def at_test(self, message: Message, round: int):
+        """Inside, the network that came is as it is tested at this client, who may be unseen."""
+        self.receive(message, round)
+        if self.unseen:
+            measured(self, self.keeps)
+            for method in self.methods:
+                method.unseen(self)
+        with self.adapted():
+            yield
+        self._forget()
+
+    @contextmanager
+    def adapted(self):
+        """Inside, the network is as every method's ``adapt`` leaves it; its draws are shared with no round.
+
+        What the client learned for it is forgotten afterwards.
+        """
+        if not any(overrides(method, "adapt") for method in self.methods):
+            yield
+            return
+        memories = {name: dict(memory) for name, memory in self.memories.items()}
+        self._generators, self._occasion = {}, ("adapt",)
+        try:
+            for method in self.methods:
+                method.adapt(self)
+            yield
+        finally:
+            self.memories, self._scratch, self.optimiser = memories, {}, None
+            self._generators, self._occasion = {}, ()
+
+    def train(self, epochs: int | None = None) -> float:
+        self.model.train()
+        self.optimiser, self.steps = self._make_optimiser(), 0
+        total, seen = torch.zeros((), device=self.device, dtype=torch.float64), 0
+        with randomness.seeded(*self._key, "layers", device=self.device):
+            for method in self.methods:
+                method.begin(self)
+            for indices in self._batches(epochs):
+                batch = self.batch(self.site.train, indices, training=True)
+                for method in self.methods:
+                    method.before_step(self, batch)
+                total += self.owner["step"].step(self, batch) * len(indices)
+                for method in self.methods:
+                    method.after_step(self, batch)
+                seen += len(indices)
+                self.steps += 1
+        total, finite = torch.stack([total, all_finite(state_of(self.model).values())]).tolist()  # a GPU is waited for
+        loss = total / max(seen, 1)
+        if loss != loss or abs(loss) == float("inf"):
+            raise RunError(
+                f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
+                "Lower the learning rate, or look for empty images."
+            )
+        if not finite:
+            raise RunError(
+                f"the weights of client {self.name} are not finite after its last step in round {self.round} of "
+                f"{self.recipe}. Lower the learning rate."
+            )
+        if self.recipe.optimiser_state == "kept":
+            self._keep_optimiser()
+        return loss
+
+    def reply(self) -> Message:
+        """After training: what the methods add, and the weights that are not kept.
+
+        The weights are those of the shared network itself, not copies: use them before the next ``receive``.
+        """
+        added: Message = {}
+        for method in self.methods:
+            added |= entries(method.name, method.reply(self))
+        self._forget()
+        here = state_of(self.model)
+        if self.keeps:
+            self.memories["kept"] = {name: here[name].clone() for name in self.keeps}
+        self._require_finite(added)
+        return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
+
+    def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
+        split = split.select(indices)
+        images, targets = split.images.to(DTYPES[self.recipe.precision]).div_(255), split.targets
+        if training:
+            operations = partial(flow.apply, flow=self.recipe.flow, generator=self.generator("flow"))
+            images, targets = self.task.flow(images, targets, operations)
+        batch = Batch(images.contiguous(memory_format=torch.channels_last), targets, training)
+        for method in self.methods:
+            method.inputs(self, batch)
+        return batch
+
+    def test_batches(self, split: Split) -> Iterator[Batch]:
+        for indices in torch.arange(len(split)).split(TEST_BATCH) if len(split) else ():
+            yield self.batch(split, indices, training=False)
+
+    def forward(self, batch: Batch) -> None:
+        with self.autocast():
+            batch.features = self.model.features(batch.images)
+            batch.logits = self.model.head(batch.features)
+
+    def logits(self, batch: Batch) -> Tensor:
+        return batch.logits.to(DTYPES[self.recipe.precision])
+
+    def autocast(self):
+        return autocast(self.recipe.precision, self.device)
+
+    def objective(self, batch: Batch) -> Tensor:
+        loss = self.owner["criterion"].criterion(self, batch)
+        for method in self.methods:
+            term = method.loss(self, batch)
+            loss = loss if term is None else loss + term
+        return loss
+
+    def descend(self, loss: Tensor, batch: Batch) -> None:
+        self.backward(loss, batch)
+        self.optimiser.step()
+
+    def backward(self, loss: Tensor, batch: Batch) -> None:
+        self.optimiser.zero_grad()
+        loss.backward()
+        for method in self.methods:
+            method.gradients(self, batch)
+
+    def _batches(self, epochs: int | None) -> Iterator[Tensor]:
+        """The batches of all epochs, or the recipe's ``local_steps`` of as many epochs as they need."""
+        if epochs is None and self.recipe.local_steps:
+            return islice(chain.from_iterable(self._epoch() for _ in count()), self.recipe.local_steps)
+        return chain.from_iterable(self._epoch() for _ in range(self.recipe.local_epochs if epochs is None else epochs))
+
+    def _epoch(self) -> list[Tensor]:
+        size = self.recipe.batch_size
+        order = torch.randperm(len(self.site.train), generator=self.generator("order"))
+        order = order.to(self.device, non_blocking=True)
+        batches = list(order.split(size))
+        if len(batches) > 1 and len(batches[-1]) < size and self.recipe.last_batch == "drop":
+            batches.pop()
+        if len(batches) > 1 and len(batches[-1]) == 1 < size:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        return batches
+
+    def _make_optimiser(self) -> torch.optim.Optimizer:
+        recipe = self.recipe
+        options = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "fused": True}
+        if recipe.optimiser == "sgd":
+            options["momentum"] = recipe.momentum
+        optimiser = OPTIMISERS[recipe.optimiser](self.model.parameters(), **options)
+        memory = self.memories.get("optimiser", {})
+        parameters = dict(self.model.named_parameters()) if memory else {}
+        for key, value in memory.items():
+            name, _, entry = key.rpartition("/")
+            fits = value.shape == parameters[name].shape  # fused steps read another memory layout wrongly
+            optimiser.state[parameters[name]][entry] = (
+                torch.empty_like(parameters[name], dtype=value.dtype).copy_(value) if fits else value.clone()
+            )
+        return optimiser
+
+    def _keep_optimiser(self) -> None:
+        self.memories["optimiser"] = {
+            f"{name}/{entry}": value
+            for name, parameter in self.model.named_parameters()
+            for entry, value in self.optimiser.state[parameter].items()
+            if value is not None
+        }
+
+    def refuse_batches_of_one(self, in_rounds: bool) -> None:
+        """DataError where a batch of one image would meet batch normalisation: in rounds, or before a test, when a
+        method trains there or running statistics are measured. Without any of these one image is enough.
+        """
+        layers = [n for n, m in self.model.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        size = len(self.site.train)
+        trains = in_rounds or any(overrides(m, "adapt") and m.trains_before_a_test for m in self.methods)
+        measures = "own_statistics" in self.recipe.evaluation or (
+            self.unseen and any(f"{name}.running_mean" in self.keeps for name in layers)
+        )
+        if layers and ((trains and min(size, self.recipe.batch_size) == 1) or (measures and size == 1)):
+            raise DataError(
+                f"client {self.name} would {'train' if trains else 'measure running statistics'} on batches of one "
+                f"image ({size} training images, batch size {self.recipe.batch_size}); batch normalisation needs two. "
+                "Add images, leave the site out, or take a larger batch."
+            )
+
+    def require_memories(self) -> None:
+        """RunError where what it keeps is not finite, or has the name of an entry of the network and not its shape."""
+        sender, parameters = f"client {self.name}, from its memory,", dict(self.model.named_parameters())
+        require_shapes(self._kept(), self.model, sender)
+        momenta = self.memories.get("optimiser", {})  # Adam counts its steps in a single number
+        shapes = {key: parameters.get(key.rpartition("/")[0]) for key in momenta}
+        require_same(
+            momenta,
+            {key: momenta[key] if momenta[key].ndim == 0 else own for key, own in shapes.items() if own is not None},
+            sender,
+        )
+        self._require_finite({})
+
+    def _kept(self) -> Message:
+        return {n: t for name, memory in self.memories.items() for n, t in entries(name, memory).items()}
+
+    def _require_finite(self, told: Message) -> None:
+        """Of what it tells the server, and of what it keeps."""
+        held = [*told.items(), *self._kept().items()]
+        require_finite(held, f"client {self.name}", self.round, self.recipe)

@@ -1,0 +1,122 @@
+"""Items side by side, in processes that share the cores of this machine.
+
+No library that was tried does as much (one of six items killed its process): ``concurrent.futures`` (Python 3.11.7),
+loky 3.7.0 and mpire 2.10.2 lose all six, and ``multiprocessing.Pool``, also torch's, never notices. Pebble 5.2.3 loses
+one, but all when a process dies while none is at work, as at the start, and has no channel for what an item tells.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import cast
+
+from fednb.errors import RunError
+from fednb.loop.executors import attempt
+
+UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
+
+
+class UnguardedError(RunError):
+    """A new process reads the main script first, and would do all of it again: the script has no guard."""
+
+
+def carry_out(work, items: list, tell, jobs: int) -> dict:
+    """As every executor does. A process is handed one item after the other over a pipe of its own; one that dies
+    costs the item that it was at, and another takes its place. There are no more of them than cores, and they end
+    within a second of this one. Raises UnguardedError before any item is begun.
+    """
+    jobs = min(jobs, len(items), os.cpu_count() or 1)
+    waiting, working, ended = list(items), {}, {}
+
+    def hand_next(process, pipe) -> None:
+        working[pipe] = process, waiting.pop(0)
+        with suppress(BrokenPipeError):  # it has died since; its pipe will say so
+            pipe.send(working[pipe][1])
+
+    try:
+        while waiting or working:
+            while waiting and len(working) < jobs:
+                hand_next(*_start(work, jobs))
+            for pipe in cast("list[Connection]", wait(list(working))):
+                process, item = working[pipe]
+                try:
+                    event, value = pipe.recv()
+                except (EOFError, ConnectionResetError):
+                    process.join()
+                    event, value = "died", _cause(process.exitcode)
+                if event == "told":
+                    tell(item, value)
+                    continue
+                ended[item] = value
+                del working[pipe]
+                if waiting and event == "ended":
+                    hand_next(process, pipe)
+                else:
+                    pipe.close()
+    finally:
+        for process, _ in working.values():
+            process.kill()  # asked to end, one that executes a notebook would first wait for its cell
+    return {item: ended[item] for item in items}
+
+
+def _start(work, jobs: int):
+    """A new process, and our end of its pipe."""
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
+    try:
+        with _ctrl_c_held_back():
+            process.start()
+    except RuntimeError:
+        if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
+            sys.exit(UNGUARDED)
+        raise
+    theirs.close()
+    return process, ours
+
+
+@contextmanager
+def _ctrl_c_held_back():
+    """A process that starts inside never hears Ctrl-C, not even while it starts; here it is heard afterwards."""
+    if os.name == "nt":
+        yield
+        return
+    resource_tracker.ensure_running()  # its own start would let Ctrl-C through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _cause(exitcode: int) -> str:
+    if exitcode == UNGUARDED:
+        script = sys.modules["__main__"].__file__
+        raise UnguardedError(f'{script} has no line `if __name__ == "__main__":` above its work')
+    hint = ", as it does when memory runs out" if exitcode == -9 else ""
+    return f"its process ended with code {exitcode}{hint}."
+
+
+def _serve(work, threads: int, pipe) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by who started this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    import torch
+
+    torch.set_num_threads(threads)
+    with suppress(EOFError, ConnectionError):  # nobody is there any more
+        while True:
+            item = pipe.recv()
+            error = attempt(work, item, lambda what: pipe.send(("told", what)))
+            pipe.send(("ended", error))
+
+
+def _end_with_parent() -> None:
+    """Whatever this process is at: it would only hold its locks."""
+    multiprocessing.parent_process().join()
+    os._exit(1)

@@ -1,0 +1,153 @@
+"""The server of a run: sends, adds up the replies as they come, and makes new global weights."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from fednb import methods, randomness
+from fednb.loop.network import require_finite, require_same
+from fednb.methods import AMethod, Message, Method, add, entries, kept, owners, part
+from fednb.recipe import Recipe
+
+
+class Server(methods.Server):
+    """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
+
+    What it holds does not grow with the number of clients: the weighted mean of the models is a running sum.
+    """
+
+    def __init__(self, model: nn.Module, methods: list[Method], recipe: Recipe):
+        self.methods = methods
+        self.owner = owners(methods)
+        self.recipe = recipe
+        keeps = kept(model, methods, recipe)
+        state = {name: value.clone() for name, value in model.state_dict().items()}
+        self.model: Message = {name: value for name, value in state.items() if name not in keeps}
+        self.first: Message = {name: value for name, value in state.items() if name in keeps}
+        self.parameters = [n for n, _ in model.named_parameters() if n not in keeps]
+        self.memories: dict[str, Message] = {}
+        self.images: dict[str, int] = {}
+        self.round = 0
+        self.weights: dict[str, float] = {}
+        self.share = 0.0
+        self._mean: Message = {}
+        self._replies: dict[str, dict[str, Message]] = {}
+        self._scratch: dict[str, dict] = {}
+
+    def memory(self, method: AMethod) -> Message:
+        return self.memories.setdefault(method.name, {})
+
+    def remembered(self) -> Message:
+        """What all methods keep, with the method's name in front: ``"fedfa/1/gamma_mean"``."""
+        return {name: value for key, memory in self.memories.items() for name, value in entries(key, memory).items()}
+
+    def replies(self, method: AMethod) -> dict[str, Message]:
+        return self._replies.setdefault(method.name, {})
+
+    def scratch(self, method: AMethod) -> dict:
+        return self._scratch.setdefault(method.name, {})
+
+    def generator(self, purpose: str) -> torch.Generator:
+        return randomness.generator(self.recipe.seed, self.round, "server", purpose)
+
+    def prepare(self, offers: dict[str, Message]) -> Message:
+        """Before round 1: what every client is told of all offers, taken in the order of their names."""
+        offers = dict(sorted(offers.items()))
+        self.images = {client: int(offer["images"]) for client, offer in offers.items()}
+        shared: Message = {}
+        for method in self.methods:
+            with _blaming(f"{method.name} cannot use what clients offered"):
+                told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
+            shared |= entries(method.name, told)
+        self.require_finite(shared)
+        return shared
+
+    def sample(self, round: int) -> list[str]:
+        """The clients of this round, by name, drawn by ``participation``."""
+        self.round = round
+        self._mean, self._replies, self._scratch = {}, {}, {}
+        names = list(self.images)
+        wanted = max(1, round_half_up(self.recipe.participation * len(names)))
+        chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
+        clients = [names[i] for i in sorted(chosen.tolist())]
+        self.weigh(clients)
+        return clients
+
+    def weigh(self, clients: list[str]) -> None:
+        """The weights in the mean of the clients whose replies will come, once more where some of a round's will not.
+
+        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
+        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
+        """
+        sizes = {c: n if self.recipe.weights == "size" else 1 for c, n in self.images.items()}
+        taken = sum(sizes[client] for client in clients)
+        self.weights = {client: sizes[client] / taken for client in clients}
+        self.share = taken / sum(sizes.values())
+
+    def send(self, client: str) -> Message:
+        """The message for one client: global weights and what the methods add."""
+        message = entries("model", self.model)
+        for method in self.methods:
+            message |= entries(method.name, method.send(self, client))
+        return message
+
+    @torch.no_grad()
+    def hear(self, client: str, reply: Message) -> None:
+        """One client's reply has come, and the next is sent nothing yet: sequential methods collect what is theirs."""
+        self._collect(client, reply, sequential=True)
+
+    @torch.no_grad()
+    def receive(self, client: str, reply: Message) -> None:
+        """Adds one client's weights to the running mean and lets all other methods collect what is theirs."""
+        sent = part(reply, "model")
+        require_same(sent, self.model, client)
+        add(self._mean, self.weights[client], {name: value.to(_sum_type(value)) for name, value in sent.items()})
+        self._collect(client, reply, sequential=False)
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """All replies are in: every method updates its state, one of them makes the new weights."""
+        mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
+        senders = " and ".join(self.weights) if len(self.weights) < 3 else "clients"
+        for method in self.methods:
+            with _blaming(f"{method.name} cannot use what {senders} sent"):
+                method.aggregate(self)
+        owner = self.owner["aggregate_model"]
+        with _blaming(f"{owner.name} cannot use what {senders} sent"):
+            self.model = owner.aggregate_model(self, mean)
+        self._mean, self._replies, self._scratch = {}, {}, {}
+        self.require_finite(entries("model", self.model))
+
+    def require_finite(self, also: Message) -> None:
+        """RunError where something is not finite in what methods keep here, or in ``also``."""
+        require_finite([*also.items(), *self.remembered().items()], "the server", self.round, self.recipe)
+
+    def _collect(self, client: str, reply: Message, sequential: bool) -> None:
+        for method in self.methods:
+            if method.sequential is sequential:
+                with _blaming(f"{method.name} cannot use what {client} sent"):
+                    method.collect(self, client, self.weights[client], part(reply, method.name))
+
+
+@contextmanager
+def _blaming(what: str) -> Iterator[None]:
+    """An error from inside says what was read: in a traceback, and where clients are elsewhere in its message."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(what)
+        raise
+
+
+def round_half_up(value: float) -> int:
+    return int(value + 0.5)
+
+
+def _sum_type(tensor: torch.Tensor) -> torch.dtype:
+    return tensor.dtype if tensor.is_floating_point() else torch.float64
+
+
+def _like(pattern: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return value if pattern.is_floating_point() else value.round().to(pattern.dtype)

@@ -1,0 +1,64 @@
+"""All: one network is trained on the images of every site in one place. This is no federation."""
+
+from fednb.errors import RecipeError
+from fednb.methods import EVERY_TASK, Method, overrides
+from fednb.recipe import Recipe
+
+EXCHANGING = ("keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect")
+
+
+class All(Method):
+    r"""Training on all sites' images put together: what a federation could do if its images could leave their sites.
+
+    .. math:: w \leftarrow \text{local training of } w \text{ on } \textstyle\bigcup_k D_k
+
+    An oracle for comparison, **no federation**: all images are in one place, and nothing is said about privacy or
+    communication. One client, under the name of the site that comes first in the alphabet, has the training images of
+    all; the others take part in no round. The one network is tested at every site, on the site's own images.
+
+    Sends and keeps nothing. The record of a run counts no bytes, and its notes say what the run is. A round is an epoch
+    over all images, as many as the clients of FedAvg see together, in one after the other: more steps from one start
+    than any of them takes. On one site it is FedAvg.
+
+    Raises RecipeError, before data are loaded, for what has no meaning without clients: sites left out (``unseen``),
+    clients drawn (``participation``) or compared (``cross_site``, ``own_statistics``), running statistics of each
+    (``buffers="local"``), and augmentations by which clients keep, offer or exchange anything.
+
+    Reference: FRAug, Sec. 4.1.2 ("training a single model at the central server using data aggregated from all
+    clients ... an oracle baseline"; Table 2), which prints no settings for it.
+
+    As released (FRAug's ``ray_baselines.py``): as for Single, up to 40 epochs, stopped early by validation. Ours: the
+    recipe's rounds and optimiser.
+    """
+
+    printed = "All (no federation)"
+    tasks = EVERY_TASK
+    pools = True
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        if recipe.unseen:
+            raise RecipeError(
+                f"all trains on every site's images, and this recipe has unseen ones ({', '.join(recipe.unseen)}). "
+                "Leave unseen empty, or take another method."
+            )
+        if recipe.participation < 1:
+            raise RecipeError(
+                f"all has one client with the images of every site, and participation is {recipe.participation}. "
+                "Leave it at 1, or take another method."
+            )
+        if recipe.buffers == "local":
+            raise RecipeError(
+                'all has one network for every site, and buffers are "local", one set of running statistics for each. '
+                'Leave them "averaged", or take another method.'
+            )
+        if asked := [name for name in ("cross_site", "own_statistics") if name in recipe.evaluation]:
+            raise RecipeError(
+                f"all has one client, and the evaluation {' and '.join(asked)} compares clients. Leave it out, or take "
+                "another method."
+            )
+        for method in methods:
+            if any(overrides(method, door) for door in EXCHANGING):
+                raise RecipeError(
+                    f"all cannot be combined with {method.name}, by which clients keep, offer or exchange something: "
+                    "all has one client with the images of every site. Leave one of them out."
+                )

@@ -1,0 +1,15 @@
+"""Random numbers of a batch that are needed in the middle of a step, and alike each time its loss is computed."""
+
+import torch
+
+from fednb.methods import Client
+
+
+def seed(client: Client, purpose: str) -> int:
+    """A seed to leave in ``batch.aside`` before the step: two generators of it draw the same."""
+    return int(torch.randint(2**62, (), generator=client.generator(purpose)))
+
+
+def generator(seed: int) -> torch.Generator:
+    """A CPU generator that starts at this seed."""
+    return torch.Generator().manual_seed(seed)

@@ -1,0 +1,73 @@
+"""FRAug's two networks: the generator of embeddings, and RTNet, which makes residuals of them."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fednb.methods import Message
+
+MOMENTUM = 0.5
+
+
+def generator(latent: int, features: int, classes: int) -> nn.Module:
+    """Noise and labels to client-agnostic embeddings, not negative, as features after a ReLU are."""
+    return TwoLayers(latent, features, features, classes, positive=True)
+
+
+def rtnet(latent: int, features: int, classes: int) -> nn.Module:
+    """Embeddings (and labels; 0 classes: without) to residuals of either sign, through ``latent`` hidden values."""
+    return TwoLayers(features, latent, features, classes, positive=False)
+
+
+class TwoLayers(nn.Sequential):
+    """Two linear layers, each with batch normalisation, and a ReLU between them.
+
+    Labels of ``classes`` classes enter as one-hot vectors (0: they do not). positive: a ReLU at the end.
+    """
+
+    def __init__(self, inputs: int, hidden: int, outputs: int, classes: int, positive: bool):
+        first = [nn.Linear(inputs + classes, hidden), _normalisation(hidden), nn.ReLU()]
+        second = [nn.Linear(hidden, outputs), _normalisation(outputs)]
+        super().__init__(*first, *second, *([nn.ReLU()] if positive else []))
+        self.classes = classes
+
+    def forward(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        if self.classes:
+            inputs = torch.cat([inputs, F.one_hot(labels, self.classes).to(inputs.dtype)], 1)
+        return super().forward(inputs)
+
+
+class Learner:
+    """One of the two networks during a round, in eval mode between its steps, with its own SGD.
+
+    network: on the meta device. values: its parameters and statistics; momenta: by parameter, empty at the start.
+    """
+
+    def __init__(self, network: nn.Module, values: Message, momenta: Message, rate: float):
+        some = next(iter(values.values()))
+        self.network = network.to(some.dtype).to_empty(device=some.device).eval()
+        own = self.values
+        torch._foreach_copy_(list(own.values()), [values[name] for name in own])
+        parameters = dict(self.network.named_parameters())
+        self.momenta = {n: momenta[n].clone() if momenta else torch.zeros_like(p) for n, p in parameters.items()}
+        self.rate = rate
+
+    @property
+    def values(self) -> Message:
+        return self.network.state_dict()
+
+    def descend(self, loss: Tensor) -> None:
+        """One step on this network's parameters, and on nothing else that the loss depends on."""
+        parameters, momenta = list(self.network.parameters()), list(self.momenta.values())
+        gradients = torch.autograd.grad(loss, parameters)
+        with torch.no_grad():
+            torch._foreach_mul_(momenta, MOMENTUM)
+            torch._foreach_add_(momenta, gradients)
+            torch._foreach_add_(parameters, momenta, alpha=-self.rate)
+        self.network.eval()
+
+
+def _normalisation(width: int) -> nn.BatchNorm1d:
+    layer = nn.BatchNorm1d(width)
+    layer.num_batches_tracked = None  # nothing reads the counter, and whole numbers have no mean
+    return layer

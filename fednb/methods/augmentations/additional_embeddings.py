@@ -1,0 +1,90 @@
+"""Additional embeddings: before it is tested, a client tunes its head on the features of more of its real images."""
+
+from dataclasses import dataclass
+
+import torch
+
+from fednb.errors import RecipeError
+from fednb.methods import Client, Message, Method, classification_only, option
+from fednb.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class AdditionalEmbeddings(Method):
+    r"""FRAug's motivating experiment: what a perfect generator of features would give.
+
+    The network is trained on a part of each client's images, D_k. For the test of client k its features f are held, and
+    its head h learns from those of all its images, S_k and D_k:
+
+    .. math::
+        h_k = \text{training of } h \text{ on } \{(f(x), y) : (x, y) \in D_k \cup S_k\}
+        \text{ for } E_h \text{ epochs}
+
+    S_k is the site's ``spare`` (PACS: ``spare=True``). Features are taken as at test time; the head starts at the one
+    that came, with a fresh optimiser of the recipe's rate, momentum and weight decay, and is forgotten after the test.
+    Rounds are untouched, bit for bit. Sends and keeps nothing.
+
+    Args:
+        epochs: E_h, at least 0. 0 leaves the head as it came. FRAug prints none; 10 is ours.
+
+    Raises RecipeError for a site without spare images, for another optimiser than SGD, and where spare images are
+    scored.
+
+    Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
+    augmentation*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
+
+    As printed:
+
+    1. 10 % of the local images train the network, 100 % the head: the loader's ``fraction``, and all of it.
+    2. When clients tune is not said. Ours: before each test.
+    """
+
+    printed = "additional embeddings"
+    tasks = classification_only("it tunes the head on the one feature vector of an image")
+    trains_before_a_test = False  # but the head, on features as at test time
+
+    epochs: int = option(10, at_least=0)
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        if recipe.optimiser != "sgd":
+            raise RecipeError(
+                f'{self.name} tunes heads by SGD, and the recipe has optimiser "{recipe.optimiser}". '
+                "Take sgd, or leave it out."
+            )
+        if "spare" in recipe.evaluation:
+            raise RecipeError(
+                f'{self.name} tunes heads on the spare images, and the recipe asks for the evaluation "spare", their '
+                "scores. Leave one of them out."
+            )
+
+    def prepare_offer(self, client: Client) -> Message:
+        if client.site.spare is None:
+            raise RecipeError(
+                f"{self.name} needs images of {client.name} that no round trains on, and the federation "
+                'hands none over. Ask its loader for them, as in federation={"name": "pacs", "spare": True}.'
+            )
+        return {}
+
+    def adapt(self, client: Client) -> None:
+        site, recipe, head = client.site, client.recipe, client.model.head
+        features, targets = (torch.cat(rows) for rows in zip(*_features(client, (site.train, site.spare)), strict=True))
+        options = {"lr": recipe.learning_rate, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
+        optimiser = torch.optim.SGD(head.parameters(), **options)
+        for _ in range(self.epochs):
+            order = torch.randperm(len(targets), generator=client.generator(self.name)).to(targets.device)
+            for chosen in order.split(recipe.batch_size):
+                optimiser.zero_grad()
+                client.task.loss(head(features[chosen]), targets[chosen]).backward()
+                optimiser.step()
+
+
+@torch.no_grad()
+def _features(client: Client, splits) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Features and targets of whole splits, batch by batch, in the precision of the weights."""
+    client.model.eval()
+    found = []
+    for split in splits:
+        for batch in client.test_batches(split):
+            client.forward(batch)
+            found.append((batch.features.to(batch.images.dtype), batch.targets))
+    return found

@@ -1,0 +1,253 @@
+"""DisTrans: each client learns an offset for its images, and the network sees them with it and against it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fednb.errors import RecipeError
+from fednb.methods import Batch, Client, Method, Server, classification_only, frozen, option, overrides
+from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
+from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
+from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
+from fednb.methods.messages import Message, alike, entries, part
+from fednb.randomness import seeded
+from fednb.recipe import Recipe
+from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
+
+
+@dataclass(frozen=True)
+class DisTrans(Method):
+    r"""Distributional transformation: a learned offset per client, in training and at test time.
+
+    A client's offset t is one image, the same for all of its images x. The network gets two blends of them,
+
+    .. math::
+        x_t = ((1 - \alpha) x + \alpha t,\; (1 + \alpha) x - \alpha t)  \tag{1}
+
+    runs one backbone on each and one linear head over both features. On each batch the client takes a step of plain
+    SGD on the loss for t, blends again, and takes the model's step (Algorithm 1, lines 8 to 10). The server may
+    aggregate the offsets; a client uses what it got back, in the next round and at test time.
+
+    A client sends its number of training images of each class, once, and its offset each round (49,152 bytes at
+    3 x 64 x 64); it receives one as large. The server keeps every client's offset and class fractions e, and the
+    aggregation network. A client that sits out a round keeps its offset; of one that is in no round ``at_unseen`` says
+    what it takes.
+
+    Args:
+        variant: "paper" or "released".
+        alpha: in [0, 1]; 0.3 in Sec. 5. With 0 there is no offset, and nothing is learned or sent for it.
+        channels: 2, or 1 for the first blend alone (Table 3). With 1, alpha 0 and projection 0 it is plain training.
+        projection: width of a dense layer between backbone and head, for each channel; 0 leaves it out. The released
+            AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
+        statistics: running statistics of batch normalisation, of each "channel", or "shared" by both, or "default": of
+            each channel in variant "paper", shared in "released". Without such layers there is nothing to choose.
+        aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
+            heterogeneity DH (``fednb.standalone.heterogeneity``) is below ``threshold``, else none.
+        threshold: 0.5 in Sec. 4.4.
+        offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
+        network_rate: learning rate of the aggregation network, at least 0. The paper prints none; 1e-2 as released.
+        at_unseen: "mean", the mean of all clients' offsets, or "none": the images as they are in every channel, as
+            with alpha 0. The paper is silent on clients that are in no round.
+
+    The ablation of Table 3 is ``channels=1``: as wide a head per channel, with the same start. The baseline without
+    offsets is ``channels=1, alpha=0`` and the same projection (0: the network as it is); the released baseline has
+    projection 1000 for AlexNet and 0 for ResNet-18.
+
+    Raises RecipeError where an augmentation that touches batches comes after it, where the network has no linear
+    head, for an aggregation network with one client, and for the released one with images other than 3 x 64 x 64.
+
+    Reference: DisTrans, Sec. 4, Algorithm 1.
+
+    As printed (``variant="paper"``):
+
+    1. Two passes a batch. Running statistics of batch normalisation see the model's pass only; the paper is silent.
+    2. It is silent, too, on whose they are. In training the backbone normalises each channel by that channel's batch;
+       with statistics of its own a channel is seen at test time as in training. Shared ones lie between the two
+       channels, which differ by design, and fit neither.
+    3. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
+    4. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
+       last put out for client i: one step a round. Its four convolutions are ours (``_offset_network.Aggregator``);
+       it starts as the identity, and its rate is divided by the number of pixels, as in a mean over them.
+    5. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
+       the start are not printed.
+    6. Sec. 4.1 has a dense layer between backbone and head; ours has none (``projection=0``) unless it is asked for.
+
+    As released (``variant="released"``):
+
+    1. One pass: both gradients at the same point, the model's step first, then the offset's.
+    2. First offsets are drawn by the clients and normalised by ImageNet's statistics (0.5 and 0.5 where images have
+       not 3 channels, and for CelebA). Ours: drawn by the server. The images are normalised as well; ours are where
+       the augmentation ``normalise`` comes before.
+    3. The network sees e alone and makes images of 3 x 64 x 64 (``_offset_network.Hypernetwork``): a step for each
+       client in turn on the mean squared error; what it puts out replaces the offset, from the start.
+    4. Which aggregation is used is chosen by script: the network for i.i.d. clients (alpha 0.3, batches of 64), none
+       otherwise, where offsets stay at their clients (alpha 0.2, batches of 32). Ours: by DH, and always sent.
+    5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
+    6. AlexNet, which has no batch normalisation, and ResNet-18, which has, of torchvision with ImageNet weights; both
+       channels share all layers, running statistics too. Ours: the recipe's network.
+    """
+
+    tasks = classification_only(
+        "its heterogeneity goes by the images of each class, its network by one feature vector an image"
+    )
+    counts = ("counts",)
+
+    variant: str = option("paper", one_of=("paper", "released"))
+    alpha: float = option(0.3, within="[0, 1]")
+    channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
+    projection: int = option(0, at_least=0)
+    statistics: str = option("default", one_of=("default", "channel", "shared"))
+    aggregation: str = option("default", one_of=("default", "mean", "network", "none"))
+    threshold: float = option(0.5, within="[0, 1]")
+    offset_rate: float = option(1e-3, at_least=0)
+    network_rate: float = option(1e-2, at_least=0)
+    at_unseen: str = option("mean", one_of=("mean", "none"))
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        later = methods[methods.index(self) + 1 :]
+        changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
+        if changing:
+            raise RecipeError(
+                f"{self.name} stands before {', '.join(changing)} among the augmentations; the pass for its offset "
+                f"must see a batch as all others leave it. Name {self.name} last."
+            )
+
+    def build(self, model: nn.Module) -> nn.Module:
+        if self.channels == 1 and self.projection == 0 and self.alpha == 0:
+            return model
+        own_statistics = self.statistics == "channel" or (self.statistics, self.variant) == ("default", "paper")
+        return InputChannels(model, self.channels, self.projection, own_statistics)
+
+    def prepare_offer(self, client: Client) -> Message:
+        if self.alpha == 0:
+            return {}
+        train = client.site.train
+        counts = torch.bincount(train.targets, minlength=client.classes)
+        counts = counts.to(next(client.model.parameters()).dtype)
+        return {"counts": counts, "shape": torch.tensor(train.images.shape[1:])}
+
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
+        if self.alpha == 0:
+            return {}
+        memory, clients = server.memory(self), list(offers)
+        counts = torch.stack([offer["counts"] for offer in offers.values()])
+        fractions = class_fractions(counts).to(counts)
+        memory["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
+        memory.update(_by_client("fractions", clients, fractions))
+        draws = [server.generator(f"{self.name} {client}") for client in clients]
+        shape = alike(offers, "shape").tolist()
+        offsets = torch.stack([first_offset(shape, each, self.variant) for each in draws]).to(counts)  # line 1
+        if self._way(server) == "network":
+            offsets = self._start_network(server, clients, fractions, offsets)
+        memory.update(_by_client("offset", clients, offsets))
+        return {}
+
+    def send(self, server: Server, client: str) -> Message:
+        if self.alpha == 0:
+            return {}
+        offsets = part(server.memory(self), "offset")
+        if client in offsets:
+            return {"offset": offsets[client]}
+        return {"offset": torch.stack(list(offsets.values())).mean(0)} if self.at_unseen == "mean" else {}
+
+    def begin(self, client: Client) -> None:
+        client.scratch(self).update(client.inbox(self))
+
+    def inputs(self, client: Client, batch: Batch) -> None:
+        alpha = 0 if client.unseen and self.at_unseen == "none" else self.alpha
+        offset = (client.inbox(self) | client.scratch(self))["offset"] if alpha else 0
+        batch.images = blend(batch.images, offset, alpha, self.channels)
+
+    def before_step(self, client: Client, batch: Batch) -> None:
+        if self.alpha == 0:
+            return
+        batch.images = batch.images.detach().requires_grad_()
+        if self.variant == "released":
+            return
+        with frozen(client.model):
+            loss = client.objective(batch)
+        (gradient,) = torch.autograd.grad(loss, batch.images)
+        moved = self._move_offset(client, gradient)  # line 8
+        batch.images = batch.images.detach() + blend(0, moved, self.alpha, self.channels)  # line 9, Eq. 1 being linear
+
+    def gradients(self, client: Client, batch: Batch) -> None:
+        if self.alpha and self.variant == "released":
+            batch.aside[self.name], batch.images.grad = batch.images.grad, None
+
+    def after_step(self, client: Client, batch: Batch) -> None:
+        if self.alpha and self.variant == "released":
+            self._move_offset(client, batch.aside[self.name])
+
+    def reply(self, client: Client) -> Message:
+        return {"offset": client.scratch(self)["offset"]} if self.alpha else {}
+
+    def aggregate(self, server: Server) -> None:
+        if self.alpha == 0:
+            return
+        clients = list(server.replies(self))
+        offsets = torch.stack([reply["offset"] for reply in server.replies(self).values()])
+        way = self._way(server)
+        if way == "mean":
+            offsets = offsets.mean(0).expand_as(offsets)
+        elif way == "network":
+            offsets = self._through_network(server, clients, offsets)
+        server.memory(self).update(_by_client("offset", clients, offsets))
+
+    def _move_offset(self, client: Client, gradient: Tensor) -> Tensor:
+        """A step of the offset, given the loss's gradient for the blended images; returns the change."""
+        change = -self.offset_rate * along_offset(gradient, self.alpha, self.channels)
+        client.scratch(self)["offset"] = client.scratch(self)["offset"] + change
+        return change
+
+    def _way(self, server: Server) -> str:
+        """How offsets are aggregated: "none", "mean" or "network" (Sec. 4.4)."""
+        if self.aggregation != "default":
+            return self.aggregation
+        return "network" if server.memory(self)["heterogeneity"] < self.threshold else "none"
+
+    def _network(self, server: Server, classes: int, offsets: Tensor) -> nn.Module:
+        """The aggregation network as it is at the start."""
+        kind = Aggregator if self.variant == "paper" else Hypernetwork
+        with seeded(server.recipe.seed, self.name, "network"):
+            return kind(classes, tuple(offsets.shape[1:])).to(offsets)
+
+    def _start_network(self, server: Server, clients: list[str], fractions: Tensor, offsets: Tensor) -> Tensor:
+        """Puts the network into the server's memory; returns the first offsets."""
+        if len(clients) == 1:
+            raise RecipeError(
+                f"{self.name} has an aggregation network and {clients[0]} is the only client; it learns from the "
+                'offsets of several. Take aggregation "none" or more clients.'
+            )
+        network = self._network(server, fractions.shape[1], offsets)
+        with torch.no_grad():
+            first = offsets if self.variant == "paper" else network(fractions, offsets)
+        server.memory(self).update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
+        return first
+
+    def _through_network(self, server: Server, clients: list[str], offsets: Tensor) -> Tensor:
+        """Trains the network on this round's offsets and returns what it makes of them."""
+        memory = server.memory(self)
+        fractions, seen = (torch.stack([memory[f"{kind}/{c}"] for c in clients]) for kind in ("fractions", "seen"))
+        network = self._network(server, fractions.shape[1], offsets)
+        network.load_state_dict(part(memory, "network"))
+        with torch.enable_grad():
+            network.learn(fractions, seen, offsets, self.network_rate)
+        aggregated = network(fractions, offsets)
+        memory.update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
+        return aggregated
+
+
+def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "paper") -> Tensor:
+    """A client's offset as it is drawn, uniform in [0, 1): float32 of this shape; as released it is normalised."""
+    drawn = torch.rand(shape, generator=draws)
+    if variant == "paper":
+        return drawn
+    mean, std = (IMAGENET_MEAN, IMAGENET_STD) if shape[0] == 3 else ([0.5], [0.5])
+    return (drawn - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+
+
+def _by_client(kind: str, clients, rows: Tensor) -> Message:
+    """One entry for each client, named ``"offset/clinic"``."""
+    return {f"{kind}/{client}": row.clone() for client, row in zip(clients, rows, strict=True)}

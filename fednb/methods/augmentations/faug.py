@@ -1,0 +1,216 @@
+"""FAug: clients fill up the classes that they lack with images from a generator that the server has trained."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fednb.errors import RecipeError
+from fednb.methods import DTYPES, Batch, Client, Message, Method, Server, classification_only, option, overrides
+from fednb.randomness import seeded
+from fednb.recipe import Recipe
+
+LATENT = 100
+SIDE = 32  # larger images are made at this height and width, and enlarged
+BATCH = 32
+RATE = 2e-4
+
+
+@dataclass(frozen=True)
+class FAug(Method):
+    r"""Federated augmentation.
+
+    Once, before round 1, each client sends up to ``seeds`` of its training images of each class, and their labels;
+    the server trains a conditional generative adversarial network on all of them and every client receives its
+    generator G. A client with n_c images of class c, n in all, lacks
+
+    .. math:: l_c = \max_b n_b - n_c
+
+    images of it. Each batch of B images gets B share/n sum(l) generated ones more on average, :math:`G(z, c)`
+    with :math:`z \sim \mathcal N(0, 1)` and c drawn in proportion to l_c, so that with share 1 the client sees all of
+    its classes equally often.
+
+    **Training images leave the clients**, as the method has it: uint8 pixels and one-hot labels. The generator comes
+    down in the precision of the weights and is kept.
+
+    Args:
+        share: of the lacking images that is generated, in [0, 1]. 0 is plain training, and nothing is sent. 1 is the
+            paper, "until reaching an IID training dataset".
+        seeds: images of each class that a client sends, at least 1. 5 in Table 1 of the paper: 15 samples for 3
+            classes.
+        steps: of the server's training, at least 1. Ours; nothing is printed.
+
+    Raises RecipeError after a method that changes a batch's images, such as normalisation: name faug before it, and
+    leave out an algorithm that does.
+
+    Reference: Jeong et al., *Communication-efficient on-device machine learning: federated distillation and
+    augmentation under non-IID private data*, 2018 (arXiv 1811.11479), Sec. 3. FRAug names it and prints a row
+    (Table 7), neither its settings nor code.
+
+    As printed:
+
+    1. A conditional network of four layers each, 1,493,520 numbers in the generator for 28 x 28 digits.
+    2. A client sends seeds of the classes that it lacks, and of others to hide which these are ("redundant labels").
+       Here of all that it has, which hides most.
+
+    Ours:
+
+    1. The paper's server adds images from a web search to the seeds; here the seeds are all that it has.
+    2. A class of which no client has an image is not generated.
+    3. Images above 32 x 32 are generated at that size and enlarged. Generated images do not pass the flow.
+    """
+
+    tasks = classification_only("its generator makes images of a given class, and no masks")
+    own_lengths = ("images", "labels")
+
+    share: float = option(1.0, within="[0, 1]")
+    seeds: int = option(5, at_least=1)
+    steps: int = option(500, at_least=1)
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        earlier = methods[: methods.index(self)] if self.share > 0 else ()
+        changing = [method.name for method in earlier if overrides(method, "inputs")]
+        if changing:
+            movable = changing[0] != methods[0].name  # an algorithm comes before all augmentations
+            raise RecipeError(
+                f"{self.name} comes after {changing[0]}, which would change a batch's own images and not the generated "
+                f"ones that are added to it. {f'Name {self.name} before it.' if movable else 'Leave one of them out.'}"
+            )
+
+    def prepare_offer(self, client: Client) -> Message:
+        if self.share == 0:
+            return {}
+        split = client.site.train
+        order = torch.randperm(len(split), generator=client.generator("faug seeds")).to(client.device)
+        labels = split.targets[order]
+        chosen = torch.cat([order[labels == label][: self.seeds] for label in range(client.classes)])
+        one_hot = F.one_hot(split.targets[chosen], client.classes)
+        return {"images": split.images[chosen], "labels": one_hot.to(torch.uint8)}
+
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
+        if self.share == 0:
+            return {}
+        images, labels = (torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels"))
+        with seeded(server.recipe.seed, "faug", device=images.device):
+            settings = labels.shape[1], self.steps, server.generator("faug"), DTYPES[server.recipe.precision]
+            generator = trained(images, labels.argmax(1), *settings)
+        return generator.state_dict() | {"seeds": labels.sum(0)}
+
+    def begin(self, client: Client) -> None:
+        if self.share == 0:
+            return
+        memory = dict(client.memory(self))
+        seeds = memory.pop("seeds")
+        with torch.device("meta"):  # its weights are those that came: nothing is drawn for it
+            generator = Generator(client.classes, tuple(client.site.train.images.shape[1:]))
+        generator.load_state_dict(memory, assign=True)
+        has = torch.bincount(client.site.train.targets, minlength=client.classes)
+        lack = torch.where(seeds > 0, has.max() - has, 0).double().cpu()
+        client.scratch(self).update(generator=generator.eval(), lack=lack)
+
+    @torch.no_grad()
+    def inputs(self, client: Client, batch: Batch) -> None:
+        if self.share == 0 or not batch.training:
+            return
+        labels = self._labels(client, len(batch.images))
+        if len(labels) == 0:
+            return
+        noise = torch.randn(len(labels), LATENT, generator=client.generator("faug"))
+        noise, labels = (drawn.to(client.device, non_blocking=True) for drawn in (noise, labels))
+        made = client.scratch(self)["generator"].images(noise, labels)
+        images = torch.cat([batch.images, made.to(batch.images.dtype)])
+        batch.images = images.contiguous(memory_format=torch.channels_last)
+        batch.targets = torch.cat([batch.targets, labels])
+
+    def _labels(self, client: Client, size: int) -> Tensor:
+        """Of the images to generate for a batch: as many as its part of the lack, up or down by chance."""
+        lack, draws = client.scratch(self)["lack"], client.generator("faug")
+        wanted = self.share * float(lack.sum()) / len(client.site.train) * size
+        count = int(wanted + float(torch.rand((), generator=draws, dtype=torch.float64)))
+        if count == 0:
+            return torch.zeros(0, dtype=torch.int64)
+        return torch.multinomial(lack, count, replacement=True, generator=draws)
+
+
+class Generator(nn.Module):
+    """Four dense layers from noise times an embedding of the label to an image.
+
+    For 28 x 28 grey images and 10 classes it has the 1,493,520 numbers that Jeong et al. print (batch normalisation's
+    running statistics counted, the embedding not), which are those of the widely used Keras-GAN, ``cgan.py``; all
+    sizes here are from there.
+    """
+
+    def __init__(self, classes: int, image_shape: tuple[int, int, int]):
+        super().__init__()
+        channels, *sides = image_shape
+        self.size = sides
+        self.made = (channels, *(min(side, SIDE) for side in sides))
+        self.embedding = nn.Embedding(classes, LATENT)
+        layers = []
+        for before, after in pairwise((LATENT, 256, 512, 1024)):
+            layers += [nn.Linear(before, after), nn.LeakyReLU(0.2), nn.BatchNorm1d(after, momentum=0.2)]
+        self.layers = nn.Sequential(*layers, nn.Linear(1024, prod(self.made)), nn.Tanh())
+
+    def forward(self, noise: Tensor, labels: Tensor) -> Tensor:
+        """[n, 100] and int64 [n] -> small images in [-1, 1]."""
+        return self.layers(noise * self.embedding(labels)).unflatten(1, self.made)
+
+    def images(self, noise: Tensor, labels: Tensor) -> Tensor:
+        """Likewise, images in [0, 1] of the full height and width."""
+        return F.interpolate((self(noise, labels) + 1) / 2, self.size, mode="bilinear")
+
+
+class Discriminator(nn.Module):
+    """Four dense layers from an image times an embedding of its label to one score: above 0 for a real one."""
+
+    def __init__(self, classes: int, pixels: int):
+        super().__init__()
+        self.embedding = nn.Embedding(classes, pixels)
+        layers = [nn.Linear(pixels, 512), nn.LeakyReLU(0.2)]
+        for _ in range(2):
+            layers += [nn.Linear(512, 512), nn.LeakyReLU(0.2), nn.Dropout(0.4)]
+        self.layers = nn.Sequential(*layers, nn.Linear(512, 1))
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        return self.layers(images.flatten(1) * self.embedding(labels)).flatten()
+
+
+def trained(
+    images: Tensor, labels: Tensor, classes: int, steps: int, draws: torch.Generator, dtype: torch.dtype = torch.float32
+) -> Generator:
+    """A generator of this type trained on few images; the classes that have some appear equally often.
+
+    images: uint8 ``[n, channels, height, width]``; labels: int64 ``[n]``; draws: on the CPU. Weights at the start and
+    dropout are drawn from torch's global generator.
+    """
+    generator = Generator(classes, tuple(images.shape[1:])).to(images.device, dtype)
+    discriminator = Discriminator(classes, prod(generator.made)).to(images.device, dtype)
+    real = F.interpolate(images.to(dtype) / 127.5 - 1, generator.made[1:], mode="bilinear", antialias=True)
+    optimisers = [
+        torch.optim.Adam(net.parameters(), RATE, betas=(0.5, 0.999), fused=True) for net in (generator, discriminator)
+    ]
+    rarity = (1 / labels.bincount()[labels]).cpu()  # every class is drawn with one probability
+
+    def drawn() -> tuple[Tensor, Tensor]:
+        chosen = torch.multinomial(rarity, BATCH, replacement=True, generator=draws)
+        return chosen.to(images.device), torch.randn(BATCH, LATENT, generator=draws).to(images.device)
+
+    for _ in range(steps):
+        chosen, noise = drawn()
+        with torch.no_grad():
+            fake = generator(noise, labels[chosen])
+        logits = [discriminator(pictures, labels[chosen]) for pictures in (real[chosen], fake)]
+        _descend(optimisers[1], (F.softplus(-logits[0]).mean() + F.softplus(logits[1]).mean()) / 2)
+        chosen, noise = drawn()
+        score = discriminator(generator(noise, labels[chosen]), labels[chosen])
+        _descend(optimisers[0], F.softplus(-score).mean())
+    return generator
+
+
+def _descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()

@@ -1,0 +1,20 @@
+"""FedFA-C: statistics are resampled with the client's own variances alone; nothing is exchanged."""
+
+from fednb.methods.augmentations._feature_statistics import FeatureStatistics
+
+
+class FedFAC(FeatureStatistics):
+    r"""FedFA without the federation.
+
+    .. math:: \hat\Sigma^2 = \Sigma^2
+
+    in the place of Eq. 7, with the batch's variance of Eq. 3. Sends and keeps nothing.
+
+    Args:
+        stages, probability: as in FedFA; probability 0 is plain training.
+
+    Reference: FedFA, Sec. 4.1 and Table 5. Not released.
+    """
+
+    printed = "FedFA-C"
+    fusion = "client"

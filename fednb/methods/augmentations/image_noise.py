@@ -1,0 +1,42 @@
+"""Noise on images: each client trains on its images with random noise added."""
+
+from dataclasses import dataclass
+
+import torch
+
+from fednb.methods import EVERY_TASK, Batch, Client, Method, option
+
+
+@dataclass(frozen=True)
+class ImageNoise(Method):
+    r"""Gaussian noise on training images, under which FRAug compares methods.
+
+    .. math:: \hat x = x + \delta, \qquad \delta \sim \mathcal N(0, \sigma^2 I)
+
+    with one draw for each pixel and channel, anew in every step. Test images are left as they are. Sends and keeps
+    nothing.
+
+    Args:
+        sigma: at least 0, in units of images in [0, 1]. FRAug takes 0.01 ("weak"), 0.1 ("medium") and 1 ("strong").
+            0 is no noise.
+
+    Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
+    augmentation*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
+
+    As printed:
+
+    1. "We add random noise to the client local images when optimizing the classification model": training images alone.
+    2. Whether noise is drawn once or in every step is not printed, nor in which units sigma is, nor whether the sum is
+       cut to the range of images. Ours: every step, images in [0, 1], not cut.
+    3. Noise comes after the flow; named first among the augmentations, before what these make of the images.
+    """
+
+    printed = "noise on images"
+    tasks = EVERY_TASK
+
+    sigma: float = option(0.1, at_least=0)
+
+    def inputs(self, client: Client, batch: Batch) -> None:
+        if batch.training and self.sigma > 0:
+            noise = torch.randn(batch.images.shape, generator=client.generator(self.name), dtype=batch.images.dtype)
+            batch.images = batch.images + self.sigma * noise.to(batch.images.device, non_blocking=True)

@@ -1,0 +1,52 @@
+"""Conventional normalisation: fixed channel statistics, in training and at test time."""
+
+from dataclasses import dataclass
+
+import torch
+
+from fednb.errors import RecipeError
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Normalise(Method):
+    r"""Subtracts a mean and divides by a standard deviation, channel by channel.
+
+    .. math:: \hat x = (x - \mu) / \sigma
+
+    Sends and keeps nothing.
+
+    Args:
+        mean, std: per channel, in units of images in [0, 1]. FedRDN calls them "usually manually set" and prints
+            no value; the defaults are ImageNet's, as in its released code. Mean 0 and std 1 is no normalisation.
+
+    Raises RecipeError for images of another number of channels.
+
+    Reference: FedRDN, Eq. 3 ("norm." in its tables).
+    """
+
+    printed = "norm."
+    tasks = EVERY_TASK
+
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STD
+
+    def prepare_offer(self, client: Client) -> Message:
+        channels = client.site.train.images.shape[1]
+        if not len(self.mean) == len(self.std) == channels:
+            raise RecipeError(
+                f"{self.name} has {len(self.mean)} means and {len(self.std)} standard deviations, and the images of "
+                f"{client.name} have {channels} channels; expected one of each a channel. Name mean and std."
+            )
+        return {}
+
+    def inputs(self, client: Client, batch: Batch) -> None:
+        mean, std = (_per_channel(values, batch.images) for values in (self.mean, self.std))
+        batch.images = (batch.images - mean) / std
+
+
+def _per_channel(values, images: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(values, dtype=images.dtype).to(images.device, non_blocking=True)[:, None, None]

@@ -1,0 +1,200 @@
+"""The doors: what an algorithm or an augmentation may change. All of them do nothing here.
+
+A method overrides only the doors it needs. It has no state of its own: what it keeps between rounds lies in
+``client.memory(self)`` or ``server.memory(self)``, dictionaries of named tensors that a checkpoint saves; what it
+needs only until the end of the round lies in ``client.scratch(self)``.
+
+Server and clients exchange messages only: dictionaries of named tensors. A method sees the entries that it sent
+itself, without its name in front; bytes are counted under its name. What is sent or kept is finite: a round after
+which it is not ends the run, with the names of method and entry.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from fednb.errors import RecipeError
+from fednb.methods.messages import Message
+from fednb.methods.options import require_allowed
+from fednb.methods.sides import Batch, Client, Server
+from fednb.methods.task import Meaning, classification_only
+from fednb.recipe import Recipe
+
+
+class Method:
+    """A federated algorithm or an augmentation; a run has one algorithm and any number of augmentations.
+
+    One with options is a dataclass, whose fields they are: see ``fednb.methods.option`` for their ranges.
+
+    printed: what papers call it; the class's own name unless given.
+    tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
+    is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
+    is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
+    pools: whether it is no federation: one client trains on the images of all sites, and nothing is exchanged.
+    trains_before_a_test: whether its ``adapt``, where it has one, sees batches of training images in training mode: a
+    client with one image is then refused under batch normalisation, unseen or not.
+    mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
+    hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
+    labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
+    own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
+    else has the same names, kinds of numbers and shapes at every client that was sent the same entries: clients that
+    are elsewhere are held to what most of them send. In one message, these entries of a method have one length.
+    counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
+    its images can have seen in a round. ranges: the least and the most of other entries, by name.
+    sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
+    round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
+    before the next is sent anything.
+    """
+
+    printed: ClassVar[str] = ""
+    tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
+    pools: ClassVar[bool] = False
+    trains_before_a_test: ClassVar[bool] = True
+    mixes_labels: ClassVar[bool] = False
+    hard_labels: ClassVar[str] = ""
+    own_lengths: ClassVar[tuple[str, ...]] = ()
+    counts: ClassVar[tuple[str, ...]] = ()
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+    sequential: ClassVar[bool] = False
+
+    def __post_init__(self):
+        """RecipeError for an option out of its range. A class that checks how options go together calls this first."""
+        require_allowed(self)
+
+    @property
+    def name(self) -> str:
+        return type(self).__module__.rpartition(".")[2]
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        """Raises RecipeError for a recipe in which it has no meaning, when the recipe is made; methods: all of it."""
+
+    def build(self, model: nn.Module) -> nn.Module:
+        """Changes the network when it is made, or refuses it; called before the weights are sent, and on a network for
+        other images before any are loaded."""
+        return model
+
+    def keeps(self, model: nn.Module) -> set[str]:
+        """Names of parameters and buffers of ``model`` that never leave a client."""
+        return set()
+
+    def prepare_offer(self, client: Client) -> Message:
+        """Once, before round 1: what a client tells the server about its training images."""
+        return {}
+
+    def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
+        """Once, before round 1: what the server tells every client, from all offers by client name."""
+        return {}
+
+    def prepare_receive(self, client: Client, shared: Message) -> None:
+        """Once, before round 1: what a client keeps of it; by default all."""
+        if shared:
+            client.memory(self).update(shared)
+
+    def send(self, server: Server, client: str) -> Message:
+        """Adds to the server's message for one client: each round, and for each evaluation. Changes no state."""
+        return {}
+
+    def load(self, client: Client, received: Message) -> Message:
+        """Entries of the network that a client has in the place of those ``received``: in rounds and for tests."""
+        return {}
+
+    def begin(self, client: Client) -> None:
+        """The message is received (``client.inbox(self)``), the weights are loaded, no batch is seen yet."""
+
+    def inputs(self, client: Client, batch: Batch) -> None:
+        """Changes ``batch.images`` in training and at test time (``batch.training`` tells which)."""
+
+    def before_step(self, client: Client, batch: Batch) -> None:
+        """Once per training batch, after all ``inputs`` and before the step; may change ``batch.images`` again."""
+
+    def criterion(self, client: Client, batch: Batch) -> Tensor:
+        """The loss before any added term: the task's, or what its one owner puts there; runs ``client.forward``."""
+        client.forward(batch)
+        return client.task.loss(client.logits(batch), batch.targets)
+
+    def loss(self, client: Client, batch: Batch) -> Tensor | None:
+        """Adds a term to the loss."""
+
+    def gradients(self, client: Client, batch: Batch) -> None:
+        """After the backward pass, before the optimiser: changes the gradients in place."""
+
+    def step(self, client: Client, batch: Batch) -> Tensor:
+        """Owns one whole optimisation step; has one owner. Returns the detached loss."""
+        loss = client.objective(batch)
+        client.descend(loss, batch)
+        return loss.detach()
+
+    def after_step(self, client: Client, batch: Batch) -> None:
+        """Once per training batch, when the optimiser's step is done: trains what the method trains beside."""
+
+    def reply(self, client: Client) -> Message:
+        """Adds to the client's message for the server. May change ``client.model``, which is sent after it."""
+        return {}
+
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        """One client's reply arrives at the server; by default it is kept for ``aggregate``.
+
+        A method whose entries are as large as the model adds them up here instead, so that memory does not
+        grow with the number of clients. weight: in the mean; of a sequential method in that of all who were drawn, as
+        it is not known yet who will not answer.
+        """
+        server.replies(self)[client] = reply
+
+    def aggregate(self, server: Server) -> None:
+        """All replies of the round are in: updates ``server.memory(self)``, with ``server.weights`` at hand."""
+
+    def aggregate_model(self, server: Server, mean: Message) -> Message:
+        """New global weights from the clients' weighted mean; has one owner."""
+        return mean
+
+    def adapt(self, client: Client) -> None:
+        """Before a client is tested: may train ``client.model``, by ``client.train``; what is learned is forgotten."""
+
+    def unseen(self, client: Client) -> None:
+        """Before a client that is in no round is tested: gives a value to what the method keeps at others.
+
+        Kept entries of the network are as at the start by then, but kept running statistics, which are those of the
+        client's training images. A method that keeps entries and does not override this is refused by name where a
+        recipe has unseen clients.
+        """
+
+    def predict(self, client: Client, batch: Batch) -> Tensor:
+        """Test time: logits ``[n, classes]``, of segmentation for every pixel, the largest wins; has one owner."""
+        client.forward(batch)
+        return batch.logits
+
+
+OWNED = ("criterion", "step", "aggregate_model", "predict")
+
+
+def overrides(method: Method, door: str) -> bool:
+    """Whether a method changes this door."""
+    return getattr(type(method), door) is not getattr(Method, door)
+
+
+def kept(model: nn.Module, methods: list[Method], recipe: Recipe) -> set[str]:
+    """Names of the entries of a network that never leave a client; both sides call it on a network of their own.
+
+    What the methods keep, and all buffers where the recipe's are local.
+    """
+    buffers = {name for name, _ in model.named_buffers()} if recipe.buffers == "local" else set()
+    return buffers.union(*(method.keeps(model) for method in methods)) & model.state_dict().keys()
+
+
+def owners(methods: list[Method]) -> dict[str, Method]:
+    """Which method owns each door that only one may own; the algorithm does where nobody else wants it.
+
+    Raises RecipeError when two methods want the same one.
+    """
+    owned = {}
+    for door in OWNED:
+        wanting = [method for method in methods if overrides(method, door)]
+        if len(wanting) > 1:
+            raise RecipeError(
+                f"{' and '.join(method.name for method in wanting)} cannot be combined: each of them replaces "
+                f'the "{door}" of a run, which can have only one owner. Leave one of them out.'
+            )
+        owned[door] = (wanting or methods)[0]
+    return owned

@@ -1,0 +1,57 @@
+"""The running statistics of a network's layers: left as they are by a pass, or measured anew."""
+
+from collections.abc import Collection
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from fednb.methods.sides import Client
+
+MEASURED_AT_ONCE = 128
+
+
+@contextmanager
+def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
+    """Inside, layers of batch normalisation use the batch's statistics, and running ones do not change.
+
+    Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics. but:
+    kinds of layers that go on as they are.
+    """
+    layers: list = [m for m in model.modules() if getattr(m, "track_running_stats", False) and not isinstance(m, but)]
+    for layer in layers:
+        layer.track_running_stats = False
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.track_running_stats = True
+
+
+@torch.no_grad()
+def measured(client: Client, names: Collection[str]) -> None:
+    """Running statistics of these names become those of the client's training images, seen as at test time.
+
+    names: entries of its network, such as ``client.keeps``; those that are no statistics of batch normalisation are
+    passed over. Taken is the mean over batches of nearly equal size, through the network as it is. Nothing else in it
+    changes, and nothing at all where none is named.
+    """
+    layers = [
+        layer
+        for name, layer in client.model.named_modules()
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in names
+    ]
+    if not layers:
+        return
+    momenta = [layer.momentum for layer in layers]
+    client.model.eval()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # torch's plain mean over batches
+        layer.train()
+    count = len(client.site.train)
+    for indices in torch.arange(count).chunk(-(-count // MEASURED_AT_ONCE)):
+        client.forward(client.batch(client.site.train, indices, training=False))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+        layer.eval()

@@ -1,0 +1,292 @@
+"""Runs on disk: one JSON file each, written once, found by recipe; locks and checkpoints beside them while one trains.
+
+Where a file system does not honour locks, a run may be trained twice; its record is whole all the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache, partial
+from io import BytesIO
+from pathlib import Path
+
+from fednb.errors import DamagedError, HeldError, StoreError
+from fednb.files import remove, remove_parts, write_atomically, write_together
+from fednb.recipe import Recipe
+from fednb.records.record import SHARED, Record, checksum, read, shared, to_text
+from fednb.records.staleness import changed
+
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # what a shared file system without locks answers
+OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on a federation
+WRITINGS = 5  # of one record, where others write it too and no lock keeps them apart
+
+
+@lru_cache(maxsize=4096)
+def _as_it_was(path: Path, *file: int) -> Record:
+    """The record in a file that has not been written since: every table asks for all of them again."""
+    return read(path)[0]
+
+
+class Store:
+    """Finds records in several folders and writes new ones to the first.
+
+    A record is *stale* when something that it used behaves otherwise today. It is found like any other, after those
+    that are not; only where ``renew`` is set it counts as missing, and its files are replaced by those of a new run.
+
+    Args:
+        folder: where new records are written.
+        also: folders that are only read, for example the recorded runs of the project.
+        checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
+
+    ``notes`` collects what was found wrong and set aside; a summary shows it.
+    """
+
+    def __init__(self, folder: Path, also: tuple[Path, ...] = (), checkpoints: Path | None = None):
+        self.folder = Path(folder).absolute()  # of processes elsewhere it is the same
+        self.folders = (self.folder, *(Path(path).absolute() for path in also))
+        self.checkpoints = Path(checkpoints or self.folder.parent / "checkpoints").absolute()
+        self.locks = self.folder / ".locks"
+        self.renew = False
+        self.notes: list[str] = []
+
+    def by(self, engine: str) -> Store:
+        """Where the runs lie whose messages an engine carried, such as "flower": a recipe has one record of each."""
+        return Store(self.folder / engine, tuple(path / engine for path in self.folders[1:]), self.checkpoints / engine)
+
+    def find(self, recipe: Recipe, mend: bool = False) -> Record | None:
+        """The record of a recipe, or None.
+
+        What is damaged is named in ``notes`` and counts as missing. Where ``mend`` is set, which needs the recipe's
+        lock, a damaged record in ``folder`` is set aside with its artefacts, with the suffix ``.damaged``; without it
+        nothing on disk changes. StoreError when the record was made while an option that the recipe leaves at its
+        default had another default.
+        """
+        stale = None
+        for folder in self.folders:
+            path = folder / recipe.filename
+            try:
+                record = self._read(path) if path.exists() else None
+                if record is None or (self.renew and changed(record)):
+                    continue
+                record.require_artefacts()
+            except DamagedError as error:
+                if mend and folder == self.folder:
+                    self._set_aside((path, *path.parent.glob(f"{glob.escape(path.stem)}.*.npz")), str(error))
+                else:
+                    self.note(f"{error} The run counts as missing.")
+                continue
+            _require_same(record, recipe, path)
+            if not changed(record):
+                return record
+            stale = stale or record
+        return stale
+
+    def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
+        """The record of each recipe, or None; one that ``find`` refuses counts as missing and is named in ``notes``."""
+        records = {}
+        for recipe in recipes:
+            try:
+                records[recipe] = self.find(recipe)
+            except StoreError as error:
+                records[recipe] = None
+                self.note(str(error))
+        return records
+
+    def like(self, recipes: list[Recipe]) -> list[Record]:
+        """All records on the data sets of these recipes that no engine carried; what cannot be read is left out."""
+        places = dict.fromkeys((folder / recipe.filename).parent for folder in self.folders for recipe in recipes)
+        records = []
+        for path in (path for place in places for path in place.glob("*.json")):
+            with suppress(StoreError, OSError):
+                file = path.stat()
+                records.append(_as_it_was(path, file.st_ino, file.st_mtime_ns, file.st_size))
+        return [record for record in records if "engine" not in record.origin]
+
+    def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
+        """Writes a record once, atomically, with checksums; the first writer of a recipe wins.
+
+        What its artefacts have in common with those of other runs (``OF_THE_IMAGES``) goes to a file that they share.
+        What it wrote is replaced if it is damaged, or stale where ``renew`` is set.
+        Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
+        """
+        path = self.folder / recipe.filename
+        files, checksums = {}, {}
+
+        def save(name: str, arrays: dict, file) -> None:
+            _save_arrays(file, arrays)
+            file.seek(0)
+            checksums[name] = checksum(file.read())
+
+        for name, given in (artefacts or {}).items():
+            if common := {entry: given[entry] for entry in OF_THE_IMAGES.get(name, ()) if entry in given}:
+                content = BytesIO()
+                save(name + SHARED, common, content)
+                files[shared(path, checksums[name + SHARED])] = partial(_copy, content)
+            own = {entry: array for entry, array in given.items() if entry not in common}
+            files[path.with_suffix(f".{name}.npz")] = partial(save, name, own)
+        files[path] = lambda file: file.write(to_text(replace(record, checksums=checksums)).encode())
+        for _ in range(WRITINGS):  # again where another writer's files have come between
+            if path.exists() and not self._may_go(path):
+                break
+            write_together(files)  # the record last, when its artefacts' checksums are known
+        return path
+
+    def note(self, text: str) -> None:
+        """Adds to ``notes`` what is not there yet."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @contextmanager
+    def lock(self, recipe: Recipe, wait: bool = True):
+        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done.
+
+        Raises HeldError where it shall not wait. Where the file system has no locks, ``notes`` says so.
+        """
+        from filelock import FileLock, Timeout
+
+        lock, holder = FileLock(self.locks / f"{recipe.key}.lock"), self.locks / f"{recipe.key}.holder"
+        try:
+            self.locks.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=int(wait))
+        except Timeout:
+            whom = ""
+            with suppress(OSError):  # it ends at this moment
+                whom = holder.read_text()
+            whom = whom or "unknown"
+            if not wait:
+                raise HeldError(f"process {whom} trains {recipe}.") from None
+            print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)
+            lock.acquire()
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise StoreError(f"{self.locks} cannot be used: {error}. Choose another folder for runs.") from error
+            self.note(f"{self.locks}: {error.strerror}. Another process may train the same runs once more.")
+        with suppress(OSError):  # a full disk: those who wait are not told for whom
+            holder.write_text(str(os.getpid()))
+        try:
+            self.drop_parts(recipe)
+            yield
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
+
+    def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them."""
+        import torch
+
+        def save(file) -> None:
+            torch.save(state, file)
+            file.seek(0)
+            file.write(hashlib.file_digest(file, "sha256").digest())
+
+        write_atomically(self._checkpoint(recipe), save)
+
+    def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
+        """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
+        import torch
+
+        path = self._checkpoint(recipe)
+        if not path.exists():
+            return None
+        try:
+            content = path.read_bytes()
+            if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+                raise ValueError("its bytes are not those that were written")
+            state = torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
+            if not isinstance(state, dict) or not isinstance(state.get("made_from", {}), dict):
+                raise ValueError("it holds no state of a run")
+            return state
+        except Exception as error:  # torch raises many kinds for a damaged file
+            self.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+            return None
+
+    def refuse_checkpoint(self, recipe: Recipe, why: str) -> None:
+        """Sets a checkpoint aside that no run can go on from."""
+        self._set_aside([self._checkpoint(recipe)], f"{why}; the run starts from its first round.")
+
+    def drop_checkpoint(self, recipe: Recipe) -> None:
+        """Removes a finished run's checkpoint, and half files of processes that were killed while writing."""
+        remove(self._checkpoint(recipe))
+        self.drop_parts(recipe)
+
+    def drop_parts(self, recipe: Recipe) -> None:
+        """Removes half files of processes that were killed while writing."""
+        for path in (self._checkpoint(recipe), self.folder / recipe.filename):
+            remove_parts(path)
+
+    def _may_go(self, path: Path) -> bool:
+        """Whether a record is damaged, or stale and to be renewed."""
+        try:
+            record = self._read(path)
+            if not (self.renew and changed(record)):
+                record.require_artefacts()
+                return False
+        except DamagedError:
+            pass
+        return True
+
+    def _checkpoint(self, recipe: Recipe) -> Path:
+        return self.checkpoints / f"{recipe.key}.pt"
+
+    def _read(self, path: Path) -> Record:
+        record, later = read(path)
+        if later:
+            self.note(f"{path.name} has fields of a later version, which are not used: {', '.join(later)}.")
+        return record
+
+    def _set_aside(self, paths: Iterable[Path], why: str) -> None:
+        """Renames files that belong together; the first names them."""
+        first, *_ = paths = tuple(paths)
+        number = 1
+        while (aside := first.with_name(f"{first.name}.damaged{number if number > 1 else ''}")).exists():
+            number += 1
+        try:
+            for path in paths:
+                os.replace(path, path.with_name(path.name + aside.name.removeprefix(first.name)))
+        except OSError as error:  # the folder is read-only
+            self.note(f"{first.name} is damaged and could not be set aside ({error.strerror}): {why}")
+        else:
+            self.note(f"{first.name} was damaged and is now {aside.name}: {why}")
+
+
+def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
+    if record.key != recipe.key:
+        raise StoreError(
+            f"{path} holds the run with key {record.key}, not {recipe.key}: the file name was chosen for the latter. "
+            "Give the file its own name, or change the seed."
+        )
+    differing = [
+        f"{name} was {value!r} and is {recipe.full[name]!r}"
+        for name, value in record.recipe.items()
+        if name in recipe.full and not _agree(value, recipe.full[name])
+    ]
+    if differing:
+        raise StoreError(
+            f"{path} holds another run than the recipe asks for: {'; '.join(differing)}. A default has changed "
+            "since it was made: spell the option out in the recipe, or move the file away to train again."
+        )
+
+
+def _agree(recorded, wanted) -> bool:
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        return all(_agree(recorded[key], wanted[key]) for key in recorded.keys() & wanted.keys())
+    if isinstance(recorded, list) and isinstance(wanted, list):
+        return len(recorded) == len(wanted) and all(map(_agree, recorded, wanted))
+    return recorded == wanted
+
+
+def _copy(content: BytesIO, file) -> None:
+    file.write(content.getbuffer())
+
+
+def _save_arrays(file, arrays: dict) -> None:
+    import numpy
+
+    numpy.savez_compressed(file, **arrays)

@@ -1,0 +1,160 @@
+"""Trains many recipes: one after the other, or side by side, here, by an engine, and in whatever else works on the same
+store."""
+
+import os
+import platform
+import sys
+import time
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from fednb import catalogue
+from fednb.errors import HeldError, RunError, nearest
+from fednb.federation import Federation
+from fednb.loop.executors import ENGINES, processes, serial
+from fednb.recipe import Recipe
+from fednb.records import signals
+from fednb.records.store import NO_LOCKS, Store
+from fednb.records.training import Progress, silent, train_one
+
+LOOK = 1.0  # seconds between two looks at runs that others train
+
+
+def train(
+    recipes: list[Recipe],
+    store: Store,
+    jobs: int = 1,
+    device: str = "cpu",
+    root: str | Path | None = None,
+    progress: Progress = silent,
+    federation: Federation | None = None,
+    engine: str | None = None,
+) -> dict[Recipe, str | None]:
+    """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
+
+    Runs that another process trains are put off: those that nobody holds come first, and of the others the records are
+    found when they are done. device: several as ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes
+    whose images are in memory. engine: ``"ray"`` or ``"slurm"``, which train on other machines; these find the store
+    and the data under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the
+    engine is not installed, or reaches nobody.
+    """
+    if engine and recipes:
+        from fednb.datasets import data_root
+
+        check(engine, device)
+        root = data_root(root).absolute()
+    work, ended = partial(_train, store, device, root, federation), {}
+    free = waiting = list(dict.fromkeys(recipes))
+    held = set()
+
+    def hear(recipe: Recipe, what: int | str | None) -> None:
+        signals.pass_on()
+        if what is None:
+            held.add(recipe)
+        elif isinstance(what, str):
+            store.notes.append(what)
+        else:
+            progress(recipe, what)
+
+    with signals.watched(at_once=bool(engine)):
+        while waiting:
+            held.clear()
+            tried = _carry_out(work, free, hear, jobs, store, engine, device)
+            ended |= {recipe: error for recipe, error in tried.items() if recipe not in held}
+            waiting = [recipe for recipe in waiting if recipe not in ended]
+            free = _freed(waiting, store)
+            for recipe in [recipe for recipe, record in store.found(free).items() if record]:
+                free.remove(recipe)
+                waiting.remove(recipe)
+                progress(recipe, recipe.rounds)
+                ended[recipe] = None
+    return {recipe: ended[recipe] for recipe in dict.fromkeys(recipes)}
+
+
+def check(engine: str, device: str) -> None:
+    """Raises RunError for an engine that is unknown, not installed or reaches nobody, and for a GPU by its number."""
+    if engine not in ENGINES:
+        raise RunError(f'no engine "{engine}": {nearest(engine, ENGINES)}')
+    if device not in ("cpu", "cuda"):
+        raise RunError(f'device "{device}": an engine chooses the GPU of each run; expected cpu or cuda.')
+    catalogue.file("engine.executors", engine).check()
+
+
+def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engine, device) -> dict[Recipe, str | None]:
+    if engine and recipes:
+        elsewhere = catalogue.file("engine.executors", engine)
+        return elsewhere.carry_out(work, recipes, hear, jobs, device, store.locks)
+    if jobs > 1 and len(recipes) > 1:
+        try:
+            return processes.carry_out(work, recipes, hear, jobs)
+        except processes.UnguardedError as error:
+            store.notes.append(f"{error}: the runs were trained one after the other. With it, they go side by side.")
+    return serial.carry_out(work, recipes, hear)
+
+
+def _train(store: Store, devices: str, root, federation: Federation | None, recipe: Recipe, tell) -> None:
+    """Tells how many rounds are done, after each, and at the end every note of the store; None where it is held."""
+    if signals.requested():
+        signals.end()
+    own = copy(store)
+    own.notes = []
+    try:
+        with _in_turn(devices, store.locks) as device:
+            train_one(recipe, own, device, root, lambda _, rounds: tell(rounds), federation, wait=False)
+    except HeldError:
+        tell(None)
+    finally:
+        for note in own.notes:
+            tell(note)
+
+
+def _freed(recipes: list[Recipe], store: Store) -> list[Recipe]:
+    """Those that nobody holds any more; waits for the first of them, and says for whom."""
+    told = False
+    while recipes:
+        free = []
+        for recipe in recipes:
+            try:
+                with store.lock(recipe, wait=False):
+                    free.append(recipe)
+            except HeldError as error:
+                held = error
+        if free:
+            return free
+        if signals.requested():
+            signals.end()
+        if not told:
+            print(f"waiting for {len(recipes)} runs that others train: {held}", file=sys.stderr, flush=True)
+        told = True
+        time.sleep(LOOK)
+    return []
+
+
+@contextmanager
+def _in_turn(devices: str, locks: Path):
+    """Of several devices that which the fewest workers of this machine have, theirs until the run ends."""
+    from filelock import FileLock, Timeout
+
+    names = devices.split(",")
+    if len(names) == 1:
+        yield devices
+        return
+    for number, name in ((number, name) for number in count() for name in names):
+        lock = FileLock(locks / f"{platform.node()}_{name.replace(':', '_')}_{number}.lock")
+        try:
+            locks.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            name = names[os.getpid() % len(names)]
+        try:
+            yield name
+        finally:
+            lock.release()
+        return
