@@ -163,7 +163,7 @@ def test_no_held_out_image_reaches_training(case):
     assert other.rounds[-1]["up"] == first.rounds[-1]["up"]
 
 
-@pytest.mark.parametrize(("algorithm", "augmentations", "precision"), pairs.chosen())
+@pytest.mark.parametrize(("algorithm", "augment", "precision"), pairs.chosen())
 def test_every_augmentation_works_with_every_algorithm(algorithm, augment, precision):
     """beside others: train with every other method, in both precisions, and be resumed with it
 

@@ -18,10 +18,10 @@ from matplotlib.text import Text
 from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, names, pictures, plots
-from fednb.report.plots import groups
-from fednb.report.plots.pointer import DASHES, MIME
 from fednb.report.intervals import of_settings, spreads_of
 from fednb.report.looks import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
+from fednb.report.plots import groups
+from fednb.report.plots.pointer import DASHES, MIME
 from fednb.report.selection import selected
 from fednb.report.words import OTHER_DATA
 

@@ -43,7 +43,7 @@ def _code() -> str:
     own = Path(__file__).parent.parent.rglob("*")
     outer = (Path(folder) / room for folder in outside.searched().split(os.pathsep) if folder for room in outside.ROOMS)
     found = (
-        path for room in outer for path in room.glob("*" if room.name == "data" else "**/*")
+        path for room in outer for path in room.glob("*" if room.name == "datasets" else "**/*")
     )  # images lie in data/
     return _hash(path for path in (*own, *found) if path.suffix in (".py", ".csv", ".toml", ".json"))
 

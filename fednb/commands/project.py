@@ -55,7 +55,7 @@ def refuse(project: Path, books: list[Notebook]) -> None:
                 if federation not in catalogue.names("datasets"):
                     raise RecipeError(
                         f"{paper}_{table}.csv is of the federation {federation}, which is in no room data; "
-                        f"{nearest(federation, catalogue.names('data'))}"
+                        f"{nearest(federation, catalogue.names('datasets'))}"
                     )
         judged(Results({}), paper)  # refuses claims on what is not printed so
         curves(Results({}), paper)

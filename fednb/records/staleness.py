@@ -11,15 +11,17 @@ holds its hash, by room and name, and is written together with them by ``python 
 - ``by_hand``: how often a file has changed in a way that no tiny run shows, such as in bf16 alone (they are in float64)
   or on masks. Raised by hand in the commit that changes it; it is part of the hash.
 
-What comes from outside has no recorded behaviour: the hash of its source takes its place. Images in memory have none:
+What comes from outside has no recorded behaviour: the hash of its source takes its place, and its project's
+``fednb.toml`` may name earlier hashes that give the same, such as of before a renamed import. Images in memory have none:
 the recipe holds their fingerprint.
 """
 
 import json
+import tomllib
 from functools import cache
 from pathlib import Path
 
-from fednb import catalogue
+from fednb import catalogue, outside
 from fednb.recipe import ROOMS, Recipe
 
 FORMER = {"augment": "augmentations", "data": "datasets"}  # rooms as records before November 2026 name them
@@ -55,7 +57,14 @@ def _equal(name: str) -> list[str]:
     room = FORMER.get(room, room)
     if file in catalogue.own(room):
         return known()["now"].get(f"{room}/{file}", [""])
-    return [catalogue.source_hash(room, file)] if file in catalogue.names(room) else []
+    return [*_same_behaviour(name), catalogue.source_hash(room, file)] if file in catalogue.names(room) else []
+
+
+def _same_behaviour(name: str) -> list[str]:
+    """Earlier hashes of a file of the project that its ``fednb.toml`` says behaved as it does today."""
+    project = outside.project()
+    settings = tomllib.loads((project / outside.PROJECT).read_text(encoding="utf-8")) if project else {}
+    return settings.get("same_behaviour", {}).get(name, [])
 
 
 def _names(settings: dict) -> list[str]:

@@ -3,8 +3,8 @@
 import numpy
 
 from fednb.federation import IGNORED
-from fednb.report.plots._axes import as_written, wrapped
 from fednb.report.looks import BLACK, BLUE, ORANGE
+from fednb.report.plots._axes import as_written, wrapped
 
 SHOWN = 8  # images of a site
 

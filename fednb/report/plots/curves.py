@@ -1,6 +1,7 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
 from fednb.report import words
+from fednb.report.looks import LINES, MARKERS, colour, style
 from fednb.report.plots._axes import (
     MOST,
     WIDEST,
@@ -12,7 +13,6 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.plots.pointer import curves_spec, with_pointer
-from fednb.report.looks import LINES, MARKERS, colour, style
 from fednb.report.words import mark, measure, settings, told_seeds
 
 

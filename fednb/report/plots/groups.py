@@ -2,6 +2,9 @@
 
 from fednb.report.comparison import tested
 from fednb.report.deviations import deviations
+from fednb.report.intervals import alike, of_settings
+from fednb.report.looks import HATCHES, styles
+from fednb.report.names import federation, site
 from fednb.report.plots._axes import (
     MOST,
     PAPER,
@@ -14,9 +17,6 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.plots.rows import Dot, rows_of_dots
-from fednb.report.intervals import alike, of_settings
-from fednb.report.looks import HATCHES, styles
-from fednb.report.names import federation, site
 from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
 
 

@@ -5,8 +5,8 @@ from itertools import cycle, islice
 
 import numpy
 
-from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure, wrapped
 from fednb.report.looks import CLASSES
+from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure, wrapped
 from fednb.report.words import STAND_IN
 
 

@@ -1,8 +1,8 @@
 """Curves that answer to the pointer: a Vega-Lite specification beside the still figure, drawn by JupyterLab and the
 site; whatever cannot draw it shows the still figure."""
 
-from fednb.report.plots._axes import titled
 from fednb.report.looks import LINES, style
+from fednb.report.plots._axes import titled
 
 MIME = "application/vnd.vegalite.v5+json"
 DASHES = dict(zip(LINES, ([1, 0], [2, 2], [8, 2, 2, 2], [5, 2], [7, 2, 2, 2, 2, 2]), strict=True))  # pixels on and off

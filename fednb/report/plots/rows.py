@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy
 
 from fednb.report import names, words
+from fednb.report.looks import VERDICTS, styles
 from fednb.report.plots._axes import (
     PAPER,
     WIDEST,
@@ -18,7 +19,6 @@ from fednb.report.plots._axes import (
     printed_values,
     titled,
 )
-from fednb.report.looks import VERDICTS, styles
 from fednb.report.sentences import CLAIM, PRINTED, TESTED
 
 HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
