@@ -12,8 +12,8 @@ holds its hash, by room and name, and is written together with them by ``python 
   or on masks. Raised by hand in the commit that changes it; it is part of the hash.
 
 What comes from outside has no recorded behaviour: the hash of its source takes its place, and its project's
-``fednb.toml`` may name earlier hashes that give the same, such as of before a renamed import. Images in memory have none:
-the recipe holds their fingerprint.
+``fednb.toml`` may name earlier hashes that give the same, such as of before a renamed import. Images in memory have
+none: the recipe holds their fingerprint.
 """
 
 import json
