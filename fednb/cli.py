@@ -7,7 +7,7 @@ import os
 import sys
 
 from fednb.errors import FednbError, nearest
-from fednb.loop.executors import ENGINES
+from fednb.loop.cluster import ENGINES
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -144,7 +144,7 @@ def _run(verbs) -> None:
         "--engine",
         type=_one_of("engine", ENGINES),
         metavar="NAME",
-        help="what trains on other machines, which share this folder and the images: ray or slurm (8 runs side by side "
+        help="what trains on other machines, which share this folder and the images: ray (8 runs side by side "
         "unless --jobs says more)",
     )
     verb.add_argument(
