@@ -35,7 +35,7 @@ DIGITS = Recipe(
 @pytest.fixture(scope="module")
 def ray():
     """A Ray cluster of two nodes, each with one core; the second claims a GPU."""
-    pytest.importorskip("ray", reason='Ray is not installed: pip install "fednb[ray]"')
+    pytest.importorskip("ray", reason='Ray is not installed: pip install -e ".[ray]"')
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
@@ -182,7 +182,7 @@ def test_what_no_cluster_can_do_is_refused(monkeypatch, tmp_path):
         with pytest.raises(RunError, match=why):
             workers.train([DIGITS], Store(tmp_path), device=device, engine=engine)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RunError, match=r'Ray is not installed: pip install "fednb\[ray\]"'):
+    with pytest.raises(RunError, match=r'Ray is not installed: pip install -e "\.\[ray\]"'):
         workers.check("ray", "cpu")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: "there")
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):

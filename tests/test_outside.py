@@ -446,7 +446,7 @@ class TestPapers:
             ("table1", "", "third_table1.csv cannot be read: No columns to parse from file"),
             ("third", SETTINGS.replace("selection", "choice"), 'third\'s setting "selection" is not known'),
             ("third", "title = ", "third.toml cannot be read"),
-            ("third", SETTINGS.replace("arxiv", "doi"), "third.toml has no arxiv; expected algorithm, arxiv, "),
+            ("third", SETTINGS.replace("venue", "place"), "third.toml has no venue; expected algorithm, "),
             ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
             ("third", SETTINGS.replace("value = 2", "value = [0, 1]"), "seeds = .0, 1. under .printed.; expected of"),
         ],
@@ -511,9 +511,9 @@ class TestInMemory:
         recipe = Recipe(**PIXELS | {"rounds": 1})
         results = Study([recipe], store=store, federation=pixel_federation()).run()
         assert results.records[0].recipe["federation"]["name"] == "in_memory_masks"
-        from fednb.report import words
+        from fednb.report import wording
 
-        assert words.measure(results.frame) == "Dice"
+        assert wording.measure(results.frame) == "Dice"
 
     def test_images_of_another_federation_are_refused(self, store):
         (recipe,) = Study([self.BASE], store=store, federation=federation()).recipes
