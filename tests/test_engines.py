@@ -42,7 +42,7 @@ DIGITS = Recipe(
 @pytest.fixture(scope="module")
 def cluster():
     """A Ray cluster of two nodes, each with one core; the second claims a GPU."""
-    pytest.importorskip("ray", reason='Ray is not installed: pip install "fednb[ray]"')
+    pytest.importorskip("ray", reason='Ray is not installed: pip install -e ".[ray]"')
     from ray.cluster_utils import Cluster
 
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):  # Ray leaves files to the collector
@@ -66,7 +66,7 @@ def engine(request, patch) -> str:
     if request.param == "ray":
         patch.setenv("RAY_ADDRESS", request.getfixturevalue("cluster"))
     else:
-        pytest.importorskip("submitit", reason='submitit is not installed: pip install "fednb[slurm]"')
+        pytest.importorskip("submitit", reason='submitit is not installed: pip install -e ".[slurm]"')
         patch.setattr(slurm, "EXECUTOR", "LocalExecutor")
         patch.setattr(slurm, "LOOK", 0.1)
     return request.param
@@ -242,7 +242,7 @@ def test_share_of_the_cores_and_gpus(machines, jobs, device, share):
 @pytest.mark.parametrize(("engine", "library"), [("ray", "Ray"), ("slurm", "submitit")])
 def test_an_extra_that_is_missing_is_named_with_its_command(engine, library, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RunError, match=rf'{library} is not installed: pip install "fednb\[{engine}\]"'):
+    with pytest.raises(RunError, match=rf'{library} is not installed: pip install -e "\.\[{engine}\]"'):
         workers.check(engine, "cpu")
 
 
@@ -254,7 +254,7 @@ def test_no_cluster_at_the_address(address, monkeypatch, tmp_path):
         Study([DIGITS], store=Store(tmp_path / "runs")).run(engine="ray")
 
 
-@pytest.mark.skipif(not find_spec("ray"), reason='Ray is not installed: pip install "fednb[ray]"')
+@pytest.mark.skipif(not find_spec("ray"), reason='Ray is not installed: pip install -e ".[ray]"')
 def test_what_ray_cannot_read_as_an_address_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")
     with pytest.raises(RunError, match="no Ray cluster at nowhere: "):
@@ -269,7 +269,7 @@ def test_a_machine_without_slurm_is_refused(monkeypatch):
         workers.check("slurm", "cpu")
 
 
-@pytest.mark.skipif(not find_spec("submitit"), reason='submitit is not installed: pip install "fednb[slurm]"')
+@pytest.mark.skipif(not find_spec("submitit"), reason='submitit is not installed: pip install -e ".[slurm]"')
 def test_what_slurm_refuses_is_told_in_its_words(monkeypatch, tmp_path):
     for name in ("sbatch", "srun"):
         (tmp_path / name).write_text("#!/bin/sh\ncp $1 asked\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")

@@ -452,7 +452,7 @@ class TestPapers:
             ("table1", "", "third_table1.csv cannot be read: No columns to parse from file"),
             ("third", SETTINGS.replace("selection", "choice"), 'third\'s setting "selection" is not known'),
             ("third", "title = ", "third.toml cannot be read"),
-            ("third", SETTINGS.replace("arxiv", "doi"), "third.toml has no arxiv; expected algorithm, arxiv, "),
+            ("third", SETTINGS.replace("venue", "place"), "third.toml has no venue; expected algorithm, "),
             ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
             ("third", SETTINGS.replace("value = 2", "value = [0, 1]"), "seeds = .0, 1. under .printed.; expected of"),
         ],

@@ -189,7 +189,8 @@ def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, ab
         f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in
     ]
     if absent:
-        next_step = f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]", then the same command'
+        install = 'pip install -e ".[notebooks]" in a clone of fednb'
+        next_step = f"notebooks need {', '.join(absent)}: {install}, then the same command"
     elif part:
         next_step = "when all parts are done, `fednb run` without --part executes the notebooks"
     elif renewable:

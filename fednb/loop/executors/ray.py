@@ -21,7 +21,7 @@ ANSWER = 10  # seconds that a cluster has to answer
 def check() -> None:
     """Raises RunError where Ray is not installed or nobody answers at the address."""
     if importlib.util.find_spec("ray") is None:
-        raise RunError('Ray is not installed: pip install "fednb[ray]"')
+        raise RunError('Ray is not installed: pip install -e ".[ray]" in a clone of fednb')
     address = os.environ.get("RAY_ADDRESS", "")
     if there := re.fullmatch(r"(?:ray://)?(.+):(\d+)", address):  # Ray itself would try for minutes
         try:

@@ -20,7 +20,7 @@ LOOK = 2.0  # seconds between two looks
 def check() -> None:
     """Raises RunError where submitit is not installed or this machine has no SLURM."""
     if importlib.util.find_spec("submitit") is None:
-        raise RunError('submitit is not installed: pip install "fednb[slurm]"')
+        raise RunError('submitit is not installed: pip install -e ".[slurm]" in a clone of fednb')
     if EXECUTOR == "SlurmExecutor" and not (shutil.which("sbatch") and shutil.which("srun")):
         raise RunError("no SLURM on this machine: it has no sbatch and srun. Run this where jobs are submitted.")
 
