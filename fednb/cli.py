@@ -175,18 +175,8 @@ def _export(verbs) -> None:
 
 
 def _data(verbs) -> None:
-    verb = _verb(
-        verbs,
-        "data",
-        "what is on disk, what is expected, where it comes from",
-        "fednb data --data /mnt/images --check pacs",
-    )
+    verb = _verb(verbs, "data", "what is there, what is missing, where it comes from", "fednb data --data /mnt/images")
     _shared(verb, "--data")
-    verb.add_argument(
-        "--check",
-        metavar="NAME",
-        help="this data set alone: its numbers against the published ones; the exit status is 1 if one differs",
-    )
 
 
 def _report(verbs) -> None:
