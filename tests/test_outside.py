@@ -511,9 +511,9 @@ class TestInMemory:
         recipe = Recipe(**PIXELS | {"rounds": 1})
         results = Study([recipe], store=store, federation=pixel_federation()).run()
         assert results.records[0].recipe["federation"]["name"] == "in_memory_masks"
-        from fednb.report import words
+        from fednb.report import wording
 
-        assert words.measure(results.frame) == "Dice"
+        assert wording.measure(results.frame) == "Dice"
 
     def test_images_of_another_federation_are_refused(self, store):
         (recipe,) = Study([self.BASE], store=store, federation=federation()).recipes

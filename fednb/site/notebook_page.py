@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
-from fednb.report.names import federation
+from fednb.report.labels import federation
 from fednb.site import pointer, records, scoreboard
 from fednb.site.pages import Entry, notes, without_scripts
 from fednb.site.sources import linked, literal
