@@ -1,6 +1,6 @@
 """The site, by Sphinx and MyST-NB: README, docs/, the executed notebooks, and the package from its docstrings.
 
-``fednb report`` builds it from a copy of the repository's folders, so that links between files lead where they do there.
+``fednb report`` builds it from a copy of the repository's folders, so that links lead where they do there.
 """
 
 import re
@@ -13,7 +13,18 @@ from itables.javascript import generate_init_offline_itables_html
 project = html_title = "fednb"
 sys.path.insert(0, str(Path(__file__).parent))  # of formulas.py
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "formulas"]
-exclude_patterns = ["fednb", "tests", "tools", "examples/*/notebooks", "figures", "results/*/*", "data", "docs/_*", "docs/contents.md"]
+exclude_patterns = ["fednb", "tests", "tools", "figures", ".github", "docs/_*", "docs/contents.md"]
+exclude_patterns += ["**/figures/README.md", "examples/*/results"]
+    "fednb",
+    "tests",
+    "tools",
+    "figures",
+    ".github",
+    "docs/_*",
+    "docs/contents.md",
+    "**/figures/README.md",
+    "examples/*/results",
+]
 templates_path = ["_templates"]
 suppress_warnings = ["docutils", "ref.python", "myst.header", "mystnb.unknown_mime_type"]
 

@@ -49,22 +49,29 @@ def build(home: Path, report: Path) -> list[str]:
 
 
 def _lay_out(home: Path, executed: Path, source: Path) -> None:
-    """The folders of the repository as Sphinx reads them: README.md is the first page."""
+    """The folders of the repository as Sphinx reads them, with README.md as the first page: pages are copied, as it
+    would follow a link out of the folder, and what they link to besides is linked."""
     hidden = shutil.ignore_patterns(".*", "__pycache__")
-    shutil.copytree(home / "docs", source / "docs", ignore=hidden)
-    shutil.copytree(home / "notebooks", source / "notebooks", ignore=hidden)
+    for name in ("docs", "notebooks", "examples"):
+        if (home / name).is_dir():
+            shutil.copytree(home / name, source / name, ignore=hidden)
     if executed.is_dir():
         shutil.copytree(executed, source / "notebooks", ignore=hidden, dirs_exist_ok=True)
-    for path in home.iterdir():
-        if not path.name.startswith(".") and not (source / path.name).exists() and path.name not in ("report", "build"):
-            (source / path.name).symlink_to(path)
-    (source / "README.md").unlink()
+    for page in (*home.glob("*.md"), *home.glob("results/README.md")):
+        (source / page.relative_to(home)).parent.mkdir(exist_ok=True)
+        shutil.copy(page, source / page.relative_to(home))
+    names = ("fednb", "figures", "tests", "tools", "LICENSE", "CITATION.cff", ".github", "*.txt", "*.toml", "*.yml")
+    for path in (path for name in names for path in home.glob(name)):
+        (source / path.name).symlink_to(path)
     (source / "docs" / "package").rename(source / "package")
-    parts = (home / "README.md", home / "docs" / "contents.md")
-    (source / "index.md").write_text("\n".join(part.read_text(encoding="utf-8") for part in parts), encoding="utf-8")
+    contents = (source / "docs" / "contents.md").read_text(encoding="utf-8")
+    with (source / "README.md").rename(source / "index.md").open("a", encoding="utf-8") as first_page:
+        first_page.write(f"\n{contents}")
 
 
 def main(options) -> int:
+    if options.readme:
+        return notebooks.tool("readme").update()
     home = notebooks.home()
     report = Path(options.report).absolute() if options.report else home / "report"
     for warning in build(home, report):
