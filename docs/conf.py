@@ -15,16 +15,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # of formulas.py
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "formulas"]
 exclude_patterns = ["fednb", "tests", "tools", "figures", ".github", "docs/_*", "docs/contents.md"]
 exclude_patterns += ["**/figures/README.md", "examples/*/results"]
-    "fednb",
-    "tests",
-    "tools",
-    "figures",
-    ".github",
-    "docs/_*",
-    "docs/contents.md",
-    "**/figures/README.md",
-    "examples/*/results",
-]
 templates_path = ["_templates"]
 suppress_warnings = ["docutils", "ref.python", "myst.header", "mystnb.unknown_mime_type"]
 
