@@ -3,6 +3,7 @@
 ``fednb report`` builds it from a copy of the repository's folders, so that links lead where they do there.
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -13,9 +14,9 @@ from itables.javascript import generate_init_offline_itables_html
 project = html_title = "fednb"
 sys.path.insert(0, str(Path(__file__).parent))  # of formulas.py
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "formulas"]
-exclude_patterns = ["fednb", "tests", "tools", "figures", ".github", "docs/_*", "docs/contents.md"]
+exclude_patterns = ["fednb", "tests", "tools", "figures", ".github", "docs/_*", "contents/index.md"]
 exclude_patterns += ["**/figures/README.md", "examples/*/results"]
-templates_path = ["_templates"]
+templates_path = [str(Path(__file__).parent / "_templates")]
 suppress_warnings = ["docutils", "ref.python", "myst.header", "mystnb.unknown_mime_type"]
 
 nb_execution_mode = "off"
@@ -37,9 +38,20 @@ html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx
 
 
 def setup(app) -> None:
-    """Sphinx calls this: pages with a sortable table get the script that sorts it, from a file of the site."""
+    """Sphinx calls this. Code that shows something is folded; a page with a sortable table gets the script that sorts it,
+    from a file of the site."""
+    app.connect("source-read", _fold_code)
     app.connect("html-page-context", _add_script)
     app.connect("build-finished", _write_script)
+
+
+def _fold_code(app, page, source) -> None:
+    if page.startswith("notebooks/"):
+        content = json.loads(source[0])
+        for cell in content["cells"]:
+            if cell.get("outputs"):
+                cell["metadata"]["tags"] = [*cell["metadata"].get("tags", []), "hide-input"]
+        source[0] = json.dumps(content)
 
 
 def _add_script(app, page, template, context, doctree) -> None:

@@ -63,8 +63,8 @@ def _lay_out(home: Path, executed: Path, source: Path) -> None:
     names = ("fednb", "figures", "tests", "tools", "LICENSE", "CITATION.cff", ".github", "*.txt", "*.toml", "*.yml")
     for path in (path for name in names for path in home.glob(name)):
         (source / path.name).symlink_to(path)
-    (source / "docs" / "package").rename(source / "package")
-    contents = (source / "docs" / "contents.md").read_text(encoding="utf-8")
+    (source / "docs" / "contents").rename(source / "contents")
+    contents = (source / "contents" / "index.md").read_text(encoding="utf-8")
     with (source / "README.md").rename(source / "index.md").open("a", encoding="utf-8") as first_page:
         first_page.write(f"\n{contents}")
 
