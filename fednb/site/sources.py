@@ -25,7 +25,7 @@ INNER = ("commands", "cli", "site", "__main__")
 FIRST = ("install", "running", "reading")  # of docs/; the others follow by name
 HEADLINE = "fedrdn/fig1_convergence"  # whose first figure the first page shows
 WAY = {
-    "together/quickstart": "The quickstart: FedAvg and two methods, in minutes",
+    "together/quickstart": "The quickstart: one federation, one network and ten methods, in minutes",
     "fedrdn/table1_main": "A paper's table, with its claims",
     "together/your_data": "Your images",
     "together/your_method": "Your method",
