@@ -11,10 +11,10 @@ import torch
 from methods import ROWS
 
 from fednb import cli
-from fednb.analyses import speed
 from fednb.commands import notebooks
 from fednb.federation import made
 from fednb.recipe import Recipe
+from fednb.report import speed
 
 
 def test_the_bare_loop_does_what_a_federated_round_of_one_site_does(monkeypatch):

@@ -335,8 +335,12 @@ def test_records_from_other_images_are_told_on_the_page_and_not_in_the_summary(m
     assert page.read_text().count(told) == 1
 
 
-OWN = """import fednb
-from fednb.analyses.example_folders import example_folders
+OWN = f"""import sys
+
+import fednb
+sys.path.append({str(Path(__file__).parents[1] / "notebooks/together")!r})
+"""
+OWN += """from example_folders import example_folders
 folder = DATA or example_folders(per_class=2)
 federation = fednb.load("folders", root=folder, size=8)
 named = {"name": "folders", "size": 8, "fingerprint": federation.fingerprint}

@@ -7,10 +7,10 @@ import pytest
 from methods import ROWS
 
 from fednb import cli
-from fednb.analyses import speed
 from fednb.commands import methods
 from fednb.commands.methods import Told, told
 from fednb.methods import Method, classification_only
+from fednb.report import speed
 
 
 def test_every_door_has_a_word():

@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 
 from fednb import catalogue, models, randomness
-from fednb.analyses import speed
 from fednb.commands.desk import check_device
 from fednb.federation import Federation, Site, made
 from fednb.files import write_text
@@ -22,6 +21,7 @@ from fednb.loop.loop import FederatedRun
 from fednb.methods import DTYPES, flow
 from fednb.recipe import Recipe
 from fednb.records.provenance import maker
+from fednb.report import speed
 
 # name -> (sites, training images of a site, height and width, recipe). 10 steps a client, of many clients one; AlexNet:
 # FedRDN's round.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fednb import catalogue
-from fednb.analyses import speed
 from fednb.errors import RecipeError, nearest
+from fednb.report import speed
 
 PAPERS = ("fedrdn", "fedfa", "fraug", "distrans")  # their own methods come first
 CHANGES = {
