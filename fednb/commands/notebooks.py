@@ -1,7 +1,6 @@
-"""The notebooks of a project or a checkout: found, read, planned without Jupyter, executed by papermill, settled.
+"""The notebooks of a project or a checkout: found, read, executed by papermill, settled into what is committed.
 
-Importing this file needs nothing but Python. Reading and planning need no Jupyter either, so that a bare
-machine can train what the notebooks ask for; papermill is imported by functions that use it.
+Importing this file needs nothing but Python; papermill and Pillow are imported by the functions that use them.
 """
 
 import ast
