@@ -8,7 +8,7 @@ import sys
 
 import fednb
 from fednb.errors import FednbError, nearest
-from fednb.loop.executors import ENGINES
+from fednb.loop.cluster import ENGINES
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -148,7 +148,7 @@ def _run(verbs) -> None:
         "--engine",
         type=_one_of("engine", ENGINES),
         metavar="NAME",
-        help="what trains on other machines, which share this folder and the images: ray or slurm (8 runs side by side "
+        help="what trains on other machines, which share this folder and the images: ray (8 runs side by side "
         "unless --jobs says more)",
     )
     verb.add_argument(
@@ -175,18 +175,8 @@ def _export(verbs) -> None:
 
 
 def _data(verbs) -> None:
-    verb = _verb(
-        verbs,
-        "data",
-        "what is on disk, what is expected, where it comes from",
-        "fednb data --data /mnt/images --check pacs",
-    )
+    verb = _verb(verbs, "data", "what is there, what is missing, where it comes from", "fednb data --data /mnt/images")
     _shared(verb, "--data")
-    verb.add_argument(
-        "--check",
-        metavar="NAME",
-        help="this data set alone: its numbers against the published ones; the exit status is 1 if one differs",
-    )
 
 
 def _report(verbs) -> None:

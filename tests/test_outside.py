@@ -12,7 +12,7 @@ import pytest
 from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
-from fednb import catalogue, cli, outside, papers
+from fednb import catalogue, cli, datasets, outside, papers
 from fednb.commands import laws as verb
 from fednb.errors import RecipeError, RunError
 from fednb.papers import protocol
@@ -224,7 +224,7 @@ def missing(root=None, **options): return None
 
 
 def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
-    write(folder, "datasets/ours", LOADER + "def describe(root=None): return ['made']\n")
+    write(folder, "datasets/ours", LOADER)
     write(folder, "models/theirs", "from fednb.models.digits_cnn import DigitsCNN\nclass Theirs(DigitsCNN): pass\n")
     recipe = Recipe(
         federation={"name": "ours", "size": 8}, model={"name": "theirs", "channels": 2, "width": 8}, rounds=1
@@ -234,12 +234,18 @@ def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
     assert record.clients == ["a", "b"] and record.behaviours["algorithms/fedavg"]
 
 
-def test_a_loader_that_lacks_something_is_refused(folder):
-    write(folder, "datasets/ours", LOADER)
-    with pytest.raises(
-        RecipeError, match="ours.py of folder mine has no describe; fednb/datasets/__init__.py says what for"
-    ):
-        Recipe(federation="ours")
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "ours.py of folder mine has no missing; fednb/datasets/__init__.py says what for"),
+        ("def missing(root): return None", r"ours.py fails \(TypeError: missing\(\) got an unexpected keyword"),
+        ("def missing(root, **options): return {}['folder']", r"ours.py fails \(KeyError: 'folder'\)"),
+    ],
+)
+def test_a_loader_that_lacks_something_is_refused(folder, written, said):
+    write(folder, "datasets/ours", LOADER.partition("def missing")[0] + written)
+    with pytest.raises(RecipeError, match=said):
+        datasets.available("ours", size=8)
 
 
 class TestLaws:

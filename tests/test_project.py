@@ -154,7 +154,7 @@ def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkey
     (made / "datasets").mkdir()
     (made / "datasets/ours.py").write_text(
         "from fednb.datasets import shifted_digits\n"
-        "NEEDS, describe, missing = None, shifted_digits.describe, lambda root: "
+        "NEEDS, missing = None, lambda root: "
         "None\ndef load(root=None):\n    return shifted_digits.load(size=8)\n"
     )
     for federation in ({"name": "ours"}, {"name": "shifted_digits", "size": 32}):  # the second is known to us
