@@ -1,4 +1,4 @@
-"""`fednb run`: executes notebooks, each of which trains what it misses; writes the site, or records what is committed."""
+"""`fednb run`: executes notebooks, each of which trains what it misses; then writes the site, or what is committed."""
 
 import importlib.util
 import os
@@ -25,7 +25,8 @@ def main(options) -> int:
     if recording and (changes := recording.dirty(home)):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     report = notebooks.report_folder(options.report)
-    jobs = min(options.jobs or (MOST_JOBS if options.device == "cpu" else 1 + options.device.count(",")), os.cpu_count())
+    cores, devices = os.cpu_count() or 1, options.device.split(",")
+    jobs = min(options.jobs or (MOST_JOBS if devices == ["cpu"] else len(devices)), cores)
     at_once = min(jobs, len(chosen))
     given = {notebook.name: _given(notebook, options, jobs // at_once, len(chosen) == 1) for notebook in chosen}
     for notebook in chosen:
@@ -40,13 +41,14 @@ def main(options) -> int:
     runs = home / "results" if recording else report / "runs"
     if refusal := unwritable(runs, report / "notebooks"):
         raise RunError(refusal if recording else f"{refusal} --report names another folder.")
-    _tell_kernels(options, runs, os.cpu_count() // jobs)
+    _tell_kernels(options, runs, cores // jobs)
     before = _records(runs)
     failed = _execute(chosen, report, given, at_once, runs)
     if recording:  # the committed notebooks show their default parameters
         shown = {name: {each: some[each] for each in some.keys() & MACHINE} for name, some in given.items()}
         failed |= _execute(chosen, report, shown, at_once, runs) if shown != given else {}
-    done = [f"{len(chosen) - len(failed)} notebooks executed, {len(failed)} failed; {_records(runs) - before} runs trained"]
+    counts = f"{len(chosen) - len(failed)} notebooks executed, {len(failed)} failed"
+    done = [f"{counts}; {_records(runs) - before} runs trained"]
     done += [f"FAILED {name}: {error}" for name, error in failed.items()]
     if own:
         trivial.add(own / "results" / "trivial.json", (runs, own / "results"))
@@ -83,12 +85,12 @@ def require_device(devices: str) -> None:
         try:
             torch.zeros(1, device=device, dtype=torch.float64).item()
         except (RuntimeError, AssertionError, TypeError) as error:  # torch's own words are long; its first line says it
-            reason = str(error).splitlines()[0]
-            raise RunError(f'device "{device}" cannot be used: {reason} Choose cpu, or install a torch for it.') from error
+            found = f'device "{device}" cannot be used: {str(error).splitlines()[0]}'
+            raise RunError(f"{found} Choose cpu, or install a torch for it.") from error
 
 
 def _tell_kernels(options, runs: Path, threads: int) -> None:
-    """Sets what kernels, and the processes that they start, have from this command: absolute, as they start elsewhere."""
+    """Sets what kernels and their processes have from this command: absolute paths, as they start elsewhere."""
     from fednb.datasets import data_root
 
     os.environ[outside.FOLDERS] = outside.searched()
@@ -139,7 +141,7 @@ def _shown(options, home: Path, report: Path, executed: list[Notebook], recordin
     if recording:
         for notebook in executed:
             recording.commit_outputs(home, report, notebook)
-        if not outside.project():
+        if (home / "tools" / "readme.py").is_file():
             notebooks.tool("readme").update()
         return [f"recorded: results/, figures/ and notebooks/ in {home}", "next: look at the changes and commit them"]
     if options.only or outside.project():
