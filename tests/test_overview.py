@@ -8,7 +8,7 @@ import pytest
 
 from fednb.recipe import Recipe
 from fednb.records.store import Record
-from fednb.report import overview, words
+from fednb.report import overview, wording
 from fednb.report.intervals import wilson
 from fednb.report.matrix import matrix
 from fednb.results import Results
@@ -96,8 +96,8 @@ def test_dice_has_the_interval_of_its_images_where_they_are_recorded():
 
 def test_scores_of_both_tasks_side_by_side_have_both_names():
     both = results(federation=["shifted_digits"]).found | results(federation=["retinal_vessels"], model=["unet"]).found
-    assert words.measure(Results(both).frame) == "accuracy / Dice"
-    assert words.measure(words.frame_of(Results({}))) == "accuracy"
+    assert wording.measure(Results(both).frame) == "accuracy / Dice"
+    assert wording.measure(wording.frame_of(Results({}))) == "accuracy"
 
 
 def test_a_stand_in_is_said_first():

@@ -4,7 +4,7 @@ import pytest
 from made_results import IMAGES, mean_accuracy, results, run
 
 from fednb import papers
-from fednb.report import comparison, effects, names, participation, plots, scoreboard, selected, table
+from fednb.report import comparison, effects, labels, participation, plots, scoreboard, selected, table
 from fednb.report.selection import image_scores
 
 TWO = {"a": 10, "b": 100}
@@ -132,6 +132,6 @@ def test_the_figure_has_a_line_from_took_part_to_left_out_for_each_method_and_si
     assert hollow[2].get_ydata() == pytest.approx([25]) and hollow[2].get_markerfacecolor() == "white"
     places = [line.get_xdata()[0] for line in joined]
     assert len(set(places)) == len(places) and {round(place) for place in places} == set(range(len(IMAGES)))
-    assert [text.get_text() for text in axes.get_xticklabels()] == [*map(names.site, IMAGES)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == [*map(labels.site, IMAGES)]
     looks = {(line.get_linestyle(), line.get_color(), line.get_marker()) for line in joined[::4]}
     assert len(looks) == 3 and {line for line, *_ in looks} == {"-"}

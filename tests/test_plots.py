@@ -17,13 +17,13 @@ from matplotlib.text import Text
 
 from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
-from fednb.report import STAND_IN, names, pictures, plots
+from fednb.report import STAND_IN, labels, plots, samples
 from fednb.report.intervals import of_settings, spreads_of
-from fednb.report.looks import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
 from fednb.report.plots import groups
 from fednb.report.plots.pointer import DASHES, MIME
 from fednb.report.selection import selected
-from fednb.report.words import OTHER_DATA
+from fednb.report.style import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
+from fednb.report.wording import OTHER_DATA
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
 TABLE1 = [
@@ -77,7 +77,7 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
         for table in papers.tables(paper):
             printed = papers.printed(paper, table)
             runs = printed["algorithm"].str.cat(printed["augmentation"].str.split("(").str[0], sep="+").unique()
-            last = {names.parts(run)[-1][0]: style(run)["color"] for run in runs}
+            last = {labels.parts(run)[-1][0]: style(run)["color"] for run in runs}
             assert len(set(last.values())) == len(last), f"{paper}, {table}: {last}"
 
 
@@ -268,7 +268,7 @@ def test_more_than_six_curves_have_a_panel_each_with_fedavg_behind():
 def test_more_than_six_methods_are_dots_in_rows():
     chosen = selected(pandas.concat([run(label, ROUNDS[1:2]) for label in ("fedavg", *MANY)]))
     figure = plots.bars(chosen, printed=papers.printed("fedrdn", "table1", "office_caltech10"))
-    assert [panel.get_title("left") for panel in figure.axes] == [*map(names.site, IMAGES), "average"]
+    assert [panel.get_title("left") for panel in figure.axes] == [*map(labels.site, IMAGES), "average"]
     panel = figure.axes[0]
     assert [tick.get_text() for tick in panel.get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
     reach, dot = panel.lines[1:3]  # after the interval of all tested together, which accuracies do not have
@@ -368,7 +368,7 @@ def test_bars_of_dice_have_the_intervals_of_their_images():
 def test_bars_per_client_beside_the_paper():
     rows = selected(pandas.concat([run("fedavg", ROUNDS), run("fedavg+fedrdn", ROUNDS[1:2])]))
     shown = axes(plots.bars(rows, printed=papers.printed("fedrdn", "table1", "office_caltech10")))
-    assert [tick.get_text() for tick in shown.get_xticklabels()] == [*map(names.site, IMAGES), "average"]
+    assert [tick.get_text() for tick in shown.get_xticklabels()] == [*map(labels.site, IMAGES), "average"]
     heights = [bar.get_height() for bar in shown.patches]
     assert len(heights) == 10 and heights[2] == pytest.approx(100 * 27 / 32)
     diamonds = [d for d in shown.collections if d.get_label() == "the paper"]
@@ -499,7 +499,7 @@ def test_figures_are_closed_and_can_be_saved(tmp_path):
 
 def test_samples_shows_a_row_of_pictures_for_each_site():
     federation = load("shifted_digits")
-    figure = pictures.samples(federation)
+    figure = samples.samples(federation)
     assert len(figure.axes) == 8 * len(federation.sites)
     assert [axes.get_ylabel() for axes in figure.axes[::8]] == [site.name for site in federation.sites]
     shown = figure.axes[1].images[0].get_array()
@@ -516,8 +516,8 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
     pixels, drawn = numpy.zeros((len(sites), 3, 8, 8), "uint8"), numpy.zeros((len(sites), 8, 8), "uint8")
     figures = {
         "bars": plots.bars(rows[rows["round"] == 2]),
-        "samples": pictures.samples(federation),
-        "masks": pictures.masks(pixels, drawn, drawn, NAMES),
+        "samples": samples.samples(federation),
+        "masks": samples.masks(pixels, drawn, drawn, NAMES),
         "embedding": plots.embedding({"$x$": points}, numbers % 2, numbers, NAMES, NAMES),
         "curves": plots.lines({name: ([1, 2], [1, 2]) for name in ("$x$", "a_b")}, "$x$", "y", "$\\frac$"),
         "over rounds": plots.over_rounds({"$\\frac$": {"a": [1, 2]}}),
@@ -584,7 +584,7 @@ def test_masks_are_coloured_by_what_was_found():
     """A row of four pixels: hit, missed, false, and one of which nothing is asked."""
     images = numpy.zeros((1, 3, 1, 4), numpy.uint8)
     targets, found = numpy.array([[[1, 1, 0, 255]]], numpy.uint8), numpy.array([[[1, 0, 1, 1]]], numpy.uint8)
-    figure = pictures.masks(images, targets, found, ["clinic"])
+    figure = samples.masks(images, targets, found, ["clinic"])
     _, mask, prediction = (axes.get_images()[0].get_array() for axes in figure.axes)
     black, blue, orange, white, grey = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.85"))
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
@@ -598,7 +598,7 @@ def test_two_predictions_are_coloured_by_which_of_them_is_right():
     images = numpy.zeros((1, 3, 1, 6), numpy.uint8)
     targets = numpy.array([[[1, 1, 0, 1, 0, 255]]], numpy.uint8)
     first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
-    figure = pictures.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
+    figure = samples.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
     _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
     black, blue, orange, white, grey, light = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.55", "0.85"))
     numpy.testing.assert_allclose(mask[0], [black, black, white, black, white, light])

@@ -23,13 +23,13 @@ from fednb.report import (
     cross_site,
     effects,
     gates,
-    names,
+    labels,
     rules_table,
     runs_table,
     scoreboard,
     sentences,
     table,
-    words,
+    wording,
 )
 from fednb.report.claims import verdict
 from fednb.report.deviations import other_options
@@ -37,7 +37,7 @@ from fednb.report.effects import COLUMNS, Effect
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
 from fednb.report.sentences import paired_difference
-from fednb.report.words import OTHER_DATA, number, setting, signed
+from fednb.report.wording import OTHER_DATA, number, setting, signed
 
 # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon.
 FEDAVG = (101, 101, 21, 51)
@@ -309,7 +309,7 @@ def test_a_caption_says_what_the_average_is():
     claims = scoreboard(made, "fedrdn", table="table1")
     board = report.board(claims.frame.assign(setting="small", notebook="a/b"))
     for shown in (claims, board, rules_table(made), runs_table(made), table(made, printed())):
-        assert words.AVERAGE in " ".join(shown.caption)
+        assert wording.AVERAGE in " ".join(shown.caption)
 
 
 def test_many_sites_unfold():
@@ -521,7 +521,7 @@ def test_an_option_that_is_off_is_one_that_older_records_lack():
     for record in newer.records:
         record.recipe = record.recipe | {"federation": record.recipe["federation"] | {"spare": False}}
     assert gates.trivial(newer.records[0]) == gates.trivial(older.records[0]) is not None
-    assert words.setting(newer) == words.setting(older)
+    assert wording.setting(newer) == wording.setting(older)
 
 
 def test_a_constant_answer_is_each_clients_most_frequent_class():
@@ -652,7 +652,7 @@ def test_a_table_says_whether_its_seeds_share_a_partition():
 
 
 def runs_table_notes(made) -> str:
-    return "\n".join(words.setting_lines(made))
+    return "\n".join(wording.setting_lines(made))
 
 
 def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
@@ -1029,31 +1029,31 @@ def test_a_claim_on_an_average_needs_all_its_sites_and_one_on_a_site_that_site()
 
 
 def test_names_of_options_and_the_printed_row_of_a_run():
-    assert names.options("fedprox(mu=0.1)+fedfa(stages=[1, 2], probability=0.0)") == {
+    assert labels.options("fedprox(mu=0.1)+fedfa(stages=[1, 2], probability=0.0)") == {
         ("fedprox", "mu=0.1"),
         ("fedfa", "stages=[1, 2]"),
         ("fedfa", "probability=0.0"),
     }
-    assert names.options("fedavg+fedfa") == frozenset()
-    labels = ["fedavg", "fedavg+fedfa", "fedavg+fedfa(stages=[1, 2])", "fedprox(mu=0.1)"]
-    assert names.printed_for("fedfa(variant=released)", labels) == "fedavg+fedfa"
-    assert names.printed_for("fedavg+fedfa(stages=[1, 2], variant=released)", labels) == labels[2]
-    assert names.printed_for("fedavg+fedfa(stages=[1])", labels) == "fedavg+fedfa"
-    assert names.printed_for("fedprox", labels) is None and names.printed_for("fedprox+fedfa", labels) is None
+    assert labels.options("fedavg+fedfa") == frozenset()
+    offered = ["fedavg", "fedavg+fedfa", "fedavg+fedfa(stages=[1, 2])", "fedprox(mu=0.1)"]
+    assert labels.printed_for("fedfa(variant=released)", offered) == "fedavg+fedfa"
+    assert labels.printed_for("fedavg+fedfa(stages=[1, 2], variant=released)", offered) == offered[2]
+    assert labels.printed_for("fedavg+fedfa(stages=[1])", offered) == "fedavg+fedfa"
+    assert labels.printed_for("fedprox", offered) is None and labels.printed_for("fedprox+fedfa", offered) is None
 
 
 def test_names_of_methods():
-    assert names.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", "mu=0.1"), ("fedrdn", "")]
-    assert names.pretty("fedprox(mu=0.1)+fedrdn") == "FedProx + FedRDN"
-    assert names.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (μ = 0.1) + new"
-    assert names.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released"
-    assert names.pretty("fraug(variant=released, growth=0.0)", options=True) == "FRAug, as released (growth 0)"
-    assert names.pretty("fraug(generator=False, ema=False)", options=True) == "FRAug (without generator, without EMA)"
-    assert (names.federation("office_caltech10"), names.federation("new")) == ("Office-Caltech-10", "new")
-    assert (names.site("mnist_m"), names.site("my_site")) == ("MNIST-M", "my_site")
-    assert words.minus("FRAug, as released", "FRAug") == "(FRAug, as released) - FRAug"
-    assert names.method("fedavg") == "fedavg" and names.method("fedavg+fedrdn") == "fedrdn"
-    assert names.method("fedfa+fedmix") == names.method("fedavg+fedmix+fedfa(p=0.5)") == "fedfa+fedmix"
+    assert labels.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", "mu=0.1"), ("fedrdn", "")]
+    assert labels.pretty("fedprox(mu=0.1)+fedrdn") == "FedProx + FedRDN"
+    assert labels.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (μ = 0.1) + new"
+    assert labels.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released"
+    assert labels.pretty("fraug(variant=released, growth=0.0)", options=True) == "FRAug, as released (growth 0)"
+    assert labels.pretty("fraug(generator=False, ema=False)", options=True) == "FRAug (without generator, without EMA)"
+    assert (labels.federation("office_caltech10"), labels.federation("new")) == ("Office-Caltech-10", "new")
+    assert (labels.site("mnist_m"), labels.site("my_site")) == ("MNIST-M", "my_site")
+    assert wording.minus("FRAug, as released", "FRAug") == "(FRAug, as released) - FRAug"
+    assert labels.method("fedavg") == "fedavg" and labels.method("fedavg+fedrdn") == "fedrdn"
+    assert labels.method("fedfa+fedmix") == labels.method("fedavg+fedmix+fedfa(p=0.5)") == "fedfa+fedmix"
 
 
 def test_a_run_with_unseen_sites_stands_in_no_row_and_behind_no_claim():

@@ -27,7 +27,7 @@ def main(options) -> int:
             f"augmentations/{options.method}.py or algorithms/{options.method}.py is named by {FOLDERS}."
         )
     if importlib.util.find_spec("pytest") is None:
-        raise RunError('the laws are tests, and pytest is not installed: pip install "fednb[test]".')
+        raise RunError('the laws are tests, and pytest is not installed: pip install -e ".[test]" in a clone of fednb.')
     words = ["-qq", "--color=no", "--tb=no", "-rN", "-p", "no:cacheprovider", *LAWS]
     own = os.environ | {FOLDERS: searched(), "FEDNB_LAWS": options.method}
     status = subprocess.run(

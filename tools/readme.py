@@ -17,7 +17,7 @@ from fednb.records.staleness import changed
 from fednb.records.store import Store
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
 from fednb.report.sentences import PRINTED, untested
-from fednb.report.words import number, rule_words
+from fednb.report.wording import number, rule_words
 from fednb.study import Study
 
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"

@@ -22,7 +22,7 @@ from fednb.report.selection import (
     selected,
 )
 from fednb.report.sentences import TESTED, sentences, told
-from fednb.report.words import STAND_IN
+from fednb.report.wording import STAND_IN
 
 __all__ = [
     "STAND_IN",

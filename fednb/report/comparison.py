@@ -6,13 +6,13 @@ read, nothing else.
 """
 
 from fednb.errors import RecipeError
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.deviations import deviations, of_unseen
 from fednb.report.intervals import Measured, alike, of_settings
 from fednb.report.overview import runs_table
 from fednb.report.selection import selected
 from fednb.report.tables import Table
-from fednb.report.words import (
+from fednb.report.wording import (
     AVERAGE,
     OTHER_DATA,
     STAND_IN,
@@ -54,7 +54,7 @@ def table(results, printed, rule: str = "last", title: str = "", caption: str = 
     title: stands first in the caption. caption: the paper's own, quoted where the caption unfolds.
 
     Runs that differ in seed only are one row. A run stands beside the printed row of its methods, with its
-    options where the paper prints such a row (``fednb.report.names.printed_for``). Where the printed rows stand under
+    options where the paper prints such a row (``fednb.report.labels.printed_for``). Where the printed rows stand under
     settings (DisTrans' heterogeneity), columns are settings, each with the average of the runs on it.
 
     A run with unseen sites has no row here, and a site that took part none where the printed numbers are of unseen
@@ -81,7 +81,7 @@ def table(results, printed, rule: str = "last", title: str = "", caption: str = 
         ours, paper = here["ours"].map(number), here["paper"].map(number) + here["star"].fillna("")
         flag = here["outside"].eq(True).map({True: "!", False: ""})
         pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
-        called = names.site(site)
+        called = labels.site(site)
         short[f"{called} ({count}){marked}" if count else called] = pair.where(pair != "- | -", "")
         columns = {"paper": paper, f"ours{marked}": below(ours, bounds(here, number))}
         if site == "average":
@@ -134,9 +134,9 @@ def comparison(results, printed, rule: str = "last"):
     chosen = cross_site(results) if across else selected(frame_of(results), rule, unseen).assign(source="")
     chosen = chosen if unseen else all_took_part(chosen, results)
     chosen = _by_setting(chosen, results, printed)
-    labels = dict.fromkeys(label for label, _ in theirs)
-    beside = {run: names.printed_for(run, labels) for run in chosen["run"].unique()}
-    not_run = [label for label in labels if label not in beside.values()]
+    printed_labels = dict.fromkeys(label for label, _ in theirs)
+    beside = {run: labels.printed_for(run, printed_labels) for run in chosen["run"].unique()}
+    not_run = [label for label in printed_labels if label not in beside.values()]
     texts = row_names([*beside, *not_run])
     known = None if across else alike(results, rule, unseen)[1]
     differing = deviations(results.records, results.paper) if results.paper else {}
@@ -144,7 +144,7 @@ def comparison(results, printed, rule: str = "last"):
     rows = []
     for (printed_label, source), cells in theirs.items():
         same = [found[2:] for found in ours if (beside[found[0]], found[1]) == (printed_label, source)]
-        text = texts.get(printed_label, names.pretty(printed_label))
+        text = texts.get(printed_label, labels.pretty(printed_label))
         for label, found in same or [(_from(text, source), {})]:
             rows += _side_by_side(label, cells, found)
     for run, source, label, found in ours:
@@ -212,7 +212,7 @@ def _by_setting(chosen, results, printed):
                 f'the printed rows stand under "{setting}", which no option of our federations makes; nothing can '
                 "be held against them. Give another setting to fednb.papers.printed(paper, table, setting=...)."
             )
-    options = {option.split("=")[0]: None for run_on in made.values() for _, option in names.options(run_on)}
+    options = {option.split("=")[0]: None for run_on in made.values() for _, option in labels.options(run_on)}
     ours = {record.key: record.recipe["federation"] for record in results.records}
     columns = {
         key: ", ".join(f"{spaced(name)} {as_text(own[name])}" for name in options if name in own)
@@ -226,8 +226,8 @@ def _by_setting(chosen, results, printed):
 
 def on_federation(chosen, results, run_on: str):
     """The rows of runs on ``cifar10(classes_per_client=6)``, whatever else their federation has."""
-    [(federation, _)] = names.parts(run_on) or [("", "")]
-    wanted = {option for _, option in names.options(run_on)}
+    [(federation, _)] = labels.parts(run_on) or [("", "")]
+    wanted = {option for _, option in labels.options(run_on)}
     made = {record.key: {f"{k}={v}" for k, v in record.recipe["federation"].items()} for record in results.records}
     same = chosen["key"].map(lambda key: wanted <= made[key]).astype(bool)
     return chosen[same & (chosen["federation"] == federation)]
@@ -321,7 +321,7 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
         *setting_lines(results),
         *note_lines(results),
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
-        *(f"* {cell.row}, {names.site(cell.site)}: {cell.remark}" for cell in wrong.itertuples()),
+        *(f"* {cell.row}, {labels.site(cell.site)}: {cell.remark}" for cell in wrong.itertuples()),
     )
     return caption, made
 
@@ -333,8 +333,8 @@ def _setting_words(printed) -> list[str]:
 
 
 def _from(label: str, source: str) -> str:
-    return f"{label}, model of {names.site(source)}" if source else label
+    return f"{label}, model of {labels.site(source)}" if source else label
 
 
 def _sites(listed: str) -> str:
-    return ", ".join(map(names.site, listed.split(", ")))
+    return ", ".join(map(labels.site, listed.split(", ")))

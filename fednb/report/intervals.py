@@ -64,7 +64,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.report.selection import image_scores, selected
-from fednb.report.words import dealt_by_seed, frame_of, setting_of, settings
+from fednb.report.wording import dealt_by_seed, frame_of, setting_of, settings
 
 if TYPE_CHECKING:
     from numpy import ndarray

@@ -1,6 +1,6 @@
 """Methods by data sets: what each scores more than one of them, a number in a cell."""
 
-from fednb.report import names, words
+from fednb.report import labels, wording
 from fednb.report.comparison import HIGHER, LOWER
 from fednb.report.sentences import SIGNS
 from fednb.report.tables import Table
@@ -21,22 +21,22 @@ def matrix(tables: dict[str, Table], against: str) -> Table:
     parts = []
     for federation, table in tables.items():
         own = table.frame[table.frame["worse"] == against]
-        rows = own["better"].map(words.row_names([*own["better"]]))
+        rows = own["better"].map(wording.row_names([*own["better"]]))
         parts.append(own.assign(federation=federation, row=rows)[["federation", "row", "better", "ours", "direction"]])
     frame = pandas.concat(parts)
     points, verdicts = (
         frame.pivot(index="row", columns="federation", values=values)
         .reindex(index=frame["row"].unique(), columns=tables)
-        .rename(columns=names.federation)
+        .rename(columns=labels.federation)
         .rename_axis(index=None, columns=None)
         for values in ("ours", "direction")
     )
-    rank = points.rank(ascending=False).mean(axis=1).map(words.number)
-    shown = points.map(words.signed)
+    rank = points.rank(ascending=False).mean(axis=1).map(wording.number)
+    shown = points.map(wording.signed)
     signs = verdicts.map(lambda word: f" {SIGNS[word]}" if word in TINTS else "")
     colours = verdicts.map(lambda word: TINTS.get(word, "")).assign(rank="")
     caption = (
-        f"Points over {names.pretty(against)}, average over the sites, in the seeds that both have.",
+        f"Points over {labels.pretty(against)}, average over the sites, in the seeds that both have.",
         "Blue (plain text: △) is told above zero, orange (▽) below it, grey (⊘) is not testable; what has no tint "
         "cannot be distinguished from zero.",
         "Rank: the place by points, 1 for the most, averaged over the data sets; chance has no part in it.",

@@ -1,10 +1,10 @@
 """Runs side by side where there is no printed table: scores with their intervals, per client and on average."""
 
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.intervals import alike, of_settings
 from fednb.report.selection import RULES, late_rise, selected
 from fednb.report.tables import Table, keys_of
-from fednb.report.words import (
+from fednb.report.wording import (
     AVERAGE,
     counted,
     frame_of,
@@ -63,7 +63,9 @@ def runs_table(results, rule: str = "last") -> Table:
     cells = cells.loc[numbers["row"].unique(), clients].fillna("")
     images = chosen.groupby("client")["images"].unique()
     counts = {client: "/".join(map(str, sorted(each))) for client, each in images.items()}
-    cells = cells.rename(columns={client: f"{names.site(client)} ({count} images)" for client, count in counts.items()})
+    cells = cells.rename(
+        columns={client: f"{labels.site(client)} ({count} images)" for client, count in counts.items()}
+    )
     cells = cells.rename_axis(index=None, columns=None)
     seeds = " or ".join(map(str, sorted(numbers["seeds"].unique())))
     alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""

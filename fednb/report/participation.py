@@ -1,12 +1,12 @@
 """What a site gains by taking part: its score where it trained with the others, and where it was left out."""
 
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of
 from fednb.report.intervals import alike, by_seed, moderated, of_settings, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
-from fednb.report.words import (
+from fednb.report.wording import (
     AVERAGE,
     counted,
     dealt_by_seed,
@@ -62,7 +62,7 @@ def participation(results, rule: str = "last") -> Table:
         if client == "average":
             shown = {"verdict": here["direction"], "gap": here["ours"].map(signed), "95 %": told_bounds(here)}
         count = "/".join(map(str, sorted(set(here["images"]))))
-        shown[f"{names.site(client)} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
+        shown[f"{labels.site(client)} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
     average = numbers[numbers["client"] == "average"]
     marked = mark(frame)
     caption = (

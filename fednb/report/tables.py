@@ -31,7 +31,7 @@ class Table:
     wide: the HTML form, texts only, what follows the first line of a text in small letters; ``cells`` where it is None.
         Where its first column is the average, sites beyond six are folded.
     colours: CSS for each cell of the HTML form, or None.
-    mark: what the data are where they are not the paper's, as ``fednb.report.words.mark``.
+    mark: what the data are where they are not the paper's, as ``fednb.report.wording.mark``.
     records: for each row the keys of its runs' records, to which the site links it.
     """
 

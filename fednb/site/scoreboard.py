@@ -5,7 +5,7 @@ from collections.abc import Container
 from math import copysign, sqrt
 from typing import TYPE_CHECKING
 
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def bars(claims: "DataFrame") -> str:
             f"{SIGNS[word]}&nbsp;{count}</span>"
             for word, count in told
         )
-        words, called = ", ".join(f"{count} {word}" for word, count in told), names.printed(paper)
+        words, called = ", ".join(f"{count} {word}" for word, count in told), labels.printed(paper)
         rows.append(
             f'<div class="bar" role="img" aria-label="{called}: {words}"><b>{called}</b><div>{parts}</div></div>'
         )
@@ -104,7 +104,7 @@ def _class(word: str) -> str:
 
 
 def _filter(name: str, values) -> str:
-    called = {value: names.federation(value) for value in sorted({*values} - {""})}
+    called = {value: labels.federation(value) for value in sorted({*values} - {""})}
     options = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in called.items())
     return f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>'
 

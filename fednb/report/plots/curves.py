@@ -1,7 +1,6 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
-from fednb.report import words
-from fednb.report.looks import LINES, MARKERS, colour, style
+from fednb.report import wording
 from fednb.report.plots._axes import (
     MOST,
     WIDEST,
@@ -13,7 +12,8 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.plots.pointer import curves_spec, with_pointer
-from fednb.report.words import mark, measure, settings, told_seeds
+from fednb.report.style import LINES, MARKERS, colour, style
+from fednb.report.wording import mark, measure, settings, told_seeds
 
 
 def convergence(frame, title: str = "", printed=None):
@@ -85,7 +85,9 @@ def _ends(axes, curves: dict, printed: dict) -> None:
     down = max(0, places[-1] - high)
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
         look, theirs, at = style(curves[label][0]), printed[label], (1.05 * last, place - down)
-        told = f"{label}\n{words.number(value)} %" + ("" if theirs is None else f", the paper {words.number(theirs)} ◇")
+        told = f"{label}\n{wording.number(value)} %" + (
+            "" if theirs is None else f", the paper {wording.number(theirs)} ◇"
+        )
         beside = {"annotation_clip": False, "verticalalignment": "center", "fontsize": 8}
         axes.plot([last, at[0]], [value, at[1]], color="0.8", linewidth=1, clip_on=False)
         axes.plot(*at, marker=look["marker"], color=look["color"], linestyle="none", markersize=6, clip_on=False)

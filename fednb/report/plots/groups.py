@@ -3,8 +3,7 @@
 from fednb.report.comparison import tested
 from fednb.report.deviations import deviations
 from fednb.report.intervals import alike, of_settings
-from fednb.report.looks import HATCHES, styles
-from fednb.report.names import federation, site
+from fednb.report.labels import federation, site
 from fednb.report.plots._axes import (
     MOST,
     PAPER,
@@ -17,7 +16,8 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.plots.rows import Dot, rows_of_dots
-from fednb.report.words import DOWNWARDS, counted, mark, measure, settings, told_seeds
+from fednb.report.style import HATCHES, styles
+from fednb.report.wording import DOWNWARDS, counted, mark, measure, settings, told_seeds
 
 
 def bars(chosen, x: str = "client", printed=None, title: str = "", results=None):

@@ -1,8 +1,8 @@
 """Curves that answer to the pointer: a Vega-Lite specification beside the still figure, drawn by JupyterLab and the
 site; whatever cannot draw it shows the still figure."""
 
-from fednb.report.looks import LINES, style
 from fednb.report.plots._axes import titled
+from fednb.report.style import LINES, style
 
 MIME = "application/vnd.vegalite.v5+json"
 DASHES = dict(zip(LINES, ([1, 0], [2, 2], [8, 2, 2, 2], [5, 2], [7, 2, 2, 2, 2, 2]), strict=True))  # pixels on and off
@@ -36,7 +36,7 @@ def curves_spec(curves: dict, what: str, title: str, marked: str, printed: dict)
     The pointer tells the nearest point's method, round and value, to two decimals, with the lowest and highest seed
     where there are several; a click in the legend fades all other methods, a second one takes it back.
 
-    what: the measure, on the axis. marked: as ``fednb.report.words.mark``. printed: the paper's average for each
+    what: the measure, on the axis. marked: as ``fednb.report.wording.mark``. printed: the paper's average for each
         label, or None.
     """
     looks = [style(run) for run, _ in curves.values()]

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy
 
-from fednb.report import names, words
-from fednb.report.looks import VERDICTS, styles
+from fednb.report import labels, wording
 from fednb.report.plots._axes import (
     PAPER,
     WIDEST,
@@ -20,6 +19,7 @@ from fednb.report.plots._axes import (
     titled,
 )
 from fednb.report.sentences import CLAIM, PRINTED, TESTED
+from fednb.report.style import VERDICTS, styles
 
 HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
 DIAMOND = {"marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
@@ -51,10 +51,10 @@ def claims(rows, paper: str):
         _dot(axes, row.ours, place, reach, **look, markersize=6)
         _dot(axes, row.paper, place, reach, **DIAMOND)
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
-    data = tested["federation"].map(names.federation)
+    data = tested["federation"].map(labels.federation)
     on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
     head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
-    decorate(axes, "points: the first of each row minus the second", "", f"{names.printed(paper)}: {head}")
+    decorate(axes, "points: the first of each row minus the second", "", f"{labels.printed(paper)}: {head}")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     where = tested["table"].str.replace("table", "Table ")
@@ -98,22 +98,22 @@ def effects(tables, title: str = "", printed=None):
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     runs = dict.fromkeys(run for table in tables.values() for side in ("worse", "better") for run in table.frame[side])
-    texts = words.row_names([*map(names.alone, runs)])
+    texts = wording.row_names([*map(labels.alone, runs)])
     against = {run for table in tables.values() for run in table.frame["worse"]}
     panels = {}
     for name, table in tables.items():
         by = table.frame.columns[2]
         for row in table.frame.to_dict("records"):
-            panel = ", ".join(filter(None, (name, f"{words.spaced(by)} {row[by]}" if by != "by" else "")))
-            both = [texts[names.alone(row[side])] for side in ("better", "worse")]
+            panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
+            both = [texts[labels.alone(row[side])] for side in ("better", "worse")]
             theirs = None if printed is None or table.mark else _printed_difference(printed, row, by)
-            panels.setdefault(panel, {})[both[0] if len(against) == 1 else words.minus(*both)] = Dot(
+            panels.setdefault(panel, {})[both[0] if len(against) == 1 else wording.minus(*both)] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
                 filled=row["direction"] in ("above", "below"),
                 printed=theirs,
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
-    what = f"points above {texts[names.alone(against.pop())]}" if len(against) == 1 else "points"
+    what = f"points above {texts[labels.alone(against.pop())]}" if len(against) == 1 else "points"
     figure = rows_of_dots(panels or {"": {}}, what, title, marked, across=3, common=True)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)

@@ -6,7 +6,7 @@ from math import isfinite
 from fednb.catalogue import OF_THE_RUN, file
 from fednb.catalogue import names as files_in
 from fednb.methods import TASKS
-from fednb.report import names
+from fednb.report import labels
 
 STAND_IN, OTHER_DATA = "STAND-IN", "OTHER DATA"
 RULES_IN_WORDS = {
@@ -86,7 +86,7 @@ def settings(chosen, beside=()):
 
 
 def _varying(name: str, value) -> str:
-    return names.federation(value) if name == "federation" else f"{spaced(name)} {as_text(value)}"
+    return labels.federation(value) if name == "federation" else f"{spaced(name)} {as_text(value)}"
 
 
 def told_seeds(parts: dict) -> dict:
@@ -215,8 +215,8 @@ def rests_on(frame):
 
 def minus(better: str, worse: str) -> str:
     """How a difference is written: ``"FedRDN - FedAvg"``, ``"FedFA - (FedAvg + mixup)"``."""
-    better = f"({better})" if names.AS_RELEASED in better else better
-    return f"{better} - ({worse})" if " + " in worse or names.AS_RELEASED in worse else f"{better} - {worse}"
+    better = f"({better})" if labels.AS_RELEASED in better else better
+    return f"{better} - ({worse})" if " + " in worse or labels.AS_RELEASED in worse else f"{better} - {worse}"
 
 
 def mark(frame) -> str:
@@ -230,8 +230,8 @@ def mark(frame) -> str:
 def stand_in_line(frame, federation: str) -> str:
     flagged = frame[frame["stand_in"].astype(bool)]
     every = (flagged if len(flagged) else frame)["federation"].unique()
-    used = ", ".join(names.federation(name) for name in every if name != federation)
-    place = names.federation(federation)
+    used = ", ".join(labels.federation(name) for name in every if name != federation)
+    place = labels.federation(federation)
     return f"{mark(frame) or STAND_IN}: trained on {used} in the place of {place}. It says nothing about the paper."
 
 
@@ -241,8 +241,8 @@ def _origins(results, name: str) -> str:
 
 def row_names(runs: list[str]) -> dict[str, str]:
     """Each run as it is shown; with its options where another run would be called the same."""
-    short = [names.pretty(run) for run in runs]
-    return {run: names.pretty(run, options=short.count(name) > 1) for run, name in zip(runs, short, strict=True)}
+    short = [labels.pretty(run) for run in runs]
+    return {run: labels.pretty(run, options=short.count(name) > 1) for run, name in zip(runs, short, strict=True)}
 
 
 DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
@@ -255,7 +255,7 @@ def spaced(name: str) -> str:
 def as_text(value) -> str:
     if isinstance(value, dict):
         options = ", ".join(_option(key, own) for key, own in value.items() if key != "name")
-        name = names.federation(value["name"])
+        name = labels.federation(value["name"])
         return f"{name} ({options})" if options else name
     if isinstance(value, list | tuple):
         return " + ".join(map(as_text, value)) or "none"
