@@ -99,7 +99,7 @@ class Domains:
     def _otherwise(self, domain: str, rows: Rows) -> list[str]:
         """Notes on what is otherwise than in the original."""
         folder, complete = self.domains[domain]
-        notes = [f"{folder} has {len(rows)} images; {self.title}'s has {complete}."] if len(rows) != complete else []
+        notes = [f"{folder} has {len(rows)} images; complete are {complete}."] if len(rows) != complete else []
         width, height = images.dimensions(rows[0][0])
         if self.side not in (None, width):
             notes.append(f"Files of {width} x {height} pixels; {self.title}' own are {self.side} x {self.side}.")

@@ -71,7 +71,11 @@ def _listed(root: Path) -> tuple[list[str], dict[str, Rows]]:
                 f"Fetch {', '.join(LISTS)} again."
             )
     listed = {
-        part: [(place / "images" / path, int(labels[number]) - 1) for number, path in paths.items() if parts[number] == mark]
+        part: [
+            (place / "images" / path, int(labels[number]) - 1)
+            for number, path in paths.items()
+            if parts[number] == mark
+        ]
         for part, mark in PARTS.items()
     }
     return list(names.values()), listed

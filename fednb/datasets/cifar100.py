@@ -8,7 +8,7 @@ from fednb.federation import Federation
 
 NEEDS = Needs(
     what="CIFAR-100 (Krizhevsky 2009)",
-    layout="as torchvision unpacks it, cifar-100-python/ with train and test, in cifar100/ or in the data folder itself",
+    layout="as torchvision unpacks it, cifar-100-python/ with train and test, in cifar100/ or the data folder itself",
     page="www.cs.toronto.edu/~kriz/cifar.html",
     download="cifar-100-python.tar.gz, 169 MB",
     licence="for research; that of the photographs is not stated",

@@ -243,7 +243,9 @@ def _index_file(root: Path, name: str) -> Path:
 def _index(root: Path, name: str, count: int) -> np.ndarray:
     """The released order of a site's slices."""
     path = _index_file(root, name)
-    order = reading(path, lambda path: npy(path.read_bytes()), advice="Expected numpy's list of numbers. Fetch it again.")
+    order = reading(
+        path, lambda path: npy(path.read_bytes()), advice="Expected numpy's list of numbers. Fetch it again."
+    )
     if order.dtype.kind not in "iu" or sorted(order.ravel()) != list(range(count)) or order.ndim != 1:
         raise DataError(
             f"{path} holds {order.dtype} {list(order.shape)}; expected each of 0..{count - 1} once, {name} has {count} "
