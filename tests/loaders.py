@@ -207,10 +207,11 @@ def things(root: Path, each: int = 15) -> None:
         picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
 
 
-def drawings(root: Path) -> None:
-    for number in range(4 * 7 * 20):
+def drawings(root: Path, each: int = 20) -> None:
+    """So many images of each class at each site."""
+    for number in range(4 * 7 * each):
         domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
-        picture(root / "pacs" / domain / name / f"{number:03}.png", number, size=6)
+        picture(root / "pacs" / domain / name / f"{number:04}.png", number, size=6)
 
 
 def eyes(root: Path) -> None:
