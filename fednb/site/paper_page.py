@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
 from fednb.report import labels, wording
-from fednb.report.deviations import labels_of
 from fednb.report.sentences import CLAIM, PRINTED, SMALL, TESTED, on_data, untested
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
@@ -79,7 +78,7 @@ are on orders and curves: {counted(several)}.
 
 def _ways(paper: str, entries: Sequence[Entry], methods: Sequence) -> str:
     tables = [papers.printed(paper, table) for table in papers.tables(paper)]
-    named = {name for table in tables for label in labels_of(table) for name, _ in labels.parts(label)} - {paper}
+    named = {name for table in tables for label in papers.labels_of(table) for name, _ in labels.parts(label)} - {paper}
     rivals = ", ".join(f"[{each.printed}](/methods/{each.name}.md)" for each in methods if each.name in named)
     books = [_notebook(entry.name) for entry in entries if entry.content]
     notebooks = f"[Notebooks](/notebooks/{paper}/index.md): {', '.join(books)}" if books else "No notebook is executed"

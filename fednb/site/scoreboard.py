@@ -114,7 +114,6 @@ def _row(one, reach: float, shown: Container[str]) -> str:
     ran = one.ours == one.ours
     detectable = f"detectable: {one.smallest:.1f}" if one.verdict == "not told" else ""
     notes = filter(None, (one.why, detectable, one.other_rules))
-    declared = "declared" if one.setting and not one.exploratory else ""
     texts = (
         html.escape(one.claim),
         verdict(one.verdict) + "".join(f"<br><small>{html.escape(text)}</small>" for text in notes),
@@ -122,7 +121,7 @@ def _row(one, reach: float, shown: Container[str]) -> str:
         f"{one.ours:+.1f}" if ran else "",
         _picture(one, reach) if ran else "",
         str(one.seeds or ""),
-        ", ".join(filter(None, (one.setting, declared))),
+        one.setting,
         _notebook(one.notebook, shown),
     )
     return f"<tr {marked}>{_cells(HEADS, texts)}</tr>"

@@ -42,7 +42,6 @@ GLOSSARY = {
     "Above, below": "at a smaller setting the effect is above or below zero: its interval leaves zero out.",
     "Not told": "the interval holds zero; *detectable* is the smallest effect that it would have told.",
     "Not testable": "a run has not learned, is not level at its end, or what the paper's argument needs does not hold.",
-    "Exploratory": "the runs were made before the rules; *declared*: the rules named them before they were made.",
 }
 LINK = re.compile(r"\[([^\]\n]+)\]\((?:\.\./)+([\w/.-]+)((?:#[\w-]+)?)\)")
 
