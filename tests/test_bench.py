@@ -10,9 +10,9 @@ import torch
 from methods import ROWS
 
 from fednb import cli
-from fednb.analyses import speed
 from fednb.federation import made
 from fednb.recipe import Recipe
+from fednb.report import speed
 
 SMALL = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8}, momentum=0.9)
 
