@@ -24,13 +24,14 @@ from fednb.errors import RecipeError, nearest
 from fednb.files import hash_of
 
 METHODS = ("algorithms", "augmentations")
-ROOMS = (*METHODS, "models", "datasets", "papers")
 PACKAGES = {
     "algorithms": "fednb.methods.algorithms",
     "augmentations": "fednb.methods.augmentations",
     "models": "fednb.models",
     "datasets": "fednb.datasets",
+    "papers": "fednb.papers",
 }
+ROOMS = tuple(PACKAGES)
 FOLDERS = "FEDNB_METHODS"
 PROJECT = "fednb.toml"
 OF_THE_RUN = "run"  # as a federation's option ``seed``: see ``dealt``
@@ -43,14 +44,34 @@ def folder(room: str) -> str:
 
 
 @cache
-def own(room: str) -> tuple[str, ...]:
+def builtin(room: str) -> tuple[str, ...]:
     """All names in our folder of a room, sorted: its files without a leading underscore."""
-    return tuple(sorted(_files(importlib.import_module(PACKAGES[room]).__path__)))
+    (place,) = importlib.import_module(PACKAGES[room]).__path__
+    return tuple(sorted(_names_in(Path(place), room)))
 
 
 def names(room: str) -> tuple[str, ...]:
     """All names for a room, sorted: our own and those from outside."""
-    return tuple(sorted((*own(room), *_ours_apart(room))))
+    return tuple(sorted((*builtin(room), *outside(room))))
+
+
+def outside(room: str) -> dict[str, Path]:
+    """By name, which folder of the search path has it; RecipeError for a name that is found twice, or is ours: a recipe
+    would not say which of them it means."""
+    found: dict[str, Path] = {}
+    for place in map(Path, filter(None, searched().split(os.pathsep))):
+        _require_room(place)
+        for name in _names_in(place / room, room):
+            if name in found:
+                raise RecipeError(
+                    f'"{name}" is found twice for {room}: in folder {found[name].name} and in folder {place.name}.'
+                )
+            found[name] = place
+    for other in (METHODS if room in METHODS else (room,)) if found else ():
+        for name in found.keys() & {*builtin(other), *(IN_MEMORY.values() if room == "datasets" else ())}:
+            taken = f"{folder(other)}/{name}{'' if room == 'papers' else '.py'}"
+            raise RecipeError(f'"{name}" in folder {found[name].name} has the name of {taken}; give it another one.')
+    return found
 
 
 def source(room: str, name: str) -> str:
@@ -61,16 +82,16 @@ def source(room: str, name: str) -> str:
 
 def source_hash(room: str, name: str) -> str:
     """12 hex digits of the source of what is found outside, as it was when it was imported."""
-    return _imported(_ours_apart(room)[name], room, name)[1]
+    return _imported(outside(room)[name], room, name)[1]
 
 
 def file(room: str, name: str):
     """The module of this name in a room, ours or one from outside; RecipeError where there is none."""
-    if name in own(room):
+    if name in builtin(room):
         return importlib.import_module(f"{PACKAGES[room]}.{name}")
     if room == "datasets" and name in IN_MEMORY.values():
         return importlib.import_module("fednb.datasets._in_memory")
-    if place := _ours_apart(room).get(name):
+    if place := outside(room).get(name):
         return _imported(place, room, name)[0]
     other = next((other for other in METHODS if room in METHODS and other != room and name in names(other)), None)
     hint = f"it is one of the {other}." if other else nearest(name, names(room))
@@ -130,8 +151,11 @@ def choice(given: str | dict) -> tuple[str, dict]:
         return given, {}
     if isinstance(given, dict) and isinstance(given.get("name"), str):
         return given["name"], {key: value for key, value in given.items() if key != "name"}
-    what = given if isinstance(given, dict | list | tuple | int | float | None) else f"an object {type(given).__name__}"
-    raise RecipeError(f'{what!s} names nothing; expected a name or {{"name": ..., option: value}}.')
+    plain = isinstance(given, dict | list | tuple | int | float)
+    raise RecipeError(
+        f"{given if plain else f'an object of the class {type(given).__name__}'} names nothing; expected a name or "
+        '{"name": ..., option: value}. Code of yours is a file in a folder that FEDNB_METHODS names: docs/methods.md.'
+    )
 
 
 def complete(room: str, given: str | dict) -> dict:
@@ -173,27 +197,14 @@ def _fitted(room: str, name: str, option: str, value, default):
     return value
 
 
-def outside(room: str) -> dict[str, Path]:
-    """By name, which folder of the search path has it. RecipeError, naming both, where two have one name."""
-    found: dict[str, Path] = {}
-    for place in filter(None, searched().split(os.pathsep)):
-        for name in _inside(Path(place), room):
-            if name in found:
-                raise RecipeError(
-                    f'"{name}" is found twice for {room}: in folder {found[name].name} and in folder '
-                    f"{Path(place).name}. Give one of them another name."
-                )
-            found[name] = Path(place)
-    return found
-
-
 def methods_from(folder: str | os.PathLike) -> list[str]:
     """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, as "room/name".
 
     Raises RecipeError where the folder has no room inside.
     """
     named = absolute(os.fspath(folder))
-    found = [f"{room}/{name}" for room in ROOMS for name in _inside(Path(named), room)]
+    _require_room(Path(named))
+    found = [f"{room}/{name}" for room in ROOMS for name in sorted(_names_in(Path(named) / room, room))]
     there = absolute(os.environ.get(FOLDERS, "")).split(os.pathsep)
     os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(filter(None, (*there, named))))
     return found
@@ -226,17 +237,6 @@ def searched() -> str:
     return os.pathsep.join(map(str, once.values()))
 
 
-def _ours_apart(room: str) -> dict[str, Path]:
-    """What is found outside; RecipeError for a name that is ours: a recipe would not say which of them it means."""
-    found = outside(room)
-    for other in (METHODS if room in METHODS else (room,)) if found else ():
-        for name in found.keys() & {*own(other), *(IN_MEMORY.values() if room == "datasets" else ())}:
-            raise RecipeError(
-                f'"{name}" in folder {found[name].name} has the name of {folder(other)}/{name}.py; give it another one.'
-            )
-    return found
-
-
 @cache
 def _project(here: str) -> Path | None:
     folders = (Path(here), *Path(here).parents)
@@ -247,24 +247,23 @@ def _has_room(folder: Path) -> bool:
     return any((folder / each).is_dir() for each in ROOMS)
 
 
-def _inside(folder: Path, room: str) -> list[str]:
+def _require_room(folder: Path) -> None:
     if not _has_room(folder):
         raise RecipeError(
             f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
             "for each method, network or data set, or a folder for each paper, inside."
         )
+
+
+def _names_in(place: Path, room: str) -> list[str]:
     if room == "papers":
-        return sorted(path.name for path in (folder / room).glob("[!._]*") if path.is_dir())
-    return _files([str(folder / room)])
-
-
-def _files(places) -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_")]
+        return [path.name for path in place.glob("[!._]*") if path.is_dir()]
+    return [module.name for module in pkgutil.iter_modules([str(place)]) if not module.name.startswith("_")]
 
 
 @cache
 def _imported(folder: Path, room: str, name: str) -> tuple[ModuleType, str]:
-    """The module of a folder, and 12 hex digits of its source: of the file and the helpers next to it (``_*.py``), or of
+    """The module of a folder, and 12 hex digits of its source: the file and the helpers next to it (``_*.py``), or
     all files of a package. RecipeError where it cannot be imported."""
     package = ModuleType(f"fednb_methods_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}")
     package.__path__ = [str(folder)]  # its modules are the folder's rooms, so that their files find their helpers

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fednb import catalogue, recipe
+from fednb import recipe, registry
 from fednb.errors import RecipeError
 from fednb.methods.algorithms.fedprox import FedProx
 from fednb.recipe import Recipe
@@ -78,8 +78,8 @@ def test_a_new_setting_or_option_leaves_the_keys_of_old_runs(monkeypatch):
     class Later(Recipe):
         warm_up: int = 0
 
-    known = catalogue.options
-    monkeypatch.setattr(catalogue, "options", lambda made: known(made) | {"new_option": 7})
+    known = registry.options
+    monkeypatch.setattr(registry, "options", lambda made: known(made) | {"new_option": 7})
     monkeypatch.setattr(recipe, "make", lambda room, given: FedProx())
     later = Later(algorithm=PROX)
     assert later.full["warm_up"] == 0 and later.full["algorithm"]["new_option"] == 7

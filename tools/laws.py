@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 
-from fednb import catalogue
+from fednb import registry
 from fednb.commands import notebooks
 from fednb.errors import RecipeError, RunError, nearest
-from fednb.outside import FOLDERS, searched
+from fednb.registry import FOLDERS, searched
 
 _FILES = ("laws", "worlds", "randomness", "task", "devices", "remote", "loop")
 NONE_FOUND = 5  # pytest's exit status where it has collected no test
@@ -20,7 +20,7 @@ def main(options) -> int:
 
     Raises RecipeError for an unknown method, RunError where there is no pytest, and for a method of ours without a row.
     """
-    known = [name for room in catalogue.METHODS for name in catalogue.names(room)]
+    known = [name for room in registry.METHODS for name in registry.names(room)]
     if options.method not in known:
         raise RecipeError(
             f'no method is called "{options.method}": {nearest(options.method, known)} A folder of yours with a file '
@@ -34,7 +34,7 @@ def main(options) -> int:
         [sys.executable, "-m", "pytest", *words], cwd=notebooks.checkout("tests/"), env=own
     ).returncode
     if status == NONE_FOUND:
-        room = next(room for room in catalogue.METHODS if options.method in catalogue.names(room))
+        room = next(room for room in registry.METHODS if options.method in registry.names(room))
         raise RunError(
             f"{options.method} has no row in tests/methods.py, so that no law was tried. Add "
             f'Row("{room}", "{options.method}") to ROWS there; the docstring of Row says what its fields are.'

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fednb import outside, papers
+from fednb import papers, registry
 from fednb.commands import notebooks
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
@@ -62,7 +62,7 @@ def _everywhere(store: Store | None, claimed: Callable, place: str, judge: Calla
             books[book.about.get("paper"), each].append(book)
     rows = []
     for paper in papers.names():
-        if homes == [outside.project()] and not papers.source(paper):
+        if homes == [registry.project()] and not papers.source(paper):
             continue  # of ours there is nothing to show
         every = claimed(paper)
         for shown in dict.fromkeys(claim[place] for claim in every):
