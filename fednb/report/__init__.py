@@ -7,6 +7,7 @@ from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
+from fednb.report.judging import recorded_board
 from fednb.report.matrix import matrix
 from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
@@ -45,6 +46,7 @@ __all__ = [
     "participation",
     "readings",
     "readings_table",
+    "recorded_board",
     "rules_table",
     "runs_table",
     "scoreboard",

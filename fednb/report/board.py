@@ -39,20 +39,18 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
 
 
 def board(claims: "DataFrame") -> Table:
-    """The claims of all papers, rows of ``fednb.commands.scoreboard.claims``, as a table; its frame is all of them,
+    """The claims of all papers, rows of ``fednb.report.recorded_board``, as a table; its frame is all of them,
     unrounded."""
-    cells, wide = shown(
-        claims, _verdicts(claims), {**_standing(claims), "notebook": claims["notebook"]}, claims["claim"]
-    )
+    cells, wide = shown(claims, _verdicts(claims), {**_standing(claims), "table": claims["table"]}, claims["claim"])
     about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
     return Table(claims, caption, cells, tuple(wording.effect_lines(claims)), wide)
 
 
 def curve_board(claims: "DataFrame") -> Table:
-    """The rows of ``fednb.commands.scoreboard.curves`` as a table: claims on orders and curves."""
+    """The curves of ``fednb.report.recorded_board`` as a table: claims on orders and curves."""
     rows = claims.assign(setting=wording.standing(claims)).set_index("claim")
-    cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
+    cells = rows[["verdict", "why", "setting", "figure"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
 
@@ -102,9 +100,8 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
 def by_paper(claims: "DataFrame") -> "DataFrame":
     """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
 
-    claims: what the verdicts and "not tested" are counted of. distinct comparisons: a pair of runs on the same data,
-    setting and site that stands in several tables is one of them, and several claims. on both boards: claims that are
-    tested at either setting, and so have two verdicts.
+    claims: of ``fednb.report.recorded_board``, in which a pair of runs is one row in whatever tables it stands. on both
+    boards: claims that are tested at either setting, and so have two verdicts.
     """
     import pandas
 
@@ -113,9 +110,6 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))
     counts = counts.reindex(sorted(every.index), fill_value=0)
     counts.insert(0, "claims", every)
-    counts.insert(
-        1, "distinct comparisons", claims.drop_duplicates(["of", "federation", "effect"])["of"].value_counts()
-    )
     counts["on both boards"] = counts[list(TESTED)].sum(axis=1) - told.reindex(counts.index, fill_value=0)
     counts["not tested"] = untested(claims)["of"].value_counts().reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()

@@ -5,11 +5,13 @@ The runs of a claim are the rows that its tables print, at each profile that the
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.catalogue import names
 from fednb.errors import RecipeError
+from fednb.files import write_text
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.records.store import Store
@@ -22,22 +24,58 @@ from fednb.report.curves import curves as judged_curves
 from fednb.report.effects import SPARE
 from fednb.report.sentences import PRINTED, SMALL, TESTED
 from fednb.results import Results, recipe_of
+from fednb.study import default_store
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def claims(store: Store) -> "DataFrame":
-    """A row for each claim on each board on which it was run, and one for a claim that was not, with ``of`` (the paper)
-    and ``federation`` beside ``fednb.report.claims.COLUMNS``.
+DISTINCT = ["of", "federation", "effect", "setting"]  # what a comparison is, in whatever tables it stands
+BOARDS = ("board.csv", "curves.csv")
 
-    Of several profiles at which a claim was run on one board, the first that is tested counts: those that the protocol
-    declares come first, then ``paper`` and ``quick``.
+
+def recorded_board(paper: str = "", anew: bool = False) -> tuple["DataFrame", "DataFrame"]:
+    """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of the project's
+    or the checkout's ``results/`` have them.
+
+    anew: judge all records that ``default_store`` finds again, about a minute; also where there are no such files.
+    """
+    store = default_store()
+    folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
+    if anew or not folder:
+        frames = [judge(store, [paper] if paper else ()) for judge in (claims, curves)]
+    else:
+        frames = [_read(folder / name) for name in BOARDS]
+    return tuple(frame[frame["of"] == paper] if paper else frame for frame in frames)
+
+
+def write_board(store: Store, folder: Path) -> None:
+    """``board.csv`` and ``curves.csv`` of our own papers, from the records of the store."""
+    for name, judge in zip(BOARDS, (claims, curves), strict=True):
+        write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
+
+
+def _read(path: Path) -> "DataFrame":
+    import pandas
+
+    names = pandas.read_csv(path, nrows=0).columns
+    texts = {*DISTINCT, "claim", "table", "figure", "verdict", "why", "other_rules", "deviations"}
+    return pandas.read_csv(path, keep_default_na=False, na_values={name: [""] for name in names if name not in texts})
+
+
+def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
+    """A row for each claim on each board on which it was run, and one for a claim that was not, with ``of`` (the paper)
+    and ``federation`` beside ``fednb.report.claims.COLUMNS``. A claim that stands in several tables is one row, which
+    names them: ``"table1, table5"``.
+
+    store: where the records are. named: the papers; all unless given. Of several profiles at which a claim was run on
+    one board, the first that is tested counts: those that the protocol declares come first, then ``paper`` and
+    ``quick``.
     """
     import pandas
 
     rows = []
-    for paper in papers.names():
+    for paper in named or papers.names():
         every = papers.claims(paper)
         for federation in dict.fromkeys(claim["federation"] for claim in every):
             own = [claim for claim in every if claim["federation"] == federation]
@@ -47,15 +85,17 @@ def claims(store: Store) -> "DataFrame":
             ]
             rows += _chosen(frames or [judged(Results({}), paper, claims=own)], len(own), paper, federation)
     more = [name for name in SPARE if any(name in row for row in rows)]
-    return pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
+    frame = pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
+    tables = frame.groupby(DISTINCT, sort=False)["table"].transform(", ".join)
+    return frame.assign(table=tables).drop_duplicates(DISTINCT, ignore_index=True)
 
 
-def curves(store: Store) -> "DataFrame":
+def curves(store: Store, named: Iterable[str] = ()) -> "DataFrame":
     """The same for the claims on orders and curves, with ``fednb.report.curves.COLUMNS``."""
     import pandas
 
     rows = []
-    for paper in papers.names():
+    for paper in named or papers.names():
         every = papers.curves(paper)
         for figure, federation in dict.fromkeys((claim["figure"], claim["federation"]) for claim in every):
             own = [claim for claim in every if (claim["figure"], claim["federation"]) == (figure, federation)]

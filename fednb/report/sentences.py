@@ -170,7 +170,7 @@ def _points(row) -> str:
 
 
 def in_short(claims: "DataFrame") -> str:
-    """What was found, in one sentence for each board: rows of ``fednb.commands.scoreboard.claims``."""
+    """What was found, in one sentence for each board: of ``fednb.report.recorded_board``."""
     tested = claims[claims["verdict"].isin(TESTED)]
     (of_printed, printed), (of_small, small) = (
         (len(own), ", ".join(f"{count} {word}" for word, count in own["verdict"].value_counts().items()) or "none")
@@ -188,7 +188,7 @@ def told(claims: "DataFrame") -> list[str]:
     """Four sentences on the claims of all papers: how many there are, what became of those that are tested, why the
     others are not.
 
-    claims: rows of ``fednb.report.board``.
+    claims: of ``fednb.report.recorded_board``.
     """
     tested = claims[claims["verdict"].isin(TESTED)]
     found = []
@@ -201,7 +201,6 @@ def told(claims: "DataFrame") -> list[str]:
         )
     turned = int((tested["other_rules"] != "").sum())
     every = claims.drop_duplicates(["of", *CLAIM])
-    distinct = claims.drop_duplicates(["of", "federation", "effect"])
     without = untested(claims)
     verdicts = without["verdict"].value_counts()
     others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
@@ -213,9 +212,8 @@ def told(claims: "DataFrame") -> list[str]:
     }
     waits = " and ".join(f"{len(rows)} {what} ({on_data(rows)})" for what, rows in why.items() if len(rows))
     return [
-        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
-        "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
-        + found[0],
+        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs, a pair in several tables once. "
+        f"At the paper's setting {found[0]}",
         f"At a smaller setting, which says nothing of what the paper found, {found[1]} On the two boards together "
         f"{turned} have another verdict by the paper's own rule of selection.",
         f"Tested at neither: {', '.join(others) or 'none'}.",
