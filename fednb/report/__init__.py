@@ -8,8 +8,6 @@ from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board
-from fednb.report.matrix import matrix
-from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import (
@@ -22,7 +20,9 @@ from fednb.report.selection import (
     over_seeds,
     selected,
 )
-from fednb.report.sentences import TESTED, sentences, told
+from fednb.report.sentences import sentences, told
+from fednb.report.tables import joined, rules_table, runs_table
+from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
 
 __all__ = [
@@ -39,9 +39,9 @@ __all__ = [
     "first_near",
     "in_words",
     "late_rise",
+    "joined",
     "late_steps",
     "losses",
-    "matrix",
     "over_seeds",
     "participation",
     "readings",

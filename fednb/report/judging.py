@@ -22,7 +22,7 @@ from fednb.report.curves import AS_PRINTED, OTHERWISE
 from fednb.report.curves import COLUMNS as OF_CURVES
 from fednb.report.curves import curves as judged_curves
 from fednb.report.effects import SPARE
-from fednb.report.sentences import PRINTED, SMALL, TESTED
+from fednb.report.verdicts import PRINTED, SMALL, TESTED
 from fednb.results import Results, recipe_of
 from fednb.study import default_store
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from fednb import catalogue, papers
 from fednb.report import labels, wording
 from fednb.report.deviations import labels_of
-from fednb.report.sentences import CLAIM, PRINTED, SMALL, TESTED, on_data, untested
+from fednb.report.sentences import on_data, untested
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, TESTED
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 from fednb.site.records import Runs

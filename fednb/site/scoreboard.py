@@ -6,7 +6,7 @@ from math import copysign, sqrt
 from typing import TYPE_CHECKING
 
 from fednb.report import labels
-from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, TESTED, VERDICTS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,10 +35,10 @@ def bars(claims: "DataFrame") -> str:
     rows = []
     for paper, own in first.groupby("of"):
         counts = own["verdict"].value_counts()
-        told = [(word, counts[word]) for word in SIGNS if word in counts]
+        told = [(word, counts[word]) for word in VERDICTS if word in counts]
         parts = "".join(
             f'<span class="verdict {_class(word)}" style="flex-grow: {count}" title="{count} {word}">'
-            f"{SIGNS[word]}&nbsp;{count}</span>"
+            f"{VERDICTS[word].sign}&nbsp;{count}</span>"
             for word, count in told
         )
         words, called = ", ".join(f"{count} {word}" for word, count in told), labels.printed(paper)
@@ -46,8 +46,8 @@ def bars(claims: "DataFrame") -> str:
             f'<div class="bar" role="img" aria-label="{called}: {words}"><b>{called}</b><div>{parts}</div></div>'
         )
     legend = "".join(
-        f'<span><i class="verdict {_class(word)}">{sign}</i> {word}</span>'
-        for word, sign in SIGNS.items()
+        f'<span><i class="verdict {_class(word)}">{verdict.sign}</i> {word}</span>'
+        for word, verdict in VERDICTS.items()
         if word in set(first["verdict"])
     )
     return f'<div class="bars">{"".join(rows)}<div class="key">{legend}</div></div>'
@@ -96,7 +96,7 @@ def curves(claims: "DataFrame", shown: Container[str], up: str = "") -> str:
 
 def verdict(word: str) -> str:
     """A verdict with its sign: colour never says it alone."""
-    return f'<span class="verdict {_class(word)}">{SIGNS[word]}&nbsp;{word}</span>'
+    return f'<span class="verdict {_class(word)}">{VERDICTS[word].sign}&nbsp;{word}</span>'
 
 
 def _class(word: str) -> str:

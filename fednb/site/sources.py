@@ -11,7 +11,8 @@ from types import ModuleType
 import fednb
 from fednb import catalogue, papers
 from fednb.report import labels
-from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED, in_short, untested
+from fednb.report.sentences import in_short, untested
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, TESTED, VERDICTS
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
@@ -158,7 +159,7 @@ def numbered(claims) -> list[str]:
 def counted(claims) -> str:
     """ "3 reproduced, 1 not told", in the order of the signs."""
     counts = claims["verdict"].value_counts()
-    return ", ".join(f"{counts[word]} {word}" for word in SIGNS if word in counts) or "none"
+    return ", ".join(f"{counts[word]} {word}" for word in VERDICTS if word in counts) or "none"
 
 
 def board(claims, curves, told: list[str], shown: Container[str], docs: Container[str]) -> str:
