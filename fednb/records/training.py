@@ -69,12 +69,10 @@ def train_one(
                 "Study(recipes, federation=...)."
             )
         with pretrained_below(root):
-            return finish(partial(FederatedRun, recipe, federation, device), store, progress, root)
+            return finish(partial(FederatedRun, recipe, federation, device), store, progress)
 
 
-def finish(
-    begin: Callable[[], Rounds], store: Store, progress: Progress = silent, root: str | Path | None = None
-) -> Record:
+def finish(begin: Callable[[], Rounds], store: Store, progress: Progress = silent) -> Record:
     """The record of the run that ``begin()`` makes, trained from its last checkpoint on; needs the recipe's lock.
 
     A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
@@ -82,12 +80,10 @@ def finish(
     run = begin()
     saved = store.load_checkpoint(run.recipe, next(run.model.parameters()).device)
     with _threads_of(saved):
-        return _finish(run, begin, saved, store, progress, root)
+        return _finish(run, begin, saved, store, progress)
 
 
-def _finish(
-    run: Rounds, begin: Callable[[], Rounds], saved: dict | None, store: Store, progress: Progress, root: Path | None
-) -> Record:
+def _finish(run: Rounds, begin: Callable[[], Rounds], saved: dict | None, store: Store, progress: Progress) -> Record:
     recipe = run.recipe
     made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
     if sources(recipe):
@@ -102,20 +98,18 @@ def _finish(
         store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
         run, resumed = begin(), ([], 0.0, {}, {})
     try:
-        return _trained(run, resumed, store, progress, made_from, seen, root)
+        return _trained(run, resumed, store, progress, made_from, seen)
     except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
         why = f"{error} (where the new start ends in that, too, it is the method's)"
         store.refuse_checkpoint(recipe, why)
-        return _trained(begin(), ([], 0.0, {}, {}), store, progress, made_from, seen, root)
+        return _trained(begin(), ([], 0.0, {}, {}), store, progress, made_from, seen)
 
 
 class Damaged(Exception):
     """What a run went on from may be why it cannot end."""
 
 
-def _trained(
-    run: Rounds, resumed: tuple, store: Store, progress: Progress, made_from: dict, seen: dict, root: Path | None
-) -> Record:
+def _trained(run: Rounds, resumed: tuple, store: Store, progress: Progress, made_from: dict, seen: dict) -> Record:
     """The record, from the rounds, seconds and scores that there are; Damaged where these may be none of a run's."""
     recipe, (rounds, before, kept, spare) = run.recipe, resumed
     as_loaded = bool(rounds)
@@ -148,7 +142,7 @@ def _trained(
     seconds = before + time.monotonic() - begun
     record, artefacts = _measured(run, rounds, scores.packed(kept, spare), seconds)
     require_readable(record)  # else its checkpoint would go for a record that nobody can read
-    _write(recipe, store, record, artefacts, root)
+    _write(recipe, store, record, artefacts)
     store.drop_checkpoint(recipe)
     return store.find(recipe)
 
@@ -247,16 +241,12 @@ def _require_scores(found: Iterable[Tensor], images: int, split: str) -> None:
         raise ValueError(f"its scores are not those of {images} {split} images")
 
 
-def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict], root: str | Path | None) -> None:
-    """A record has the last word on a full disk: decoded images there, then the run's checkpoint, make room for it."""
-    from fednb.datasets import _cache, data_root
-
-    for make_room in (partial(_cache.clear, data_root(root), store.folder), partial(store.drop_checkpoint, recipe)):
-        try:
-            store.write(recipe, record, artefacts)
-            return
-        except StoreError as error:
-            if not is_full(error):
-                raise
-            make_room()
-    store.write(recipe, record, artefacts)
+def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict]) -> None:
+    """A record has the last word on a full disk: the run's checkpoint makes room for it."""
+    try:
+        store.write(recipe, record, artefacts)
+    except StoreError as error:
+        if not is_full(error):
+            raise
+        store.drop_checkpoint(recipe)
+        store.write(recipe, record, artefacts)
