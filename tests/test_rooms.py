@@ -29,7 +29,6 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"at_hand"},
     {"results"},
     {"analyses", "report", "study"},
-    {"site"},
     {"commands"},
     {"cli"},
 ]

@@ -7,8 +7,9 @@ from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.claims import judged
 from fednb.report.effects import SPARE
-from fednb.report.sentences import CLAIM, TESTED, untested
+from fednb.report.sentences import untested
 from fednb.report.tables import Table
+from fednb.report.verdicts import CLAIM, TESTED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,12 +22,12 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     """
     frame = judged(results, paper, rule, [claim for claim in papers.claims(paper) if table in (None, claim["table"])])
     everything = wording.frame_of(results)
-    cells, wide = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
+    cells = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
     chosen_by = wording.rule_words(rule or protocol.rules()["selection"], everything)
     stand_ins = wording.mark(everything)
     caption = (
-        f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
-        f"unless a claim names a site. {wording.AVERAGE} Selection: {chosen_by}.",
+        f"Claims of {_called(paper)} that compare two runs; effects in points, in the seeds that both have, of the "
+        f"average unless a claim names a site. {wording.AVERAGE} Selection: {chosen_by}.",
         *([f"Results on {stand_ins} are left out: they say nothing about the paper."] if stand_ins else []),
     )
     deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
@@ -35,18 +36,17 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
         *wording.setting_lines(results),
     )
-    return Table(frame.drop(columns="sides"), caption, cells, made, wide)
+    return Table(frame.drop(columns="sides"), caption, cells, made)
 
 
 def board(claims: "DataFrame") -> Table:
     """The claims of all papers, rows of ``fednb.commands.scoreboard.claims``, as a table; its frame is all of them,
     unrounded."""
-    cells, wide = shown(
-        claims, _verdicts(claims), {**_standing(claims), "notebook": claims["notebook"]}, claims["claim"]
-    )
+    last = {**_standing(claims), "notebook": claims["notebook"]}
+    cells = shown(claims, _verdicts(claims), last, claims["claim"])
     about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
-    return Table(claims, caption, cells, tuple(wording.effect_lines(claims)), wide)
+    return Table(claims, caption, cells, tuple(wording.effect_lines(claims)))
 
 
 def curve_board(claims: "DataFrame") -> Table:
@@ -66,8 +66,8 @@ def _standing(frame: "DataFrame") -> dict:
     return {"why": why, "by the paper's rule": others, "setting": wording.standing(frame)}
 
 
-def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> tuple:
-    """Effects as cells of a table for text, and for a page, where the interval stands below the value.
+def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> "DataFrame":
+    """Effects as the cells of a table.
 
     frame: with ``fednb.report.effects.COLUMNS``. first, last: columns before and after, ``last`` where they say
     something. rows: their labels.
@@ -94,9 +94,7 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         spare = bounds["ours"].map(wording.signed) + ", " + wording.bounds(bounds, wording.signed)
         last = {"with spare images": spare.where(bounds["ours"].notna(), ""), **last}
     texts |= {name: column for name, column in last.items() if (column != "").any()}
-    cells = pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
-    wide = cells.assign(**{value: wording.below(cells[value], cells["95 %"])}).drop(columns="95 %")
-    return cells, wide
+    return pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":

@@ -18,7 +18,8 @@ from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting,
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, claimed, effect
+from fednb.report.sentences import claimed, effect
+from fednb.report.verdicts import PRINTED, SMALL
 from fednb.report.wording import all_took_part, frame_of, spaced
 
 # effect: the claim in short. paper: the printed effect. why: of a claim that is not testable. other_rules: the paper's

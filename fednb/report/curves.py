@@ -20,7 +20,8 @@ from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, curve_in_words
+from fednb.report.sentences import curve_in_words
+from fednb.report.verdicts import PRINTED, SMALL
 from fednb.report.wording import ALWAYS, all_took_part, frame_of, spaced
 
 AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"

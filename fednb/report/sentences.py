@@ -6,65 +6,20 @@ from fednb import papers
 from fednb.catalogue import task
 from fednb.report import labels, wording
 from fednb.report.tables import Table
+from fednb.report.verdicts import CLAIM, NOT_PAIRED, PRINTED, SMALL, TESTED, VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pandas import DataFrame
 
-AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # words of the board of the paper's claims alone
-TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
-UNTESTED = {
+WHY_UNTESTED = {
     "not run": "not run",
     "not testable": "not testable here",
     "one seed": "run with one seed only",
     "older code": "run by older code only",
-    "not paired": "run without scores of the same images in the same seeds",
+    "not paired": f"run {NOT_PAIRED}",
     "other sites": "run over other sites than the paper's",
-}
-SIGNS = {  # beside each verdict, as colour never says it alone
-    "reproduced": "✓",
-    "as in print": "✓",
-    "larger": "▲",
-    "smaller": "▼",
-    "opposite": "✕",
-    "otherwise than in print": "✕",
-    "above": "△",
-    "below": "▽",
-    "no effect as printed": "≈",
-    "not told": "?",
-    "not testable": "⊘",
-    "one seed": "1",
-    "older code": "↺",
-    "not paired": "∦",
-    "other sites": "≠",
-    "not run": "–",
-}
-CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two
-PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
-OUTCOMES = {  # the heading of the claims with a verdict, and of those that have a number and none
-    "reproduced": "Reproduced",
-    "larger": "Larger than printed",
-    "smaller": "Smaller than printed",
-    "opposite": "The opposite",
-    "above": "Above, at another setting",
-    "below": "Below, at another setting",
-    "no effect as printed": "No effect as printed",
-    "not told": "Not distinguished from zero",
-    "not testable": "Not testable here",
-    "one seed": "One seed, no verdict",
-    "older code": "By older code, no verdict",
-    "not paired": "Without scores of the same images in the same seeds, no verdict",
-}
-BETWEEN = {
-    "above": "is above {}",
-    "below": "is below {}",
-    "not told": "cannot be distinguished from {}",
-    "no effect as printed": "against {}, no effect as printed",
-    "not testable": "against {}, not testable",
-    "one seed": "against {}, one seed and no verdict",
-    "older code": "against {}, by older code and without a verdict",
-    "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
 }
 
 
@@ -132,16 +87,17 @@ def sentences(table: Table) -> str:
         rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
         return "\n".join([*head, *(_of_effect(label, row) for label, row in rows)]) or "No pair was run."
     silent, blocks = table.frame["ours"].isna(), ["\n".join(head)]
-    for word, heading in OUTCOMES.items():
+    for word, verdict in VERDICTS.items():
         rows = table.frame[~silent & (table.frame["verdict"] == word)]
         if len(rows):
             lines = [
-                f"{SIGNS[word]} {heading} ({len(rows)} of {len(silent)} claims)",
+                f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)",
                 *map(_of_claim, rows.itertuples()),
             ]
             blocks.append("\n- ".join(lines))
     counts = table.frame.loc[silent, "verdict"].value_counts()
-    blocks += [f"{SIGNS[word]} {UNTESTED[word].capitalize()}: {count} claims" for word, count in counts.items()]
+    for word, count in counts.items():
+        blocks.append(f"{VERDICTS[word].sign} {WHY_UNTESTED[word].capitalize()}: {count} claims")
     return "\n\n".join(filter(None, blocks))
 
 
@@ -157,7 +113,7 @@ def _of_effect(label: str, row) -> str:
     better, worse = (side[1:-1] if side.startswith("(") else side for side in (better, worse))
     better += "," * better.endswith(labels.AS_RELEASED)
     why = f", as {row.why}" if row.why else ""
-    return f"{where}{better} {BETWEEN[row.direction].format(worse)}{why}: {_points(row)}."
+    return f"{where}{better} {VERDICTS[row.direction].phrase.format(worse)}{why}: {_points(row)}."
 
 
 def _points(row) -> str:
@@ -204,7 +160,7 @@ def told(claims: "DataFrame") -> list[str]:
     distinct = claims.drop_duplicates(["of", "federation", "effect"])
     without = untested(claims)
     verdicts = without["verdict"].value_counts()
-    others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
+    others = [f"{verdicts[word]} {text}" for word, text in WHY_UNTESTED.items() if verdicts.get(word)]
     waiting = without[without["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
