@@ -28,7 +28,7 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"records"},
     {"at_hand"},
     {"results"},
-    {"analyses", "report", "study"},
+    {"report", "study"},
     {"commands"},
     {"cli"},
 ]
