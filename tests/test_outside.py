@@ -144,9 +144,8 @@ def test_what_a_package_offers_is_found_by_name(package, store, monkeypatch, cap
     assert train_one(recipe, store).origin["outside"] == {"augmentations/tinted": "their-package 0.3"}
     assert cli.main(["list", "--methods", "--only", "tinted"]) == 0
     assert capsys.readouterr().out == (
-        "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    changes: the images\n"
-        "    sends: its docstring does not say\n    keeps: its docstring does not say\n"
-        "    a round over FedAvg's: not measured\n"
+        "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    It has no docstring.\n"
+        "    a round over FedAvg's: not measured\n\nIt has no docstring.\n"
     )
 
 

@@ -29,7 +29,6 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"results"},
     {"study"},
     {"analyses", "report"},
-    {"site"},
     {"commands"},
     {"cli"},
 ]
