@@ -31,7 +31,6 @@ def claims(verdicts, **columns):
     }
     numbers |= {"high": 3 * numbers["low"], "together_low": -numbers["low"], "together_high": 5 * numbers["low"]}
     numbers |= {"smallest": 4 * numbers["low"], "setting": numpy.where(ran, "small", "")}
-    numbers |= {"fixed_low": 1.5 * numbers["low"], "fixed_high": 2.5 * numbers["low"], "exploratory": ran}
     frame = pandas.DataFrame({"verdict": verdicts, **numbers})
     told = {"p": 0.01, "seeds": 3, "notebook": "fedrdn/table1_main", "other_rules": "", "why": "", "deviations": ""}
     return frame.assign(**told, **about).assign(**columns)
@@ -57,14 +56,18 @@ def test_without_a_record_every_comparison_is_there_once_and_not_run(tmp_path):
     assert set(curves["verdict"]) == {"not run"} and set(curves["setting"]) == {""}
 
 
-def test_of_several_profiles_the_first_that_is_tested_counts_on_each_board():
-    def frame(verdict, setting, ours):
-        return pandas.DataFrame({"verdict": [verdict], "setting": [setting], "ours": [ours]})
+def test_of_several_profiles_the_one_that_is_tested_nearest_to_the_paper_counts_on_each_board():
+    def frame(verdict, setting, ours, more="x 1 (paper: 2); y 1 (paper: 2)"):
+        return pandas.DataFrame({"verdict": [verdict], "setting": [setting], "ours": [ours], "deviations": [more]})
 
-    ran = [frame("not testable", "small", 1.0), frame("above", "small", 2.0), frame("below", "small", 3.0)]
+    ran = [
+        frame("not testable", "small", 1.0),
+        frame("above", "small", 2.0),
+        frame("below", "small", 3.0, "x 1 (paper: 2)"),
+    ]
     nothing, printed = frame("not run", "", numpy.nan), frame("reproduced", "as printed", 4.0)
     chosen = judging._chosen([nothing, *ran, printed], 1, "fedrdn", "pacs")
-    assert [row["ours"] for row in chosen] == [4.0, 2.0] and chosen[0]["of"] == "fedrdn"
+    assert [row["ours"] for row in chosen] == [4.0, 3.0] and chosen[0]["of"] == "fedrdn"
     assert [row["verdict"] for row in judging._chosen([nothing], 1, "fedrdn", "pacs")] == ["not run"]
     assert [row["ours"] for row in judging._chosen([nothing, ran[0]], 1, "fedrdn", "pacs")] == [1.0]
 
@@ -74,14 +77,15 @@ def test_four_sentences_add_up():
     verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
     others = ["best test: larger", *[""] * 5, "last: above", "", ""]
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
-    boards, seen = ["as printed", *["small"] * 8], [False, False, *[True] * 7]
-    frame = claims(verdicts, other_rules=others, claim=named, setting=boards, exploratory=seen)
-    first, found, others, why = report.told(frame)
-    assert first.startswith("8 claims of 1 papers compare two runs, a pair in several tables once. At the paper's")
+    boards = ["as printed", *["small"] * 8]
+    first, found, others, why = report.told(claims(verdicts, other_rules=others, claim=named, setting=boards))
+    assert first == (
+        "8 claims of 1 papers compare two runs; a pair that stands in several tables is one. At the paper's setting "
+        "1 are tested: 1 reproduced."
+    )
     assert found == (
-        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 of these "
-        "rest on runs that were declared before they were made; 1 are exploratory. On the two boards together 1 have "
-        "another verdict by the paper's own rule of selection."
+        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. On the two boards "
+        "together 1 have another verdict by the paper's own rule of selection."
     )
     assert (
         others

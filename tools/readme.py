@@ -45,9 +45,8 @@ machines of two cores (Linux, x86_64); on the H100 most runs shared it with up t
 hours of the GPU than stand here. They are no timings: few records name their processor, some processors multiply in
 bf16 and some do not, and the machines were not always quiet. `fednb bench` times.
 
-Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, which declares them;
-the copy's git stood at an earlier commit, so that the records cannot show it, and they count as exploratory. Its others
-name their commit and are declared, but three of FedRDN as released, which is a row of no table.
+Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, and the copy's git
+stood at an earlier commit. `docs/protocol.md` lists which runs were declared before they were made.
 
 A record can be read without the package. Its `rounds` are columns, with a value for each round; where these would be
 long, they are of the last round alone, and `earlier` holds the others:
@@ -98,14 +97,13 @@ def headline(claims: DataFrame) -> str:
     pairs = [(drawn, "fedavg"), (as_released, "fedavg"), (as_released, drawn)]
     of_the_paper = "of == 'fedrdn' and federation == 'office_caltech10' and effect == 'FedRDN - FedAvg'"
     [claim] = claims.query(f"{of_the_paper} and table == 'table1' and setting == '{PRINTED}'").itertuples()
-    standing = "exploratory" if claim.exploratory else "declared"
     others = f" (by the paper's rule, {claim.other_rules})" if claim.other_rules else ""
     return (
         f"At the paper's setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {ended}) FedAvg "
         f"reaches {ours['fedavg']} %, FedAvg + FedRDN {ours[drawn]} %, and {ours[as_released]} % as released, where "
         f"one draw is for a whole batch; the paper prints {theirs['']} and {theirs['fedrdn']}. "
         f"{sentences(effects(results, pairs))}\nThe paper's claim that FedRDN is above FedAvg is *{claim.verdict}*"
-        f"{others}. Its runs are {standing}; FedRDN as released is a row of no table, and exploratory."
+        f"{others}. FedRDN as released is a row of no table."
     )
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-DISTINCT = ["of", "federation", "effect", "setting"]  # what a comparison is, in whatever tables it stands
 BOARDS = ("board.csv", "curves.csv")
 
 
@@ -59,7 +58,19 @@ def _read(path: Path) -> "DataFrame":
     import pandas
 
     names = pandas.read_csv(path, nrows=0).columns
-    texts = {*DISTINCT, "claim", "table", "figure", "verdict", "why", "other_rules", "deviations"}
+    texts = {
+        "of",
+        "federation",
+        "effect",
+        "setting",
+        "claim",
+        "table",
+        "figure",
+        "verdict",
+        "why",
+        "other_rules",
+        "deviations",
+    }
     return pandas.read_csv(path, keep_default_na=False, na_values={name: [""] for name in names if name not in texts})
 
 
@@ -69,8 +80,7 @@ def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
     names them: ``"table1, table5"``.
 
     store: where the records are. named: the papers; all unless given. Of several profiles at which a claim was run on
-    one board, the first that is tested counts: those that the protocol declares come first, then ``paper`` and
-    ``quick``.
+    one board, that counts which is tested and differs least from the paper's setting.
     """
     import pandas
 
@@ -85,9 +95,7 @@ def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
             ]
             rows += _chosen(frames or [judged(Results({}), paper, claims=own)], len(own), paper, federation)
     more = [name for name in SPARE if any(name in row for row in rows)]
-    frame = pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
-    tables = frame.groupby(DISTINCT, sort=False)["table"].transform(", ".join)
-    return frame.assign(table=tables).drop_duplicates(DISTINCT, ignore_index=True)
+    return pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
 
 
 def curves(store: Store, named: Iterable[str] = ()) -> "DataFrame":
@@ -139,19 +147,19 @@ def _chosen(frames: list["DataFrame"], count: int, paper: str, federation: str) 
     return rows
 
 
-def _rank(row: dict) -> int:
-    """0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not run; the
-    first of equals is taken."""
+def _rank(row: dict) -> tuple[int, int]:
+    """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without one, 3 where it did not run;
+    then in how much its runs differ from the paper's setting. The first of equals is taken."""
     if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
-        return 0
-    return 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+        there = 0
+    else:
+        there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+    return there, row["deviations"].count("; ")
 
 
 def _profiles(paper: str, federation: str) -> list[str]:
-    there = {*papers.settings(paper).get("on", {}).get(federation, {}), "paper", "quick"} - {"smoke", "stand_in"}
-    runs = [run for run in protocol.rules()["runs"] if (run["paper"], run["federation"]) == (paper, federation)]
-    declared = [run["profile"] for run in runs]
-    return [*dict.fromkeys(name for name in (*declared, "paper", "quick", *sorted(there)) if name in there)]
+    there = {*papers.settings(paper).get("on", {}).get(federation, {})} - {"smoke", "stand_in", "paper", "quick"}
+    return ["paper", "quick", *sorted(there)]
 
 
 def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:
