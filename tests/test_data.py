@@ -25,7 +25,6 @@ from fednb.datasets import folders
 from fednb.datasets._partition import sizes, stratified
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site
-from fednb.files import MACHINE, write_text
 from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.store import Store
@@ -535,14 +534,6 @@ class TestCache:
         with pytest.raises(KeyboardInterrupt):
             self.fetch(tmp_path)
         assert list((tmp_path / ".fednb_cache").iterdir()) == []
-
-    @pytest.mark.parametrize("name", ["**", "*", "[x]"])
-    def test_a_name_is_no_pattern_where_half_files_are_removed(self, tmp_path, name):
-        begun = [tmp_path / f".{stem}.npz.~{MACHINE}~{2**31 - 1}.part" for stem in (name, "x")]
-        for file in begun:
-            file.write_text("half a file of a process that is gone")
-        write_text(tmp_path / f"{name}.npz", "whole")
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted((begun[1].name, f"{name}.npz"))
 
     def test_a_reader_never_sees_half_a_file(self, tmp_path, monkeypatch):
         """While the arrays are being written the name is not there, and the file that takes it is whole."""

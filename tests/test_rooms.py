@@ -28,7 +28,7 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"at_hand"},
     {"results"},
     {"study"},
-    {"analyses", "report"},
+    {"report"},
     {"commands"},
     {"cli"},
 ]
