@@ -16,6 +16,7 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
         "from_datasets",
         "outside",
         "parameters",
+        "pixels",
         "randomness",
         "recipe",
         "varied",
@@ -28,7 +29,7 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"at_hand"},
     {"results"},
     {"study"},
-    {"analyses", "report"},
+    {"report"},
     {"commands"},
     {"cli"},
 ]

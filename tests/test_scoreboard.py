@@ -46,8 +46,8 @@ def test_the_committed_boards_are_what_the_committed_records_say(tmp_path):
 
 def test_without_a_record_every_comparison_is_there_once_and_not_run(tmp_path):
     frame = judging.claims(Store(tmp_path))
-    assert len(frame) == sum(len(papers.claims(paper)) for paper in papers.names())
-    assert report.by_paper(frame).loc["all", "claims"] == len(frame.drop_duplicates(["of", "federation", "effect"]))
+    on = {(paper, claim["federation"]) for paper in papers.names() for claim in papers.claims(paper)}
+    assert len(frame) == sum(papers.family(*each) for each in on)
     assert set(frame["verdict"]) == {"not run"} and set(frame["setting"]) == {""} and frame["ours"].isna().all()
     several = frame[frame["table"].str.contains(",")]
     assert "table1, table5, table6" in set(several.query("of == 'fedfa'")["table"])
@@ -56,14 +56,18 @@ def test_without_a_record_every_comparison_is_there_once_and_not_run(tmp_path):
     assert set(curves["verdict"]) == {"not run"} and set(curves["setting"]) == {""}
 
 
-def test_of_several_profiles_the_first_that_is_tested_counts_on_each_board():
-    def frame(verdict, setting, ours):
-        return pandas.DataFrame({"verdict": [verdict], "setting": [setting], "ours": [ours]})
+def test_of_several_profiles_the_one_that_is_tested_nearest_to_the_paper_counts_on_each_board():
+    def frame(verdict, setting, ours, more="x 1 (paper: 2); y 1 (paper: 2)"):
+        return pandas.DataFrame({"verdict": [verdict], "setting": [setting], "ours": [ours], "deviations": [more]})
 
-    ran = [frame("not testable", "small", 1.0), frame("above", "small", 2.0), frame("below", "small", 3.0)]
+    ran = [
+        frame("not testable", "small", 1.0),
+        frame("above", "small", 2.0),
+        frame("below", "small", 3.0, "x 1 (paper: 2)"),
+    ]
     nothing, printed = frame("not run", "", numpy.nan), frame("reproduced", "as printed", 4.0)
     chosen = judging._chosen([nothing, *ran, printed], 1, "fedrdn", "pacs")
-    assert [row["ours"] for row in chosen] == [4.0, 2.0] and chosen[0]["of"] == "fedrdn"
+    assert [row["ours"] for row in chosen] == [4.0, 3.0] and chosen[0]["of"] == "fedrdn"
     assert [row["verdict"] for row in judging._chosen([nothing], 1, "fedrdn", "pacs")] == ["not run"]
     assert [row["ours"] for row in judging._chosen([nothing, ran[0]], 1, "fedrdn", "pacs")] == [1.0]
 

@@ -100,7 +100,7 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
 def by_paper(claims: "DataFrame") -> "DataFrame":
     """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
 
-    claims: what the verdicts and "not tested" are counted of; a pair that stands in several tables is one. on both
+    claims: of ``fednb.report.recorded_board``, in which a pair of runs is one row in whatever tables it stands. on both
     boards: claims that are tested at either setting, and so have two verdicts.
     """
     import pandas

@@ -76,11 +76,11 @@ def _read(path: Path) -> "DataFrame":
 
 def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
     """A row for each claim on each board on which it was run, and one for a claim that was not, with ``of`` (the paper)
-    and ``federation`` beside ``fednb.report.claims.COLUMNS``.
+    and ``federation`` beside ``fednb.report.claims.COLUMNS``. A claim that stands in several tables is one row, which
+    names them: ``"table1, table5"``.
 
     store: where the records are. named: the papers; all unless given. Of several profiles at which a claim was run on
-    one board, the first that is tested counts: those that the protocol declares come first, then ``paper`` and
-    ``quick``.
+    one board, that counts which is tested and differs least from the paper's setting.
     """
     import pandas
 
@@ -147,19 +147,19 @@ def _chosen(frames: list["DataFrame"], count: int, paper: str, federation: str) 
     return rows
 
 
-def _rank(row: dict) -> int:
-    """0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not run; the
-    first of equals is taken."""
+def _rank(row: dict) -> tuple[int, int]:
+    """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without one, 3 where it did not run;
+    then in how much its runs differ from the paper's setting. The first of equals is taken."""
     if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
-        return 0
-    return 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+        there = 0
+    else:
+        there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+    return there, row["deviations"].count("; ")
 
 
 def _profiles(paper: str, federation: str) -> list[str]:
-    there = {*papers.settings(paper).get("on", {}).get(federation, {}), "paper", "quick"} - {"smoke", "stand_in"}
-    runs = [run for run in protocol.rules()["runs"] if (run["paper"], run["federation"]) == (paper, federation)]
-    declared = [run["profile"] for run in runs]
-    return [*dict.fromkeys(name for name in (*declared, "paper", "quick", *sorted(there)) if name in there)]
+    there = {*papers.settings(paper).get("on", {}).get(federation, {})} - {"smoke", "stand_in", "paper", "quick"}
+    return ["paper", "quick", *sorted(there)]
 
 
 def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:
