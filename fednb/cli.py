@@ -81,7 +81,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for add in (_list, _run, _status, _export, _data, _report, _laws, _bench, _federate, _new):
+    for add in (_list, _run, _status, _export, _data, _report, _check, _bench, _federate, _new):
         add(verbs)
     if not words:
         parser.print_help()
@@ -193,9 +193,9 @@ def _report(verbs) -> None:
     )
 
 
-def _laws(verbs) -> None:
-    told = "hold a method of your own, or one of ours, to the laws that all of ours keep"
-    verb = _verb(verbs, "laws", told, "fednb laws fedprox")
+def _check(verbs) -> None:
+    told = "hold a method of your own, or one of ours, to the conformance tests that all of ours pass"
+    verb = _verb(verbs, "check", told, "fednb check fedprox")
     verb.add_argument(
         "method", metavar="METHOD", help="its name in a recipe; found in your project, or where FEDNB_METHODS says"
     )

@@ -110,7 +110,7 @@ def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):
     assert "train what is missing" in out and "example: fednb run" in out and not err
 
 
-VERBS = ("list", "run", "status", "export", "data", "report", "laws", "bench", "federate", "new")
+VERBS = ("list", "run", "status", "export", "data", "report", "check", "bench", "federate", "new")
 
 
 @pytest.mark.parametrize("verb", VERBS)

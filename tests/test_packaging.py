@@ -8,7 +8,7 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import laws
+import check
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -145,7 +145,7 @@ def test_files_that_the_package_reads_are_installed_with_it():
     assert {path for path in house.rglob("*.*") if path.is_file() and path.suffix not in (".py", ".pyc")} == listed
 
 
-def test_the_laws_are_installed_with_all_that_they_import():
+def test_the_conformance_tests_are_installed_with_all_that_they_import():
     shipped = {
         path.stem: path
         for folder, patterns in PYPROJECT["tool"]["setuptools"]["data-files"].items()
@@ -153,7 +153,7 @@ def test_the_laws_are_installed_with_all_that_they_import():
         for path in ROOT.glob(pattern)
         if folder == "share/fednb/tests"
     }
-    assert {Path(law).stem for law in laws.LAWS} | {"conftest"} <= shipped.keys()
+    assert {Path(test).stem for test in check.TESTS} | {"conftest"} <= shipped.keys()
     beside = {path.stem for path in (ROOT / "tests").glob("*.py")}
     imported = re.findall(r"^(?:from|import) (\w+)", "\n".join(path.read_text() for path in shipped.values()), re.M)
     assert beside & {*imported} <= shipped.keys()
