@@ -73,7 +73,7 @@ def find(room: str, name: str):
     """The class that a file is written for, or its function ``load`` in the room ``data``."""
     module, where = file(room, name), source(room, name) or folder(room)
     if room == "datasets":
-        lacking = [each for each in ("load", "missing", "describe", "NEEDS") if not hasattr(module, each)]
+        lacking = [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]
         if lacking:
             raise RecipeError(
                 f"{name}.py of {where} has no {', '.join(lacking)}; fednb/datasets/__init__.py says what for."

@@ -6,8 +6,9 @@ import importlib
 import os
 import sys
 
+import fednb
 from fednb.errors import FednbError, nearest
-from fednb.loop.executors import ENGINES
+from fednb.loop.cluster import ENGINES
 
 PROFILES = ("smoke", "quick", "paper")
 
@@ -80,6 +81,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         epilog="example: fednb run --only quickstart",
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"fednb {fednb.__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for add in (_list, _run, _status, _export, _data, _report, _check, _bench, _federate, _new):
         add(verbs)
@@ -92,6 +94,8 @@ def parse(words: list[str]) -> argparse.Namespace:
     if unknown:
         verb = verbs.choices[options.verb]
         known = [name for action in verb._actions for name in action.option_strings if name.startswith("--")]
+        if "--only" in known and not unknown[0].startswith("-"):
+            verb.error(f"a notebook is chosen by its name or a part of it: --only {unknown[0]}")
         verb.error(f'"{unknown[0]}" is not an option here: {nearest(unknown[0], known)}')
     return options
 
@@ -144,7 +148,7 @@ def _run(verbs) -> None:
         "--engine",
         type=_one_of("engine", ENGINES),
         metavar="NAME",
-        help="what trains on other machines, which share this folder and the images: ray or slurm (8 runs side by side "
+        help="what trains on other machines, which share this folder and the images: ray (8 runs side by side "
         "unless --jobs says more)",
     )
     verb.add_argument(
@@ -171,18 +175,8 @@ def _export(verbs) -> None:
 
 
 def _data(verbs) -> None:
-    verb = _verb(
-        verbs,
-        "data",
-        "what is on disk, what is expected, where it comes from",
-        "fednb data --data /mnt/images --check pacs",
-    )
+    verb = _verb(verbs, "data", "what is there, what is missing, where it comes from", "fednb data --data /mnt/images")
     _shared(verb, "--data")
-    verb.add_argument(
-        "--check",
-        metavar="NAME",
-        help="this data set alone: its numbers against the published ones; the exit status is 1 if one differs",
-    )
 
 
 def _report(verbs) -> None:
@@ -231,7 +225,13 @@ def _new(verbs) -> None:
     told = "write a project that reproduces a paper, or one more paper in the project that you are in"
     verb = _verb(verbs, "new", told, "fednb new paper third_way")
     verb.add_argument("what", type=_one_of("template", ("paper",)), metavar="paper", help="what to write")
-    verb.add_argument("name", metavar="NAME", help="of the paper and of its method: lower case, a name in Python")
+    verb.add_argument(
+        "name",
+        metavar="NAME",
+        help="of the paper, and of its method unless fednb has one of this name: lower case, a name in Python",
+    )
+    told = "begin with the file of an algorithm; without it, of an augmentation"
+    verb.add_argument("--algorithm", action="store_true", help=told)
 
 
 def _count(text: str) -> int:

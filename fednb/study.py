@@ -89,7 +89,7 @@ class Study:
 
         data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. device: several as
         ``"cuda:0,cuda:1"``, taken in turn. jobs: processes side by side; whatever else trains on the same store shares
-        the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS`` names or one on this machine, or ``"slurm"``; then
+        the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS`` names or one on this machine; then
         ``jobs`` runs are trained at a time on its machines, which share the store's and the data's folders with this
         one, and ``device`` is cpu or cuda. A recipe that fails is named in ``Results.notes`` and the others go on; so
         are those that are missing while ``FEDNB_TRAIN=0`` forbids training. Raises RunError when there is no run at

@@ -209,11 +209,12 @@ class Row:
     to rounding. variants: the options of all other tests. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     tells_what_it_keeps: the variants in which the server learns it, for the unseen.
-    tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
-    its loss has all terms. pools: it is no federation and is refused beside what exchanges anything. mixes_labels: it trains on mixtures of images and labels. hard_labels: it
-    is refused beside a method that does. untouched_images: it is refused beside an algorithm that changes images;
-    measures_images: beside one that does so at test time too. weighs: clients count by the recipe's weights.
-    takes_brightness: it leaves no class to learn where the class is how bright a channel is.
+    tasks: on which it has a meaning. plain: it overrides no hook. begins_in_round: the first round in which its
+    loss has all terms. pools: it is no federation and is refused beside what exchanges anything. mixes_labels: it
+    trains on mixtures of images and labels. hard_labels: it is refused beside a method that does. untouched_images: it
+    is refused beside an algorithm that changes images; measures_images: beside one that does so at test time too.
+    weighs: clients count by the recipe's weights. takes_brightness: it leaves no class to learn where the class is how
+    bright a channel is.
     """
 
     room: str

@@ -16,6 +16,7 @@ import pytest
 import recording
 import small_runs
 
+import fednb
 from fednb import cli
 from fednb.commands import folder, notebooks
 from fednb.errors import StoreError
@@ -71,6 +72,7 @@ def test_list_answers_without_torch(checkout):
         (["run", "--profile", "qiuck"], 'no profile "qiuck": did you mean "quick"'),
         (["run", "--jobs", "0"], '"0" is not a whole number of at least 1'),
         (["run", "--set", "SEEDS"], '"SEEDS" is not NAME=VALUE'),
+        (["run", "quickstart"], "by its name or a part of it: --only quickstart"),
         (["run", "--part", "9/8"], '"9/8" is no part; write 1/8 to 8/8'),
         (["run", "--part", "0/2"], '"0/2" is no part'),
         (["run", "--part", "two"], '"two" is no part'),
@@ -101,6 +103,12 @@ def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
     assert cli.main(["run", *words]) == 1
     assert message in capsys.readouterr().err
     assert not (checkout / "report").exists()
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"fednb {fednb.__version__}\n"
 
 
 def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):

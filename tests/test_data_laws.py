@@ -78,7 +78,7 @@ class TestFiles:
         with pytest.raises(DataError) as found:
             load(name, tree)
         assert str(found.value) == f"{problem} Expected: {catalogue.file('datasets', name).NEEDS}"
-        assert ask(name, "describe", tree)[0] == problem == fednb.datasets.check(tree, name).differs
+        assert ask(name, "describe", tree)[0] == problem
         assert not ask(name, "damaged", tree)
 
     @pytest.mark.parametrize(
@@ -101,7 +101,6 @@ class TestFiles:
         with pytest.raises(DataError, match=r" cannot be decoded \(.*Fetch it again") as found:
             load(name, tree)
         assert any(str(found.value).startswith(str(file)) for file in files)
-        assert [path for path, _ in fednb.datasets.check(tree, name).damaged] == files
 
     @having("listed", "image")
     def test_an_image_that_is_listed_and_missing_is_named_and_counted(self, tree, name):
@@ -121,7 +120,6 @@ class TestFiles:
             load(name, tree)
         ((path, reason),) = ask(name, "damaged", tree)
         assert path in (file, file.parent) and (path == file or file.name in reason)
-        assert (path, reason) in fednb.datasets.check(tree, name).damaged
 
     @pytest.mark.parametrize("name", ["cifar100", "domainnet"])
     def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, tree, name, tmp_path):

@@ -12,7 +12,7 @@ from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.report import overview
+from fednb.report import tables as overview
 
 NAMES = ("background", "tumour")
 SIDE = 8
@@ -338,10 +338,10 @@ class TestClassFolders:
 
 
 def test_samples_are_shown_with_a_line_around_what_is_drawn(own):
-    from fednb.report import pictures
+    from fednb.report import samples
 
     federation = load(own)
-    figure = pictures.samples(federation)
+    figure = samples.samples(federation)
     for first, site in zip((0, 8), federation.sites, strict=True):
         drawn = [len(place.collections) for place in figure.axes[first : first + 8]]
         asked = [int(not mask.all()) for mask in site.train.targets[:8]]

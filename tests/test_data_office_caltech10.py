@@ -144,7 +144,6 @@ class TestSplits:
         note = "The train list of webcam has 230 rows; FedBN's has 236."
         assert note in load(tree).notes and note in load(tree, split="fedfa").notes
         assert note not in load(tree, split="stratified").notes
-        assert note in str(fednb.datasets.check(tree))
 
 
 class TestSpare:

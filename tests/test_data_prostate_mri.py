@@ -332,6 +332,6 @@ class TestBadInput:
 
     def test_without_nibabel_the_extra_is_named(self, whole, monkeypatch):
         monkeypatch.setattr(prostate_mri, "find_spec", lambda name: None)
-        with pytest.raises(DataError, match=r'nibabel is not installed.*pip install "fednb\[prostate\]"'):
+        with pytest.raises(DataError, match=r'nibabel is not installed.*pip install -e "\.\[prostate\]"'):
             load(whole)
         assert "nibabel" in fednb.datasets.available("prostate_mri", whole) and prostate_mri.damaged(whole) == []

@@ -143,10 +143,3 @@ def test_by_flower_too(root, tmp_path, monkeypatch):
     there = federate.federate(recipe, nodes, Store(tmp_path / "there"), 2, 0.1)
     here = train_one(recipe, Store(tmp_path / "here"), root=root)
     assert there.rounds == here.rounds and there.fingerprint == here.fingerprint
-
-
-def test_what_is_on_disk_is_told_with_what_deals_it_out(root):
-    told = 'dealt out by its seed: 0 for all runs, or "run", that of each recipe'
-    assert told in str(fednb.datasets.check(root, "cifar10")) and told not in str(
-        fednb.datasets.check(root, "shifted_digits")
-    )

@@ -82,3 +82,10 @@ def test_scripts_of_commands_are_there(page):
     told = "\n".join((*blocks(page, "sh"), *re.findall(r"`([^`\n]+)`", page.read_text())))
     named = re.findall(r"python ((?:tests|tools)/\S+\.py)", told)
     assert not [name for name in named if not (ROOT / name).is_file()]
+
+
+def test_nobody_is_told_to_install_a_name_that_is_not_ours():
+    """fednb is on no package index: who took its name there would be installed."""
+    told = [*PAGES, *ROOT.glob("fednb/**/*.py"), *ROOT.glob("fednb/**/*.in"), *ROOT.glob("tools/*.py")]
+    by_name = re.compile(r"\bfednb\[[\w,]+\](?! @)|install fednb\b")
+    assert not [path for path in told if by_name.search(path.read_text())]

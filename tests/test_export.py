@@ -188,7 +188,7 @@ def test_unknown_tool_stops_with_the_nearest(capsys, words, message):
 def test_what_is_not_installed_is_named(planned, monkeypatch, capsys, tool, needed):
     monkeypatch.setattr(export, "find_spec", lambda name: None)
     assert cli.main(["export", "--to", tool]) == 1
-    assert f'--to {tool} needs {needed}, not installed here: pip install "fednb[export]"' in capsys.readouterr().err
+    assert f'--to {tool} needs {needed}, not installed here: pip install -e ".[export]"' in capsys.readouterr().err
 
 
 def test_exporting_twice_gives_no_doubles_and_half_an_export_is_none(records, tmp_path, monkeypatch, capsys):

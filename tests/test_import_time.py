@@ -17,7 +17,6 @@ HEAVY = (
     "nibabel",
     "flwr",
     "ray",
-    "submitit",
 )
 
 

@@ -152,7 +152,7 @@ def test_plan_finds_what_lies_beside_the_notebook(made):
 
 def test_plan_neither_loads_nor_draws_what_is_only_shown(made):
     loading = 'federation = fednb.load("digits")\n'
-    head, study = "import fednb\nfrom fednb.report import pictures\n", "fednb.Study(recipes).run()"
+    head, study = "import fednb\nfrom fednb.report import samples\n", "fednb.Study(recipes).run()"
     book = made("a/b", [head + loading + "pictures.samples(federation)", "federation.counts()", "recipes = []", study])
     assert notebooks.plan(book) == []
     for use in ("recipes = [federation]", "recipes = []\nrecipes.append(federation)"):

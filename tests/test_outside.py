@@ -12,7 +12,7 @@ import pytest
 from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
-from fednb import catalogue, cli, outside, papers
+from fednb import catalogue, cli, datasets, outside, papers
 from fednb.commands import check as verb
 from fednb.errors import RecipeError, RunError
 from fednb.papers import protocol
@@ -224,7 +224,7 @@ def missing(root=None, **options): return None
 
 
 def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
-    write(folder, "datasets/ours", LOADER + "def describe(root=None): return ['made']\n")
+    write(folder, "datasets/ours", LOADER)
     write(folder, "models/theirs", "from fednb.models.digits_cnn import DigitsCNN\nclass Theirs(DigitsCNN): pass\n")
     recipe = Recipe(
         federation={"name": "ours", "size": 8}, model={"name": "theirs", "channels": 2, "width": 8}, rounds=1
@@ -234,12 +234,18 @@ def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
     assert record.clients == ["a", "b"] and record.behaviours["algorithms/fedavg"]
 
 
-def test_a_loader_that_lacks_something_is_refused(folder):
-    write(folder, "datasets/ours", LOADER)
-    with pytest.raises(
-        RecipeError, match="ours.py of folder mine has no describe; fednb/datasets/__init__.py says what for"
-    ):
-        Recipe(federation="ours")
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "ours.py of folder mine has no missing; fednb/datasets/__init__.py says what for"),
+        ("def missing(root): return None", r"ours.py fails \(TypeError: missing\(\) got an unexpected keyword"),
+        ("def missing(root, **options): return {}['folder']", r"ours.py fails \(KeyError: 'folder'\)"),
+    ],
+)
+def test_a_loader_that_lacks_something_is_refused(folder, written, said):
+    write(folder, "datasets/ours", LOADER.partition("def missing")[0] + written)
+    with pytest.raises(RecipeError, match=said):
+        datasets.available("ours", size=8)
 
 
 class TestCheck:
@@ -296,13 +302,26 @@ class TestCheck:
         assert 'fed has no row in tests/methods.py, so that nothing was tested. Add Row("augmentations", "fed")' in err
         assert "passes" not in out
 
+    def test_the_second_model_of_the_docs_conforms(self, folder, monkeypatch, capfd):
+        """Its draws, its memory, who is visiting, and its missing neutral setting, which is named."""
+        text = (Path(check.__file__).parents[1] / "docs" / "writing.md").read_text(encoding="utf-8")
+        code = text.partition("[Ditto]")[2].partition("```python\n")[2].partition("```")[0]
+        write(folder, "algorithms/ditto", code)
+        monkeypatch.setattr(check, "TESTS", ("tests/test_randomness.py", "tests/test_remote.py"))
+        assert cli.main(["check", "ditto"]) == 0
+        assert capfd.readouterr().out.endswith("ditto: every conformance test passes\n")
+        write(folder, "algorithms/silent", code.replace("LAWS", "_LAWS").replace("Ditto", "Silent"))
+        monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
+        assert cli.main(["check", "silent"]) == 0
+        assert "not tested: at which options silent is a simpler method. Add LAWS" in capfd.readouterr().out
+
     @pytest.mark.parametrize("absent", ["repository", "pytest"])
     def test_without_tests_it_says_what_to_do(self, ran, monkeypatch, absent):
         if absent == "pytest":
             monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         else:
             monkeypatch.setattr(verb, "tool", lambda name: (_ for _ in ()).throw(verb.NotebookError("none")))
-        with pytest.raises(RunError, match="Clone it" if absent == "repository" else "fednb\\[test\\]"):
+        with pytest.raises(RunError, match="Clone it" if absent == "repository" else "conformance tests need pytest"):
             verb.main(SimpleNamespace(method="fedprox"))
 
 
@@ -446,7 +465,7 @@ class TestPapers:
             ("table1", "", "third_table1.csv cannot be read: No columns to parse from file"),
             ("third", SETTINGS.replace("selection", "choice"), 'third\'s setting "selection" is not known'),
             ("third", "title = ", "third.toml cannot be read"),
-            ("third", SETTINGS.replace("arxiv", "doi"), "third.toml has no arxiv; expected algorithm, arxiv, "),
+            ("third", SETTINGS.replace("venue", "place"), "third.toml has no venue; expected algorithm, "),
             ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
             ("third", SETTINGS.replace("value = 2", "value = [0, 1]"), "seeds = .0, 1. under .printed.; expected of"),
         ],
@@ -511,9 +530,9 @@ class TestInMemory:
         recipe = Recipe(**PIXELS | {"rounds": 1})
         results = Study([recipe], store=store, federation=pixel_federation()).run()
         assert results.records[0].recipe["federation"]["name"] == "in_memory_masks"
-        from fednb.report import words
+        from fednb.report import wording
 
-        assert words.measure(results.frame) == "Dice"
+        assert wording.measure(results.frame) == "Dice"
 
     def test_images_of_another_federation_are_refused(self, store):
         (recipe,) = Study([self.BASE], store=store, federation=federation()).recipes

@@ -21,7 +21,7 @@ from fednb.datasets import office_caltech10, pacs, retinal_vessels, shifted_digi
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.deviations import declared_runs
 from fednb.report.selection import RULES
 
@@ -363,7 +363,7 @@ def test_fedfas_extra_bytes_follow_from_its_channels():
 
 def _choice(part):
     name, given = part
-    pairs = (option.split("=") for _, option in names.options(f"{name}({given})"))
+    pairs = (option.split("=") for _, option in labels.options(f"{name}({given})"))
     return {"name": name} | {key: _literal(text) for key, text in pairs}
 
 
@@ -375,7 +375,7 @@ def _literal(text):
 
 
 def _buildable(run):
-    algorithm, *augmentations = [name for name, _ in names.parts(run)]
+    algorithm, *augmentations = [name for name, _ in labels.parts(run)]
     return algorithm in known("algorithms") and all(name in known("augmentations") for name in augmentations)
 
 
@@ -387,11 +387,11 @@ def test_a_printed_row_is_named_as_the_label_of_the_run_that_it_prints(paper, ta
     frame = papers.printed(paper, table)
     for algorithm, augmentation in set(zip(frame["algorithm"], frame["augmentation"], strict=True)):
         run = "+".join(filter(None, (algorithm, augmentation)))
-        assert all(names.printed(name) != name or name in LOWER_CASE for name, _ in names.parts(run)), run
+        assert all(labels.printed(name) != name or name in LOWER_CASE for name, _ in labels.parts(run)), run
         if _buildable(run):
-            first, *others = map(_choice, names.parts(run))
+            first, *others = map(_choice, labels.parts(run))
             label = Recipe(algorithm=first, augmentations=others).label
-            assert names.method(label) == names.method(run) and names.options(label) == names.options(run)
+            assert labels.method(label) == labels.method(run) and labels.options(label) == labels.options(run)
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_every_setting_is_made_by_options_that_the_federation_has():
         for table in papers.tables(paper):
             for run_on in papers.printed(paper, table)["run_on"].unique():
                 if "(" in run_on:
-                    complete("datasets", _choice(names.parts(run_on)[0]))
+                    complete("datasets", _choice(labels.parts(run_on)[0]))
     levels = papers.settings("distrans")["setting"]["cifar10"].values()
     sweep = papers.settings("distrans")["heterogeneity"]["classes_per_client"]
     assert [level["classes_per_client"] for level in levels] == sweep

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -155,7 +154,7 @@ def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkey
     (made / "datasets").mkdir()
     (made / "datasets/ours.py").write_text(
         "from fednb.datasets import shifted_digits\n"
-        "NEEDS, describe, missing = None, shifted_digits.describe, lambda root: "
+        "NEEDS, missing = None, lambda root: "
         "None\ndef load(root=None):\n    return shifted_digits.load(size=8)\n"
     )
     for federation in ({"name": "ours"}, {"name": "shifted_digits", "size": 32}):  # the second is known to us
@@ -172,7 +171,6 @@ def test_what_a_constant_answer_scores_is_added_for_data_of_its_own(made, monkey
     ("name", "said"),
     [
         ("fedrdn", 'there is a paper "fedrdn" already, in fednb/papers; take another name'),
-        ("fedprox", 'there is a method "fedprox" already, in fednb/methods/algorithms; a paper is named as its method'),
         ("third-way", '"third-way" cannot name a paper; expected a name in Python, in lower case'),
         ("class", '"class" cannot name a paper'),
         ("protocol", '"protocol" cannot name a paper: papers/protocol.toml declares runs'),
@@ -205,6 +203,34 @@ def test_a_project_takes_another_paper_and_keeps_its_files(made, capsys):
     assert cli.main(["new", "paper", "fifth"]) == 1
     assert "papers/fifth.toml is there already, and nothing was written" in capsys.readouterr().err
     assert tree(made) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "row", "room"),
+    [
+        (["fourth"], "fedavg,fourth,", "augmentations"),
+        (["fourth", "--algorithm"], "fourth,,", "algorithms"),
+        (["fedbn"], "fedbn,,", None),  # fednb has the method
+        (["mixup", "--algorithm"], "fedavg,mixup,", None),
+    ],
+)
+def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monkeypatch, words, row, room):
+    assert cli.main(["new", "paper", *words]) == 0
+    name, root = words[0], place / words[0]
+    assert [path.parent.name for path in root.glob(f"a*/{name}.py")] == ([room] if room else [])
+    assert f"\n{row}" in (root / f"papers/{name}/{name}_table1.csv").read_text()
+    monkeypatch.chdir(root)
+    project.refuse(root, notebooks.found())  # its claim is of its table
+    assert [Recipe(**each).label for each in papers.rows(name, "table1")][1] in papers.claims(name)[0]["better"]
+    assert papers.settings(name).pop("arxiv")
+    change(root / f"papers/{name}.toml", "arxiv", "doi")
+    papers._parsed.cache_clear()
+    assert "arxiv" not in papers.settings(name)
+
+
+def test_what_a_project_installs_is_no_name_on_an_index(made):
+    asked = (made / "requirements.txt").read_text().splitlines()[-1]
+    assert re.fullmatch(r"fednb\[notebooks,test\] @ (file://|git\+)\S+", asked)
 
 
 def test_nothing_is_written_half(place, monkeypatch, capsys):
@@ -338,7 +364,7 @@ def test_all_works_from_a_wheel_without_a_checkout(tmp_path):
     (wheel,) = tmp_path.glob("fednb-*.whl")
     done(tmp_path, *pip, "--python", bare / "bin/python", "install", "--no-deps", wheel)
     (packages,) = bare.glob("lib/python*/site-packages")
-    (packages / "beside.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "beside.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
     shutil.rmtree(source)
 
     fednb, project = bare / "bin/fednb", tmp_path / "third_way"

@@ -52,9 +52,11 @@ MODULES = {module(path): path for path in FILES}
 
 
 def imported(source: str) -> set[str]:
-    """All modules that a source imports, wherever in it, also for types alone."""
+    """All modules that a source imports, wherever in it; not those that a method names for its types alone."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    typed = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for node in set(ast.walk(tree)) - {inner for each in typed for inner in ast.walk(each)}:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

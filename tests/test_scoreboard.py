@@ -12,7 +12,8 @@ import fednb
 from fednb import papers, report
 from fednb.commands import scoreboard
 from fednb.records.store import Store
-from fednb.report.sentences import SIGNS, TESTED, claimed, effect
+from fednb.report.sentences import claimed, effect
+from fednb.report.verdicts import TESTED, VERDICTS
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 
@@ -177,7 +178,7 @@ def test_a_sentence_says_what_the_verdict_says():
 @pytest.mark.parametrize("word", TESTED)
 def test_every_verdict_has_an_outcome(word):
     heading, line = report.sentences(report.board(claims([word]))).splitlines()
-    assert heading.startswith(SIGNS[word]) and line.startswith("- A is above B; here +2.0 points")
+    assert heading.startswith(VERDICTS[word].sign) and line.startswith("- A is above B; here +2.0 points")
 
 
 def test_a_sentence_names_the_papers_rule_where_it_says_otherwise():

@@ -18,8 +18,8 @@ from fednb.commands import folder, methods, notebooks
 from fednb.commands import scoreboard as judging
 from fednb.errors import DataError, NotebookError
 from fednb.report import by_paper, plots
-from fednb.report.sentences import SIGNS, TESTED, UNTESTED
 from fednb.report.tables import Table
+from fednb.report.verdicts import TESTED, UNTESTED, VERDICTS
 from fednb.site import book, formulas, notebook_page, paper_page, pointer, scoreboard, sources
 from fednb.site.pages import Entry
 
@@ -647,7 +647,7 @@ def luminance(colour: list[float]) -> float:
 
 
 def test_every_verdict_has_a_sign():
-    assert set(SIGNS) >= {*TESTED, *UNTESTED} and len(set(SIGNS.values())) == len(SIGNS) - 2
+    assert set(VERDICTS) >= {*TESTED, *UNTESTED} and len({own.sign for own in VERDICTS.values()}) == len(VERDICTS) - 2
 
 
 def test_the_site_takes_the_place_of_the_old_one_and_the_index_forwards_to_it(made, tmp_path, monkeypatch):

@@ -16,8 +16,9 @@ from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
-from fednb.report.sentences import PRINTED, untested
-from fednb.report.words import number, rule_words
+from fednb.report.sentences import untested
+from fednb.report.verdicts import PRINTED
+from fednb.report.wording import number, rule_words
 from fednb.study import Study
 
 BEGIN = "<!-- {0}: written by `fednb report --readme` -->"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from fednb import catalogue
 from fednb.commands.bench import measure
 from fednb.errors import RunError
 from fednb.federation import Federation, Site, Split
+from fednb.loop import cluster, parallel
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 
@@ -48,13 +48,12 @@ def rows(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = pri
 def _measured(engine: str, jobs: int, device: str, work: Callable) -> list[dict]:
     """What as many runs tell, each in a process of its own, all at once; RunError where one of them fails."""
     told: list[dict] = []
-    carry_out = catalogue.file("engine.executors", engine).carry_out
     items, hear = list(range(jobs)), lambda item, what: told.append(what)
     if engine == "ray":
         with tempfile.TemporaryDirectory() as folder:
-            failed = carry_out(work, items, hear, jobs, device, Path(folder))
+            failed = cluster.on_ray(work, items, hear, jobs, device, Path(folder))
     else:
-        failed = carry_out(work, items, hear, jobs)
+        failed = parallel.in_processes(work, items, hear, jobs)
     for problem in filter(None, failed.values()):
         raise RunError(f"a run of the bench failed: {problem}")
     return told

@@ -1,17 +1,29 @@
-"""`fednb data`: what is on disk, what is expected, where it comes from, and every damaged file."""
+"""`fednb data`: of each data set whether it can be loaded, what is missing, and where it comes from."""
 
 from collections.abc import Iterator
 
 from fednb import catalogue, models
-from fednb.datasets import check
+from fednb.datasets import available, data_root
+from fednb.errors import FednbError, printable
 
 
 def main(options) -> int:
-    found = check(options.data, options.check)
-    print(found)
-    if options.check is None:
-        print("\n".join(_weights(options.data)))
-    return 1 if found.damaged or found.differs else 0
+    root = data_root(options.data)
+    print(printable(f"Data folder: {root.absolute()}{'' if root.is_dir() else ' (not there)'}"))
+    for line in (*_datasets(options.data), *_weights(options.data)):
+        print(printable(line))
+    return 0
+
+
+def _datasets(root: str | None) -> Iterator[str]:
+    for name in catalogue.names("datasets"):
+        try:
+            problem = available(name, root)
+        except FednbError as error:  # of a loader of one's own
+            problem = str(error)
+        yield f"{name}: {problem or 'ready'}"
+        if needs := catalogue.file("datasets", name).NEEDS:
+            yield f"  {needs}"
 
 
 def _weights(root: str | None) -> Iterator[str]:

@@ -89,7 +89,7 @@ class Run:
 def main(options) -> int:
     write, needed, shown = TOOLS[options.to]
     if absent := [name for name in needed if find_spec(name) is None]:
-        raise RunError(f'--to {options.to} needs {", ".join(absent)}, not installed here: pip install "fednb[export]"')
+        raise RunError(f'--to {options.to} needs {", ".join(absent)}, not installed here: pip install -e ".[export]"')
     desk = Desk.open(options)
     folder = Path(options.out).absolute() if options.out else desk.report / options.to
     if folder.is_file() or (folder.exists() and any(folder.iterdir())):

@@ -46,7 +46,8 @@ clientapp = "fednb.records.federate:client_app"
 def main(options) -> int:
     """Returns 0, or 1 where the run has not said that it is recorded; on loopback its log is shown then."""
     if importlib.util.find_spec("flwr") is None:
-        raise RunError('Flower is not installed: pip install -c constraints-flower.txt "fednb[flower]"')
+        install = 'pip install -c constraints-flower.txt -e ".[flower]" in a clone of fednb'
+        raise RunError(f"Flower is not installed: {install}")
     if options.simulation:
         _require_ray()
     recipe, runs = read(options.recipe), default_store()

@@ -186,7 +186,7 @@ def _behind(content: dict) -> tuple[Path, ...]:
 
 def _pictures(report: Path) -> dict[str, bytes]:
     """The first images of each site of the data sets at hand, as PNG, kept while images and code are the same."""
-    from fednb.report import pictures
+    from fednb.report import samples
 
     place, state = report / "samples", f"{images(datasets.data_root())} {_code()}"
     stamp = place / "stamp"
@@ -198,7 +198,7 @@ def _pictures(report: Path) -> dict[str, bytes]:
             picture.unlink(missing_ok=True)
         if not picture.exists() and not datasets.available(name):
             with contextlib.suppress(DataError):  # damaged, which `fednb data` tells
-                figure = pictures.samples(datasets.load(name))
+                figure = samples.samples(datasets.load(name))
                 write_atomically(picture, lambda file, figure=figure: figure.savefig(file, dpi=100, format="png"))
         if picture.exists():
             made[name] = picture.read_bytes()

@@ -13,7 +13,7 @@ from fednb.commands.scoreboard import tables_of
 from fednb.errors import NotebookError, RecipeError, nearest
 from fednb.report.claims import judged
 from fednb.report.curves import curves
-from fednb.report.names import printed_for
+from fednb.report.labels import printed_for
 from fednb.results import Results
 
 MARK = "TODO"  # of what a template leaves to its reader

@@ -12,7 +12,7 @@ from fednb.commands.desk import Desk, Needs
 from fednb.commands.notebooks import Notebook
 from fednb.errors import FednbError, NotebookError, RunError
 from fednb.files import unwritable
-from fednb.loop.executors import processes
+from fednb.loop import parallel
 from fednb.records import workers
 from fednb.records.progress import Display, between, span
 from fednb.report import gates
@@ -138,7 +138,7 @@ def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> 
     def tell(book: Notebook, _) -> None:
         display.finish(book.name, f"notebook {book.name} executed")
 
-    ended = processes.carry_out(partial(_execute_one, desk.report, given), books, tell, jobs)
+    ended = parallel.in_processes(partial(_execute_one, desk.report, given), books, tell, jobs)
     broken = {book.name: error for book, error in ended.items() if error}
     for name, error in broken.items():
         display.finish(name, f"notebook {name} failed: {error}")
@@ -189,7 +189,8 @@ def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, ab
         f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in
     ]
     if absent:
-        next_step = f'notebooks need {", ".join(absent)}: pip install "fednb[notebooks]", then the same command'
+        install = 'pip install -e ".[notebooks]" in a clone of fednb'
+        next_step = f"notebooks need {', '.join(absent)}: {install}, then the same command"
     elif part:
         next_step = "when all parts are done, `fednb run` without --part executes the notebooks"
     elif renewable:

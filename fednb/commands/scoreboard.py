@@ -17,7 +17,7 @@ from fednb.report.curves import AS_PRINTED, OTHERWISE
 from fednb.report.curves import COLUMNS as CURVE_COLUMNS
 from fednb.report.curves import curves as of_curves
 from fednb.report.effects import SPARE
-from fednb.report.sentences import PRINTED, SMALL, TESTED
+from fednb.report.verdicts import PRINTED, SMALL, TESTED
 from fednb.results import Results
 from fednb.study import Study, default_store
 

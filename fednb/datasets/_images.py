@@ -109,7 +109,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Exception as error:  # pillow's decoders raise many kinds for damaged files
         raise DataError(
             f"{path} cannot be decoded ({error}); expected a whole image file. "
-            "Fetch it again, or remove it from the folder; `fednb data` names all such files."
+            "Fetch it again, or remove it from the folder."
         ) from error
 
 
@@ -284,22 +284,6 @@ def few(entries: Sequence[str], kind: str) -> str:
     """Up to four of them, or three and how many more."""
     more = [f"{len(entries) - 3} more {kind}"] if len(entries) > 4 else []
     return ", ".join([*entries[: 3 if more else 4], *more])
-
-
-def survey(root: Path) -> tuple[list[tuple[Path, str]], list[str]]:
-    """Every image file under ``root`` that cannot be decoded, with the reason, sorted by path; and notes on unusual
-    ones."""
-    paths = sorted(path for path in _under(root) if path.name[0] != "." and _is_image(path))
-
-    def look(position: int) -> str | set[str]:
-        try:
-            return decode(paths[position], None)[1] if paths[position].is_file() else "no regular file"
-        except (DataError, MemoryError) as error:
-            return str(error.__cause__ or error) or type(error).__name__
-
-    found = for_all(paths, look)
-    damaged = [(path, why) for path, why in zip(paths, found, strict=True) if isinstance(why, str)]
-    return damaged, notes(paths, [set() if isinstance(kinds, str) else kinds for kinds in found])
 
 
 def _under(place: Path) -> set[Path]:

@@ -21,7 +21,7 @@ NEEDS = Needs(
     "PROMISE12 (UCL, BIDMC, HK)",
     layout="prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask of the same size beside it "
     "in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 prostate. Reading NIfTI needs "
-    'nibabel: pip install "fednb[prostate]"',
+    'nibabel: pip install -e ".[prostate]" in a clone of fednb',
     page="liuquande.github.io/SAML",
     download="its size is not stated",
     licence="for research: the terms are those of the three sources",

@@ -1,4 +1,4 @@
-"""A client: a site that takes part in a run. What it knows of others came in messages."""
+"""A client: a site that takes part in a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,6 @@ from fednb.loop.network import all_finite, require_finite, require_same, require
 from fednb.methods import (
     DTYPES,
     TASKS,
-    AMethod,
     Batch,
     Message,
     Method,
@@ -37,15 +36,21 @@ TEST_BATCH = 128
 OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 
 
-class Client(evaluate.Measured):
-    """Trains and evaluates on one site's images.
+class Client:
+    """Trains and evaluates on one site's images. What it knows of others came in messages.
 
     The network is a scratch pad that all clients of a process share: every message is loaded into it before use.
     What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
 
     Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
     ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``,
-    ``compare`` where a recipe asks; ``relearn`` where its memory is lost.
+    ``compare`` where a recipe asks.
+
+    name, site: of its images. task: what is asked of them, its loss and scores; classes: how many. model: its network,
+    with ``features``, ``head`` and ``stages``. methods: all of the run, in their order; owner: who of them owns each
+    hook that one alone may own. keeps: names of the entries of the network that never leave it. optimiser: of this
+    round's training, else None. round: from 1 (0 before the first). steps: training batches of this round so far.
+    unseen: whether it is in no round. visiting: whether the network is another client's, to be tested on its images.
     """
 
     def __init__(self, site: Site, outline: Outline, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -53,7 +58,7 @@ class Client(evaluate.Measured):
         self.task: Task = TASKS[outline.task]
         self.classes = len(outline.classes)
         self.name = site.name
-        self.model: Any = model  # has features, head and stages
+        self.model: Any = model
         self.methods = methods
         self.owner = owners(methods)
         self.recipe = recipe
@@ -72,19 +77,24 @@ class Client(evaluate.Measured):
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
 
-    def memory(self, method: AMethod) -> Message:
+    def memory(self, method: Method) -> Message:
+        """What a method keeps at this client between rounds."""
         return self.memories.setdefault(method.name, {})
 
-    def scratch(self, method: AMethod) -> dict:
+    def scratch(self, method: Method) -> dict:
+        """What a method needs until the end of this round only."""
         return self._scratch.setdefault(method.name, {})
 
-    def inbox(self, method: AMethod) -> Message:
+    def inbox(self, method: Method) -> Message:
+        """What the method's server side sent to this client this round."""
         return part(self._inbox, method.name)
 
     def parameters(self) -> dict[str, nn.Parameter]:
+        """The network's parameters that are sent, by name."""
         return {name: p for name, p in self.model.named_parameters() if name not in self.keeps}
 
     def generator(self, purpose: str) -> torch.Generator:
+        """Draws for one purpose, keyed by seed, round and client; a second call goes on where it was."""
         if purpose not in self._generators:
             self._generators[purpose] = randomness.generator(*self._key, purpose)
         return self._generators[purpose]
@@ -95,6 +105,7 @@ class Client(evaluate.Measured):
 
     @contextmanager
     def draws_twice(self):
+        """What is drawn inside is drawn again after it: by layers, and from this client's generators."""
         states = {purpose: generator.get_state() for purpose, generator in self._generators.items()}
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             yield
@@ -223,6 +234,10 @@ class Client(evaluate.Measured):
             self._generators, self._occasion = {}, ()
 
     def train(self, epochs: int | None = None) -> float:
+        """Local epochs or steps as the recipe has them, or so many epochs; returns the mean loss over the images.
+
+        A method calls it in ``adapt`` alone: in a round the loop does. RunError where loss or weights are not finite.
+        """
         self.model.train()
         self.optimiser, self.steps = self._make_optimiser(), 0
         total, seen = torch.zeros((), device=self.device, dtype=torch.float64), 0
@@ -270,6 +285,7 @@ class Client(evaluate.Measured):
         return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
+        """Images as floats, with the flow in training (a mask goes along), after every method's ``inputs``."""
         split = split.select(indices)
         images, targets = split.images.to(DTYPES[self.recipe.precision]).div_(255), split.targets
         if training:
@@ -281,21 +297,26 @@ class Client(evaluate.Measured):
         return batch
 
     def test_batches(self, split: Split) -> Iterator[Batch]:
+        """The images of a split in order, as at test time, in large batches."""
         for indices in torch.arange(len(split)).split(TEST_BATCH) if len(split) else ():
             yield self.batch(split, indices, training=False)
 
     def forward(self, batch: Batch) -> None:
+        """Sets ``batch.features`` and ``batch.logits``."""
         with self.autocast():
             batch.features = self.model.features(batch.images)
             batch.logits = self.model.head(batch.features)
 
     def logits(self, batch: Batch) -> Tensor:
+        """``batch.logits`` in the precision of the weights, for the loss."""
         return batch.logits.to(DTYPES[self.recipe.precision])
 
     def autocast(self):
+        """Inside, layers compute in bf16 where the recipe asks for it."""
         return autocast(self.recipe.precision, self.device)
 
     def objective(self, batch: Batch) -> Tensor:
+        """The criterion and every method's added terms."""
         loss = self.owner["criterion"].criterion(self, batch)
         for method in self.methods:
             term = method.loss(self, batch)
@@ -303,10 +324,12 @@ class Client(evaluate.Measured):
         return loss
 
     def descend(self, loss: Tensor, batch: Batch) -> None:
+        """One backward pass and one optimiser step."""
         self.backward(loss, batch)
         self.optimiser.step()
 
     def backward(self, loss: Tensor, batch: Batch) -> None:
+        """Fresh gradients, after every method's ``gradients``."""
         self.optimiser.zero_grad()
         loss.backward()
         for method in self.methods:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fednb import methods
 from fednb.federation import IGNORED, Split
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
-
-class Measured(methods.Client, Protocol):
-    """A client that is measured."""
-
-    model: Any  # has features, head and stages
-    owner: dict[str, methods.Method]
+    from fednb.loop.client import Client
 
 
 @torch.inference_mode()
-def scores(client: Measured, split: Split) -> Tensor:
+def scores(client: Client, split: Split) -> Tensor:
     """What each image of the split earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
     found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
@@ -39,7 +33,7 @@ def total(scores: Tensor) -> int | float:
 
 
 @torch.inference_mode()
-def features(client: Measured, split: Split) -> Tensor:
+def features(client: Client, split: Split) -> Tensor:
     """What the head sees, float32 ``[n, d]`` on the CPU."""
     client.model.eval()
     found = [torch.zeros(0, client.model.head.in_features)]
@@ -50,7 +44,7 @@ def features(client: Measured, split: Split) -> Tensor:
 
 
 @torch.inference_mode()
-def predictions(client: Measured, split: Split) -> Tensor:
+def predictions(client: Client, split: Split) -> Tensor:
     """The class that the network predicts for each image, or each pixel: ``whole`` numbers of the targets' shape."""
     client.model.eval()
     kind = whole(client.classes)
@@ -65,7 +59,7 @@ def whole(count: int) -> torch.dtype:
     return torch.uint8 if count <= 256 else torch.int32
 
 
-def example(client: Measured, split: Split) -> dict[str, Tensor]:
+def example(client: Client, split: Split) -> dict[str, Tensor]:
     """The first image of the split, its target and the predicted classes, if it has one: ``[1 or 0, ...]``."""
     first = split.select(range(min(1, len(split))))
     targets = first.targets.to(whole(client.classes))
@@ -73,7 +67,7 @@ def example(client: Measured, split: Split) -> dict[str, Tensor]:
     return {name: value.cpu() for name, value in shown.items()}
 
 
-def masks(client: Measured, split: Split) -> dict[str, Tensor]:
+def masks(client: Client, split: Split) -> dict[str, Tensor]:
     """How the predicted mask of each image lies on the true one, on the CPU.
 
     ``common``, ``found``, ``truth`` int32 ``[n, classes]``: known pixels of a class in both masks, in the predicted

@@ -6,16 +6,22 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from fednb import methods, randomness
+from fednb import randomness
 from fednb.loop.network import require_finite, require_same
-from fednb.methods import AMethod, Message, Method, add, entries, kept, owners, part
+from fednb.methods import Message, Method, add, entries, kept, owners, part
 from fednb.recipe import Recipe
 
 
-class Server(methods.Server):
+class Server:
     """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
 
-    What it holds does not grow with the number of clients: the weighted mean of the models is a running sum.
+    It sees messages, never images. What it holds does not grow with the number of clients: the weighted mean of the
+    models is a running sum.
+
+    model: every entry of the network that is sent; parameters: the names of those that are trained; first: the entries
+    that never leave a client, as they are before round 1. images: training images of each client, by name. round: from
+    1 (0 before the first). weights: of this round's clients in the mean, with sum 1; share: the part of all images (or,
+    where the recipe's weights are equal, of all clients) that they have. memories: what methods keep between rounds.
     """
 
     def __init__(self, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -36,20 +42,24 @@ class Server(methods.Server):
         self._replies: dict[str, dict[str, Message]] = {}
         self._scratch: dict[str, dict] = {}
 
-    def memory(self, method: AMethod) -> Message:
+    def memory(self, method: Method) -> Message:
+        """What a method keeps at the server between rounds."""
         return self.memories.setdefault(method.name, {})
 
     def remembered(self) -> Message:
         """What all methods keep, with the method's name in front: ``"fedfa/1/gamma_mean"``."""
         return {name: value for key, memory in self.memories.items() for name, value in entries(key, memory).items()}
 
-    def replies(self, method: AMethod) -> dict[str, Message]:
+    def replies(self, method: Method) -> dict[str, Message]:
+        """This round's replies to a method, by client name."""
         return self._replies.setdefault(method.name, {})
 
-    def scratch(self, method: AMethod) -> dict:
+    def scratch(self, method: Method) -> dict:
+        """What a method needs until the end of this round only."""
         return self._scratch.setdefault(method.name, {})
 
     def generator(self, purpose: str) -> torch.Generator:
+        """Draws for one purpose, keyed by seed and round."""
         return randomness.generator(self.recipe.seed, self.round, "server", purpose)
 
     def prepare(self, offers: dict[str, Message]) -> Message:

@@ -1,16 +1,26 @@
-"""All that a method may use: its doors, the two sides they are called on, messages, task, flow, precision."""
+"""All that a method may use: its hooks, the two sides they are called on, messages, task, flow, precision.
+
+The sides are ``fednb.loop.client.Client`` and ``fednb.loop.server.Server``, here for the types of hooks alone.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from fednb.methods import flow
+from fednb.methods.batch import Batch
 from fednb.methods.hooks import Method, kept, overrides, owners
 from fednb.methods.messages import Message, add, alike, byte_counts, entries, part
 from fednb.methods.options import option
 from fednb.methods.precision import DTYPES, autocast
 from fednb.methods.running_statistics import frozen, measured
-from fednb.methods.sides import AMethod, Batch, Client, Server
 from fednb.methods.task import EVERY_TASK, TASKS, Task, classification_only
 
+if TYPE_CHECKING:
+    from fednb.loop.client import Client
+    from fednb.loop.server import Server
+else:
+    Client = Server = Any
+
 __all__ = [
-    "AMethod",
     "DTYPES",
     "EVERY_TASK",
     "TASKS",

@@ -1,6 +1,6 @@
-"""The doors: what an algorithm or an augmentation may change. All of them do nothing here.
+"""The hooks: what an algorithm or an augmentation may change. All of them do nothing here.
 
-A method overrides only the doors it needs. It has no state of its own: what it keeps between rounds lies in
+A method overrides only the hooks it needs. It has no state of its own: what it keeps between rounds lies in
 ``client.memory(self)`` or ``server.memory(self)``, dictionaries of named tensors that a checkpoint saves; what it
 needs only until the end of the round lies in ``client.scratch(self)``.
 
@@ -11,16 +11,20 @@ which it is not ends the run, with the names of method and entry.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
+from fednb.methods.batch import Batch
 from fednb.methods.messages import Message
 from fednb.methods.options import require_allowed
-from fednb.methods.sides import Batch, Client, Server
 from fednb.methods.task import Meaning, classification_only
 from fednb.recipe import Recipe
+
+if TYPE_CHECKING:
+    from fednb.loop.client import Client
+    from fednb.loop.server import Server
 
 
 class Method:
@@ -39,8 +43,8 @@ class Method:
     hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
     labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
     own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
-    else has the same names, kinds of numbers and shapes at every client that was sent the same entries: clients that
-    are elsewhere are held to what most of them send. In one message, these entries of a method have one length.
+    else has the same names, kinds of numbers and shapes at every client that was sent the same entries: a round in
+    which clients elsewhere differ ends in an error. In one message, these entries of a method have one length.
     counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
     its images can have seen in a round. ranges: the least and the most of other entries, by name.
     images_become: what ``inputs`` makes of images in training and at test time alike, such as "normalised"; empty where
@@ -172,9 +176,9 @@ class Method:
 OWNED = ("criterion", "step", "aggregate_model", "predict")
 
 
-def overrides(method: Method, door: str) -> bool:
-    """Whether a method changes this door."""
-    return getattr(type(method), door) is not getattr(Method, door)
+def overrides(method: Method, hook: str) -> bool:
+    """Whether a method changes this hook."""
+    return getattr(type(method), hook) is not getattr(Method, hook)
 
 
 def kept(model: nn.Module, methods: list[Method], recipe: Recipe) -> set[str]:
@@ -187,17 +191,17 @@ def kept(model: nn.Module, methods: list[Method], recipe: Recipe) -> set[str]:
 
 
 def owners(methods: list[Method]) -> dict[str, Method]:
-    """Which method owns each door that only one may own; the algorithm does where nobody else wants it.
+    """Which method owns each hook that only one may own; the algorithm does where nobody else wants it.
 
     Raises RecipeError when two methods want the same one.
     """
     owned = {}
-    for door in OWNED:
-        wanting = [method for method in methods if overrides(method, door)]
+    for hook in OWNED:
+        wanting = [method for method in methods if overrides(method, hook)]
         if len(wanting) > 1:
             raise RecipeError(
                 f"{' and '.join(method.name for method in wanting)} cannot be combined: each of them replaces "
-                f'the "{door}" of a run, which can have only one owner. Leave one of them out.'
+                f'the "{hook}" of a run, which can have only one owner. Leave one of them out.'
             )
-        owned[door] = (wanting or methods)[0]
+        owned[hook] = (wanting or methods)[0]
     return owned

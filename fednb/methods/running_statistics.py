@@ -1,12 +1,16 @@
 """The running statistics of a network's layers: left as they are by a pass, or measured anew."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from fednb.methods.sides import Client
+if TYPE_CHECKING:
+    from fednb.loop.client import Client
 
 MEASURED_AT_ONCE = 128
 

@@ -22,7 +22,7 @@ UNSEEN = "unseen client"  # the printed setting of numbers of sites that took no
 KINDS = ("order", "maximum", "monotone")  # of claims on several runs
 FILES = ("{0}.toml", "{0}/captions.toml", "{0}/claims.csv")  # that a paper cannot do without
 # nor its settings without these
-SETTINGS = {"title", "arxiv", "venue", "printed", "not_printed", "profile", "algorithm"}
+SETTINGS = {"title", "venue", "printed", "not_printed", "profile", "algorithm"}
 PROFILES = {"smoke", "quick", "paper", "stand_in"}
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 _PRINTED = {"algorithm", "augmentation", "federation", "site", "value"}

@@ -11,10 +11,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from fednb import catalogue
 from fednb.errors import HeldError, RunError, nearest
 from fednb.federation import Federation
-from fednb.loop.executors import ENGINES, processes, serial
+from fednb.loop import cluster, parallel
 from fednb.recipe import Recipe
 from fednb.records import signals
 from fednb.records.store import NO_LOCKS, Store
@@ -37,8 +36,8 @@ def train(
 
     Runs that another process trains are put off: those that nobody holds come first, and of the others the records are
     found when they are done. device: several as ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes
-    whose images are in memory. engine: ``"ray"`` or ``"slurm"``, which train on other machines; these find the store
-    and the data under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the
+    whose images are in memory. engine: ``"ray"``, which trains on other machines; these find the store and the data
+    under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the
     engine is not installed, or reaches nobody.
     """
     if engine and recipes:
@@ -76,23 +75,22 @@ def train(
 
 def check(engine: str, device: str) -> None:
     """Raises RunError for an engine that is unknown, not installed or reaches nobody, and for a GPU by its number."""
-    if engine not in ENGINES:
-        raise RunError(f'no engine "{engine}": {nearest(engine, ENGINES)}')
+    if engine not in cluster.ENGINES:
+        raise RunError(f'no engine "{engine}": {nearest(engine, cluster.ENGINES)}')
     if device not in ("cpu", "cuda"):
         raise RunError(f'device "{device}": an engine chooses the GPU of each run; expected cpu or cuda.')
-    catalogue.file("engine.executors", engine).check()
+    cluster.check()
 
 
 def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engine, device) -> dict[Recipe, str | None]:
     if engine and recipes:
-        elsewhere = catalogue.file("engine.executors", engine)
-        return elsewhere.carry_out(work, recipes, hear, jobs, device, store.locks)
+        return cluster.on_ray(work, recipes, hear, jobs, device, store.locks)
     if jobs > 1 and len(recipes) > 1:
         try:
-            return processes.carry_out(work, recipes, hear, jobs)
-        except processes.UnguardedError as error:
+            return parallel.in_processes(work, recipes, hear, jobs)
+        except parallel.UnguardedError as error:
             store.notes.append(f"{error}: the runs were trained one after the other. With it, they go side by side.")
-    return serial.carry_out(work, recipes, hear)
+    return parallel.in_turn(work, recipes, hear)
 
 
 def _train(store: Store, devices: str, root, federation: Federation | None, recipe: Recipe, tell) -> None:

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.papers import protocol
-from fednb.report import names, words
+from fednb.report import labels, wording
 from fednb.report.claims import judged
 from fednb.report.effects import SPARE
-from fednb.report.sentences import CLAIM, TESTED, untested
+from fednb.report.sentences import untested
 from fednb.report.tables import Table
+from fednb.report.verdicts import CLAIM, TESTED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -20,54 +21,53 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     rule and errors: as in ``fednb.report.claims.judged``, whose columns its frame has. table: the claims of one alone.
     """
     frame = judged(results, paper, rule, [claim for claim in papers.claims(paper) if table in (None, claim["table"])])
-    everything = words.frame_of(results)
-    cells, wide = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
-    chosen_by = words.rule_words(rule or protocol.rules()["selection"], everything)
-    stand_ins = words.mark(everything)
+    everything = wording.frame_of(results)
+    cells = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
+    chosen_by = wording.rule_words(rule or protocol.rules()["selection"], everything)
+    stand_ins = wording.mark(everything)
     caption = (
-        f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
-        f"unless a claim names a site. {words.AVERAGE} Selection: {chosen_by}.",
+        f"Claims of {_called(paper)} that compare two runs; effects in points, in the seeds that both have, of the "
+        f"average unless a claim names a site. {wording.AVERAGE} Selection: {chosen_by}.",
         *([f"Results on {stand_ins} are left out: they say nothing about the paper."] if stand_ins else []),
     )
     deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
     made = (
-        *words.effect_lines(frame),
+        *wording.effect_lines(frame),
         *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
-        *words.setting_lines(results),
+        *wording.setting_lines(results),
     )
-    return Table(frame.drop(columns="sides"), caption, cells, made, wide)
+    return Table(frame.drop(columns="sides"), caption, cells, made)
 
 
 def board(claims: "DataFrame") -> Table:
     """The claims of all papers, rows of ``fednb.commands.scoreboard.claims``, as a table; its frame is all of them,
     unrounded."""
-    cells, wide = shown(
-        claims, _verdicts(claims), {**_standing(claims), "notebook": claims["notebook"]}, claims["claim"]
-    )
-    about = f"Effects in points, of the average unless a claim names a site. {words.AVERAGE}"
+    last = {**_standing(claims), "notebook": claims["notebook"]}
+    cells = shown(claims, _verdicts(claims), last, claims["claim"])
+    about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
-    return Table(claims, caption, cells, tuple(words.effect_lines(claims)), wide)
+    return Table(claims, caption, cells, tuple(wording.effect_lines(claims)))
 
 
 def curve_board(claims: "DataFrame") -> Table:
     """The rows of ``fednb.commands.scoreboard.curves`` as a table: claims on orders and curves."""
-    rows = claims.assign(setting=words.standing(claims)).set_index("claim")
+    rows = claims.assign(setting=wording.standing(claims)).set_index("claim")
     cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
 
 
 def _verdicts(frame: "DataFrame") -> dict:
-    return {"verdict": frame["verdict"], "paper": frame["paper"].map(words.signed)}
+    return {"verdict": frame["verdict"], "paper": frame["paper"].map(wording.signed)}
 
 
 def _standing(frame: "DataFrame") -> dict:
     why, others = frame["why"], frame["other_rules"]
-    return {"why": why, "by the paper's rule": others, "setting": words.standing(frame)}
+    return {"why": why, "by the paper's rule": others, "setting": wording.standing(frame)}
 
 
-def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> tuple:
-    """Effects as cells of a table for text, and for a page, where the interval stands below the value.
+def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> "DataFrame":
+    """Effects as the cells of a table.
 
     frame: with ``fednb.report.effects.COLUMNS``. first, last: columns before and after, ``last`` where they say
     something. rows: their labels.
@@ -76,27 +76,25 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
 
     def between(low: str, high: str):
         bounds = frame[["ours"]].assign(low=frame[low], high=frame[high])
-        return words.bounds(bounds, words.signed).where(bounds["low"].notna(), "")
+        return wording.bounds(bounds, wording.signed).where(bounds["low"].notna(), "")
 
     texts = {
         **first,
-        value: frame["ours"].map(words.signed),
-        "95 %": words.told_bounds(frame),
+        value: frame["ours"].map(wording.signed),
+        "95 %": wording.told_bounds(frame),
         "simultaneous": between("together_low", "together_high"),
         "images fixed": between("fixed_low", "fixed_high"),
-        "detectable": frame["smallest"].map(words.number),
+        "detectable": frame["smallest"].map(wording.number),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
     }
     if "gap_low" in frame and frame["gap_low"].notna().any():
         last = {"ours - paper": between("gap_low", "gap_high"), **last}
     if SPARE[0] in frame and frame[SPARE[0]].notna().any():
         bounds = frame[list(SPARE)].set_axis(["ours", "low", "high"], axis=1)
-        spare = bounds["ours"].map(words.signed) + ", " + words.bounds(bounds, words.signed)
+        spare = bounds["ours"].map(wording.signed) + ", " + wording.bounds(bounds, wording.signed)
         last = {"with spare images": spare.where(bounds["ours"].notna(), ""), **last}
     texts |= {name: column for name, column in last.items() if (column != "").any()}
-    cells = pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
-    wide = cells.assign(**{value: words.below(cells[value], cells["95 %"])}).drop(columns="95 %")
-    return cells, wide
+    return pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
@@ -123,4 +121,4 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
 
 
 def _called(paper: str) -> str:
-    return names.printed(paper) if paper in papers.names() else paper
+    return labels.printed(paper) if paper in papers.names() else paper

@@ -10,7 +10,7 @@ from math import nan
 from fednb import papers
 from fednb.errors import DataError, RecipeError
 from fednb.papers import protocol
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.comparison import on_federation, tested
 from fednb.report.deviations import declared_runs, deviations, labels_of, of_unseen, other_options
 from fednb.report.effects import COLUMNS as EFFECT
@@ -18,8 +18,9 @@ from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting,
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, claimed, effect
-from fednb.report.words import all_took_part, frame_of, spaced
+from fednb.report.sentences import claimed, effect
+from fednb.report.verdicts import PRINTED, SMALL
+from fednb.report.wording import all_took_part, frame_of, spaced
 
 # effect: the claim in short. paper: the printed effect. why: of a claim that is not testable. other_rules: the paper's
 # own where it gives another verdict, "best validation: not told". setting: the board, PRINTED or SMALL, "" without a
@@ -194,12 +195,12 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
 
     def pair(there, claim: dict) -> Pair | str:
         """The two sides of a claim, or why they cannot be compared."""
-        labels, unseen = (claim["better"], claim["worse"]), of_unseen(there)
+        both, unseen = (claim["better"], claim["worse"]), of_unseen(there)
         where = unseen, there["run_on"].iloc[0], claim["site"], there["sites"].iloc[0]
-        sides = [side(label, *where) for label in labels]
+        sides = [side(label, *where) for label in both]
         if not any(rows.empty for rows in sides):
             return NOT_RUN if set(sides[0]["key"]) & set(sides[1]["key"]) else Pair(*sides, claim["site"])
-        ran = [len(runs_of(on_federation(chosen[unseen], results, where[1]), label)) for label in labels]
+        ran = [len(runs_of(on_federation(chosen[unseen], results, where[1]), label)) for label in both]
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
@@ -230,8 +231,8 @@ def on_site(chosen, site: str, sites: str):
 
 def runs_of(chosen, side: str):
     """The rows of the runs that are a claim's side."""
-    runs = [run for run in chosen["run"].unique() if names.printed_for(run, [side])]
-    exact = [run for run in runs if names.options(run) == names.options(side)]
+    runs = [run for run in chosen["run"].unique() if labels.printed_for(run, [side])]
+    exact = [run for run in runs if labels.options(run) == labels.options(side)]
     return chosen[chosen["run"].isin(exact or runs)]
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from fednb import papers
 from fednb.papers import protocol
-from fednb.report import names
+from fednb.report import labels
 from fednb.report.claims import NOT_RUN, on_site
 from fednb.report.comparison import on_federation
 from fednb.report.deviations import declared_runs, deviations
@@ -20,8 +20,9 @@ from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, curve_in_words
-from fednb.report.words import ALWAYS, all_took_part, frame_of, spaced
+from fednb.report.sentences import curve_in_words
+from fednb.report.verdicts import PRINTED, SMALL
+from fednb.report.wording import ALWAYS, all_took_part, frame_of, spaced
 
 AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"
 COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations", "exploratory", "notebook")
@@ -125,5 +126,5 @@ def _x(recipe: dict, name: str):
 
 def _same(run: str, label: str, x: str) -> bool:
     """Whether a run is the labelled one, whatever its x."""
-    others = {(name, option) for name, option in names.options(run) if option.partition("=")[0] != x}
-    return names.method(run) == names.method(label) and others == names.options(label)
+    others = {(name, option) for name, option in labels.options(run) if option.partition("=")[0] != x}
+    return labels.method(run) == labels.method(label) and others == labels.options(label)

@@ -4,8 +4,8 @@ from functools import cache
 
 from fednb import papers
 from fednb.papers import protocol
-from fednb.report import names
-from fednb.report.words import METHODS_AND_SEEDS, spaced
+from fednb.report import labels
+from fednb.report.wording import METHODS_AND_SEEDS, spaced
 
 DEALT = ("seed", "spare")  # options of a federation that no paper prints and the protocol fixes
 
@@ -50,7 +50,7 @@ def _is_printed(paper: str, record) -> bool:
 
     run, unseen = Recipe(**record.recipe).label, bool(record.recipe.get("unseen"))
     return any(
-        names.method(label) == names.method(run) and not other_options(paper, run, label, table)
+        labels.method(label) == labels.method(run) and not other_options(paper, run, label, table)
         for table in papers.tables(paper)
         for printed in [papers.printed(paper, table)]
         if of_unseen(printed) == unseen
@@ -70,11 +70,11 @@ def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
 
     settings = papers.settings(paper)
     own = settings["algorithm"] | settings.get(table, {})  # an option that one table has of its own
-    named = {name for name, _ in names.parts(label)} & settings["algorithm"].keys()
+    named = {name for name, _ in labels.parts(label)} & settings["algorithm"].keys()
     base = papers.recipe(paper, "paper")
     told = [Recipe(**base, algorithm=own[name] | {"name": name}).label for name in named]
-    wanted = names.options(label) | {option for each in told for option in names.options(each)}
-    return [names.pretty(f"{name}({option})", options=True) for name, option in sorted(names.options(run) ^ wanted)]
+    wanted = labels.options(label) | {option for each in told for option in labels.options(each)}
+    return [labels.pretty(f"{name}({option})", options=True) for name, option in sorted(labels.options(run) ^ wanted)]
 
 
 def deviations(records, paper: str, profile: str = "paper") -> dict[str, list[str]]:

@@ -2,12 +2,12 @@
 
 from fednb import papers
 from fednb.papers import protocol
-from fednb.report import words
+from fednb.report import wording
 from fednb.report.board import shown
 from fednb.report.claims import judged, runs_of
 from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.intervals import alike
-from fednb.report.names import site
+from fednb.report.labels import pretty, site
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 
@@ -40,17 +40,16 @@ def effects(
     """
     import pandas
 
-    everything = words.frame_of(results)
+    everything = wording.frame_of(results)
     rule = rule or protocol.rules()["selection"]
     chosen = selected(everything, rule, unseen)
     by = by if by in chosen else None
     runs = list(chosen["run"].unique())
     if isinstance(pairs, str):
         pairs = [(run, pairs) for run in runs if run != pairs]
-    texts = words.row_names(runs)
     about, compared, verdicts = [], [], {}
     groups = (
-        sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in words.DOWNWARDS) if by else [("", chosen)]
+        sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in wording.DOWNWARDS) if by else [("", chosen)]
     )
     for value, part in groups:
         rows_of = {label: one_setting(part[part["run"] == label], label) for each in pairs for label in each}
@@ -58,8 +57,8 @@ def effects(
             sides = [rows_of[label] for label in labels]
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
-                within = f"{words.spaced(by)} {value}: " if by else ""
-                row = within + words.minus(*(texts[label] for label in labels))
+                within = f"{wording.spaced(by)} {value}: " if by else ""
+                row = within + wording.minus(*map(pretty, labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
         if rule == protocol.rules()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
@@ -74,15 +73,15 @@ def effects(
     spare = SPARE if any(more) else ()
     names = ["row", "better", "worse", by or "by", *COLUMNS, *spare, "direction", "why"]
     frame = pandas.DataFrame(rows, columns=names)
-    cells, wide = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
-    where = f"average over {words.which_sites(everything, unseen)}" if client == "average" else site(client)
-    marked = words.mark(chosen)
+    cells = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
+    where = f"average over {wording.which_sites(everything, unseen)}" if client == "average" else site(client)
+    marked = wording.mark(chosen)
     caption = (
-        *([words.stand_in_line(chosen, "the paper's images")] if marked else []),
-        f"Differences in test {words.measure(chosen)}, points, {where}, in the seeds that both have; "
-        f"{words.rule_words(rule, chosen)}.",
+        *([wording.stand_in_line(chosen, "the paper's images")] if marked else []),
+        f"Differences in test {wording.measure(chosen)}, points, {where}, in the seeds that both have; "
+        f"{wording.rule_words(rule, chosen)}.",
     )
-    return Table(frame.drop(columns="row"), caption, cells, tuple(words.effect_lines(frame)), wide, mark=marked)
+    return Table(frame.drop(columns="row"), caption, cells, tuple(wording.effect_lines(frame)), mark=marked)
 
 
 def _of_claims(results, paper: str, part, asked: set[str]) -> dict:

@@ -6,7 +6,7 @@ from math import nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.errors import RecipeError
-from fednb.report import intervals, words
+from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
 from fednb.report.selection import image_scores, with_spare
 
@@ -126,7 +126,7 @@ def spare_effects(pairs: Sequence[Pair], records: Sequence, alike, alike_records
 
 def one_setting(rows, label: str):
     """The rows themselves; RecipeError where they are of several settings."""
-    labels = [own for own, _ in words.settings(rows)]
+    labels = [own for own, _ in wording.settings(rows)]
     if len(labels) > 1:
         raise RecipeError(f"{label} was run in several settings: {'; '.join(labels)}. Keep one.")
     return rows
@@ -134,10 +134,10 @@ def one_setting(rows, label: str):
 
 def _require_one_setting(pair: Pair) -> None:
     better, worse = (rows.assign(stale=False) for rows in pair[:2])
-    if words.setting_of(better) != words.setting_of(worse):
+    if wording.setting_of(better) != wording.setting_of(worse):
         labels = " and ".join(rows["run"].iloc[0] for rows in pair[:2])
         raise RecipeError(
-            f"{labels} were run in different settings: {words.setting_of(better)} and {words.setting_of(worse)}. "
+            f"{labels} were run in different settings: {wording.setting_of(better)} and {wording.setting_of(worse)}. "
             "Compare runs that differ in their methods alone."
         )
 
@@ -152,7 +152,7 @@ def _paired(
     """
     import numpy
 
-    own_partitions = words.dealt_by_seed(pair.better)
+    own_partitions = wording.dealt_by_seed(pair.better)
     seeds = _same_images(pair, records, own_partitions)
     if not seeds:
         return None
@@ -206,4 +206,4 @@ def _from_counts(pair: Pair) -> Measured:
 
 
 def _stale(pair: Pair) -> bool:
-    return any(words.older(rows) for rows in pair[:2])
+    return any(wording.older(rows) for rows in pair[:2])

@@ -8,7 +8,7 @@ from statistics import mean
 from fednb import outside
 from fednb.catalogue import dealt
 from fednb.papers import protocol
-from fednb.report import names, words
+from fednb.report import labels, wording
 from fednb.report.intervals import of_settings
 from fednb.report.selection import late_rise, selected
 
@@ -23,7 +23,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
     last quarter of a side's curve lies farther from the quarter before than the protocol's ``level_curve``.
     Precondition: what the paper's argument needs, of the protocol, does not hold in the runs of the same setting.
     """
-    frame = words.frame_of(results)
+    frame = wording.frame_of(results)
     own = frame[frame["key"].isin(keys)]
     records = {record.key: record for record in results.records}
     constant = {key: trivial(records[key], claim["site"]) for key in keys}
@@ -32,32 +32,32 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
         adds = "fednb run" if outside.project() else "python tools/trivial.py"
         return f"no constant answer is known on this {name}: {adds} adds it"
     unseen = not own["took_part"].all()
-    for label, rows in words.settings(selected(own, rule, unseen)):
-        [found] = of_settings([rows], None if words.counted(rows) else records, spreads)
+    for label, rows in wording.settings(selected(own, rule, unseen)):
+        [found] = of_settings([rows], None if wording.counted(rows) else records, spreads)
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
-            return f"{label} is not distinguished from a constant answer ({words.number(bound)} %)"
+            return f"{label} is not distinguished from a constant answer ({wording.number(bound)} %)"
     rises = late_rise(own)
     for label, rise in rises.items():
         if abs(rise) > protocol.rules()["level_curve"]:
-            label = names.pretty(label, options=True)
-            return f"{label} is not level: {words.signed(rise)} points in the last quarter of its rounds"
+            label = labels.pretty(label, options=True)
+            return f"{label} is not level: {wording.signed(rise)} points in the last quarter of its rounds"
     for needed in protocol.rules()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
-            everywhere = selected(words.frame_of(results.alike), rule)
+            everywhere = selected(wording.frame_of(results.alike), rule)
             everywhere = everywhere[everywhere["seed"].isin(protocol.rules()["seeds"])]
-            here = words.setting_of(everywhere[everywhere["key"].isin(keys)])
-            every = words.settings(words.all_took_part(everywhere, results.alike))
-            ran = {rows["run"].iloc[0]: rows for _, rows in every if words.setting_of(rows) == here}
+            here = wording.setting_of(everywhere[everywhere["key"].isin(keys)])
+            every = wording.settings(wording.all_took_part(everywhere, results.alike))
+            ran = {rows["run"].iloc[0]: rows for _, rows in every if wording.setting_of(rows) == here}
             sides = [ran.get(needed[side]) for side in ("better", "worse")]
-            called = [names.pretty(needed[side]) for side in ("better", "worse")]
+            called = [labels.pretty(needed[side]) for side in ("better", "worse")]
             if any(rows is None for rows in sides):
                 return f"{called[0]} above {called[1]} is needed, and not run"
             better, worse = (of_settings([rows])[0]["average"].value for rows in sides)
             if better <= worse:
                 return (
-                    f"{called[0]} is not above {called[1]} here ({words.number(better)} and "
-                    f"{words.number(worse)}), as the paper's argument needs"
+                    f"{called[0]} is not above {called[1]} here ({wording.number(better)} and "
+                    f"{wording.number(worse)}), as the paper's argument needs"
                 )
     return ""
 
@@ -77,7 +77,7 @@ def trivial(record, site: str = "average") -> float | None:
 
 def place(federation: dict) -> str:
     """The name in ``trivial.json`` of a federation as it was dealt out."""
-    return json.dumps(words.switched_on(federation), sort_keys=True)
+    return json.dumps(wording.switched_on(federation), sort_keys=True)
 
 
 def places(file: Path) -> dict:

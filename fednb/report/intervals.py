@@ -64,7 +64,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from fednb.report.selection import image_scores, selected
-from fednb.report.words import dealt_by_seed, frame_of, setting_of, settings
+from fednb.report.wording import dealt_by_seed, frame_of, setting_of, settings
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -389,7 +389,16 @@ def by_seed(part) -> dict[str, "Series"]:
 
 
 def _scored(part, records: dict) -> dict[str, Interval]:
+    """The intervals of the images' scores around the recorded value, as each score is kept to fewer digits than their
+    sum."""
+    scores, values = image_scores(part, records), by_seed(part)
     if dealt_by_seed(part):
-        by_client = {client: map(of_scores, own.values()) for client, own in image_scores(part, records).items()}
-        return {client: Interval(*map(mean, zip(*each, strict=True))) for client, each in by_client.items()}
-    return {client: of_scores(sum(own.values()) / len(own)) for client, own in image_scores(part, records).items()}
+        by_client = {client: map(of_scores, own.values()) for client, own in scores.items()}
+        found = {client: Interval(*map(mean, zip(*each, strict=True))) for client, each in by_client.items()}
+    else:
+        found = {client: of_scores(sum(own.values()) / len(own)) for client, own in scores.items()}
+    recorded = {client: float(values[client].mean()) for client in found}
+    return {
+        client: Interval(recorded[client], *(bound + recorded[client] - each.value for bound in each[1:]))
+        for client, each in found.items()
+    }

@@ -3,7 +3,7 @@
 import numpy
 
 from fednb.report.selection import selected
-from fednb.report.words import frame_of
+from fednb.report.wording import frame_of
 
 READINGS = ["slice", "slice_with_background", "volume", "volume_with_background", "hd95"]
 

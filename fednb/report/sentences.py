@@ -4,67 +4,22 @@ from typing import TYPE_CHECKING
 
 from fednb import papers
 from fednb.catalogue import task
-from fednb.report import names, words
+from fednb.report import labels, wording
 from fednb.report.tables import Table
+from fednb.report.verdicts import CLAIM, NOT_PAIRED, PRINTED, SMALL, TESTED, VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pandas import DataFrame
 
-AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # words of the board of the paper's claims alone
-TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
-UNTESTED = {
+WHY_UNTESTED = {
     "not run": "not run",
     "not testable": "not testable here",
     "one seed": "run with one seed only",
     "older code": "run by older code only",
-    "not paired": "run without scores of the same images in the same seeds",
+    "not paired": f"run {NOT_PAIRED}",
     "other sites": "run over other sites than the paper's",
-}
-SIGNS = {  # beside each verdict, as colour never says it alone
-    "reproduced": "✓",
-    "as in print": "✓",
-    "larger": "▲",
-    "smaller": "▼",
-    "opposite": "✕",
-    "otherwise than in print": "✕",
-    "above": "△",
-    "below": "▽",
-    "no effect as printed": "≈",
-    "not told": "?",
-    "not testable": "⊘",
-    "one seed": "1",
-    "older code": "↺",
-    "not paired": "∦",
-    "other sites": "≠",
-    "not run": "–",
-}
-CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two
-PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
-OUTCOMES = {  # the heading of the claims with a verdict, and of those that have a number and none
-    "reproduced": "Reproduced",
-    "larger": "Larger than printed",
-    "smaller": "Smaller than printed",
-    "opposite": "The opposite",
-    "above": "Above, at another setting",
-    "below": "Below, at another setting",
-    "no effect as printed": "No effect as printed",
-    "not told": "Not distinguished from zero",
-    "not testable": "Not testable here",
-    "one seed": "One seed, no verdict",
-    "older code": "By older code, no verdict",
-    "not paired": "Without scores of the same images in the same seeds, no verdict",
-}
-BETWEEN = {
-    "above": "is above {}",
-    "below": "is below {}",
-    "not told": "cannot be distinguished from {}",
-    "no effect as printed": "against {}, no effect as printed",
-    "not testable": "against {}, not testable",
-    "one seed": "against {}, one seed and no verdict",
-    "older code": "against {}, by older code and without a verdict",
-    "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
 }
 
 
@@ -74,7 +29,7 @@ def claimed(claim: dict, printed: "Iterable[float]", effect: float) -> str:
 
     claim: of ``fednb.papers.claims``. printed: the numbers of its table. effect: better less worse, in points.
     """
-    better, worse = (names.short(claim[side]) for side in ("better", "worse"))
+    better, worse = (labels.short(claim[side]) for side in ("better", "worse"))
     decimals = max(len(str(value).partition(".")[2]) for value in printed)
     points = "points of Dice" if task(claim["federation"]) == "segmentation" else "points"
     return f"{better[0].upper()}{better[1:]} is {effect:.{decimals}f} {points} above {worse} {on(claim)}."
@@ -85,8 +40,8 @@ def curve_in_words(claim: dict) -> str:
 
     claim: of ``fednb.papers.curves``.
     """
-    runs = " > ".join(names.short(run) for run in claim["runs"])
-    x, values = words.spaced(claim["x"]), ", ".join(map(str, claim["values"]))
+    runs = " > ".join(labels.short(run) for run in claim["runs"])
+    x, values = wording.spaced(claim["x"]), ", ".join(map(str, claim["values"]))
     told = {
         "order": f"at {x} {values}" if x else "",
         "maximum": f"is highest at {x} {claim['at']} of {values}",
@@ -97,15 +52,15 @@ def curve_in_words(claim: dict) -> str:
 
 def effect(claim: dict) -> str:
     """A claim in short: ``"FedRDN - FedAvg"``, with its setting and its site where it has such."""
-    short = [names.short(claim[name]) for name in ("better", "worse")]
-    site = "" if claim["site"] == "average" else names.site(claim["site"])
-    return ", ".join(filter(None, (words.minus(*short), claim["setting"], site)))
+    short = [labels.short(claim[name]) for name in ("better", "worse")]
+    site = "" if claim["site"] == "average" else labels.site(claim["site"])
+    return ", ".join(filter(None, (wording.minus(*short), claim["setting"], site)))
 
 
 def on(claim: dict) -> str:
     """What a claim is on: "on CIFAR-10 at DH 40 %"."""
-    site = f" at {names.site(claim['site'])}" if claim.get("site", "average") != "average" else ""
-    return f"on {names.federation(claim['federation'])}{site}{_under(claim['setting'])}"
+    site = f" at {labels.site(claim['site'])}" if claim.get("site", "average") != "average" else ""
+    return f"on {labels.federation(claim['federation'])}{site}{_under(claim['setting'])}"
 
 
 def _under(setting: str) -> str:
@@ -132,16 +87,17 @@ def sentences(table: Table) -> str:
         rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
         return "\n".join([*head, *(_of_effect(label, row) for label, row in rows)]) or "No pair was run."
     silent, blocks = table.frame["ours"].isna(), ["\n".join(head)]
-    for word, heading in OUTCOMES.items():
+    for word, verdict in VERDICTS.items():
         rows = table.frame[~silent & (table.frame["verdict"] == word)]
         if len(rows):
             lines = [
-                f"{SIGNS[word]} {heading} ({len(rows)} of {len(silent)} claims)",
+                f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)",
                 *map(_of_claim, rows.itertuples()),
             ]
             blocks.append("\n- ".join(lines))
     counts = table.frame.loc[silent, "verdict"].value_counts()
-    blocks += [f"{SIGNS[word]} {UNTESTED[word].capitalize()}: {count} claims" for word, count in counts.items()]
+    for word, count in counts.items():
+        blocks.append(f"{VERDICTS[word].sign} {WHY_UNTESTED[word].capitalize()}: {count} claims")
     return "\n\n".join(filter(None, blocks))
 
 
@@ -155,17 +111,17 @@ def _of_effect(label: str, row) -> str:
     where = f"{label.partition(': ')[0]}: " if ": " in label else ""
     better, _, worse = label.rpartition(": ")[2].partition(" - ")
     better, worse = (side[1:-1] if side.startswith("(") else side for side in (better, worse))
-    better += "," * better.endswith(names.AS_RELEASED)
+    better += "," * better.endswith(labels.AS_RELEASED)
     why = f", as {row.why}" if row.why else ""
-    return f"{where}{better} {BETWEEN[row.direction].format(worse)}{why}: {_points(row)}."
+    return f"{where}{better} {VERDICTS[row.direction].phrase.format(worse)}{why}: {_points(row)}."
 
 
 def _points(row) -> str:
-    told = f"{words.signed(row.ours)} points ({words.signed(row.low)} to {words.signed(row.high)}"
+    told = f"{wording.signed(row.ours)} points ({wording.signed(row.low)} to {wording.signed(row.high)}"
     if row.smallest != row.smallest:
         return f"{told})"
-    together = f"{words.signed(row.together_low)} to {words.signed(row.together_high)}"
-    detectable = f"; detectable: {words.number(row.smallest)}" if row.together_low * row.together_high <= 0 else ""
+    together = f"{wording.signed(row.together_low)} to {wording.signed(row.together_high)}"
+    detectable = f"; detectable: {wording.number(row.smallest)}" if row.together_low * row.together_high <= 0 else ""
     return f"{told}, simultaneous {together}{detectable})"
 
 
@@ -204,7 +160,7 @@ def told(claims: "DataFrame") -> list[str]:
     distinct = claims.drop_duplicates(["of", "federation", "effect"])
     without = untested(claims)
     verdicts = without["verdict"].value_counts()
-    others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
+    others = [f"{verdicts[word]} {text}" for word, text in WHY_UNTESTED.items() if verdicts.get(word)]
     waiting = without[without["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
@@ -232,7 +188,7 @@ def untested(claims: "DataFrame") -> "DataFrame":
 
 def on_data(named) -> str:
     """ "DomainNet 21, ProstateMRI 12", of a column of federations."""
-    return ", ".join(f"{names.federation(name)} {count}" for name, count in named.value_counts().items())
+    return ", ".join(f"{labels.federation(name)} {count}" for name, count in named.value_counts().items())
 
 
 def paired_difference(ours: "Iterable[float]", others: "Iterable[float]", together: int = 1) -> str:
@@ -245,9 +201,9 @@ def paired_difference(ours: "Iterable[float]", others: "Iterable[float]", togeth
     from scipy.stats import ttest_1samp
 
     differences = [mine - other for mine, other in zip(ours, others, strict=True)]
-    points = f"{words.signed(sum(differences) / len(differences))} points"
+    points = f"{wording.signed(sum(differences) / len(differences))} points"
     if len(differences) == 1:
         return points
     low, high = ttest_1samp(differences, 0).confidence_interval(1 - 0.05 / together)
     word = "above" if low > 0 else "below" if high < 0 else "not told"
-    return f"{points} ({words.signed(low)} to {words.signed(high)}), {word}"
+    return f"{points} ({wording.signed(low)} to {wording.signed(high)}), {word}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from fednb import catalogue
 from fednb.errors import NotebookError
 from fednb.report import board, plots
-from fednb.report.sentences import TESTED
+from fednb.report.verdicts import TESTED
 from fednb.site import notebook_page, paper_page, sources
 from fednb.site.pages import Entry, figures
 from fednb.site.sources import HEADLINE

@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
-from fednb.report.names import federation
+from fednb.report.labels import federation
 from fednb.site import pointer, records, scoreboard
 from fednb.site.pages import Entry, notes, without_scripts
 from fednb.site.sources import linked, literal
@@ -81,9 +81,10 @@ def page(entry: Entry, methods: Sequence, books: Container[str], claims: "DataFr
         words = " · ".join(f"{scoreboard.verdict(word)} {counts[word]}" for word in scoreboard.SIGNS if word in counts)
         told.append(f'Its claims: {words}. <a href="../../board.html#paper={room}">Each of them</a>')
     if room in papers.names():
-        arxiv = papers.settings(room)["arxiv"]
+        arxiv = papers.settings(room).get("arxiv")
+        where = f"[arXiv:{arxiv}](https://arxiv.org/abs/{arxiv})" if arxiv else papers.settings(room)["title"]
         report = f"[the report on the paper](../../papers/{room}.md)"
-        told.append(f"{entry.about.get('result', name)} of [arXiv:{arxiv}](https://arxiv.org/abs/{arxiv}); {report}.")
+        told.append(f"{entry.about.get('result', name)} of {where}; {report}.")
     told += [f"Methods: {', '.join(links)}."] if links else []
     told.append(f"Open it: {{download}}`{name}.ipynb </{original}>`, or `jupyter lab notebooks/{entry.name}.ipynb`.")
     if "static/vega.js" in pages:

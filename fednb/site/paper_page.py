@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fednb import catalogue, papers
-from fednb.report import names, words
+from fednb.report import labels, wording
 from fednb.report.deviations import labels_of
-from fednb.report.sentences import CLAIM, PRINTED, SMALL, TESTED, on_data, untested
+from fednb.report.sentences import on_data, untested
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, TESTED
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 from fednb.site.records import Runs
@@ -29,7 +30,7 @@ def page(paper: str, entries: Sequence[Entry], claims: "DataFrame", curves: "Dat
 
     entries: its notebooks. claims, curves: of ``fednb.commands.scoreboard``. methods: of ``fednb list``.
     """
-    told, called = papers.settings(paper), names.printed(paper)
+    told, called = papers.settings(paper), labels.printed(paper)
     own, several = (frame[frame["of"] == paper] for frame in (claims, curves))
     shown = {entry.name for entry in entries if entry.content}
     rooms = [room for room in catalogue.METHODS if paper in catalogue.names(room)]
@@ -79,13 +80,13 @@ are on orders and curves: {counted(several)}.
 
 def _ways(paper: str, entries: Sequence[Entry], methods: Sequence) -> str:
     tables = [papers.printed(paper, table) for table in papers.tables(paper)]
-    named = {name for table in tables for label in labels_of(table) for name, _ in names.parts(label)} - {paper}
+    named = {name for table in tables for label in labels_of(table) for name, _ in labels.parts(label)} - {paper}
     rivals = ", ".join(f"[{each.printed}](/methods/{each.name}.md)" for each in methods if each.name in named)
     books = [_notebook(entry.name) for entry in entries if entry.content]
     notebooks = f"[Notebooks](/notebooks/{paper}/index.md): {', '.join(books)}" if books else "No notebook is executed"
     return (
         f'<a href="../board.html#paper={paper}">Each claim</a>. The method: '
-        f"[{names.printed(paper)}](/methods/{paper}.md). {notebooks}.\n\n"
+        f"[{labels.printed(paper)}](/methods/{paper}.md). {notebooks}.\n\n"
         + _folded("The other methods of its tables", f"{rivals}.")
     )
 
@@ -122,7 +123,7 @@ def counts(claims: "DataFrame") -> list[int]:
 
 def _scope(claims: "DataFrame", shown: set[str]) -> str:
     rows = [
-        (table, names.federation(name), *(str(count or "") for count in counts(within)))
+        (table, labels.federation(name), *(str(count or "") for count in counts(within)))
         for table, own in _tables(claims, shown)
         for name, within in own.groupby("federation", sort=False)
     ]
@@ -143,7 +144,10 @@ def _settings(told: dict) -> str:
     printed, others = told["printed"], told["not_printed"]
     tables = [
         grid(
-            ((words.spaced(name), literal(_value(each["value"])), literal(each[last])) for name, each in rows.items()),
+            (
+                (wording.spaced(name), literal(_value(each["value"])), literal(each[last]))
+                for name, each in rows.items()
+            ),
             ("", "value", heading),
         )
         for rows, last, heading in ((printed, "place", "where"), (others, "reason", "why"))
@@ -156,7 +160,7 @@ def _settings(told: dict) -> str:
 
 def _value(value) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{words.spaced(name)}: {_value(each)}" for name, each in value.items())
+        return "; ".join(f"{wording.spaced(name)}: {_value(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ", ".join(map(_value, value)) or "none"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
@@ -166,17 +170,17 @@ def _profiles(paper: str) -> str:
     """The fields of the paper's own federation side by side, then what differs on the others."""
     chosen = [papers.recipe(paper, profile) for profile in PROFILES]
     cells = (
-        (name, *(literal(words.as_text(each[name])) if name in each else "" for each in chosen)) for name in chosen[0]
+        (name, *(literal(wording.as_text(each[name])) if name in each else "" for each in chosen)) for name in chosen[0]
     )
     differing = [
-        f"- {names.federation(federation)}, {profile}: "
-        + literal("; ".join(f"{words.spaced(name)} {words.as_text(value)}" for name, value in fields.items()))
+        f"- {labels.federation(federation)}, {profile}: "
+        + literal("; ".join(f"{wording.spaced(name)} {wording.as_text(value)}" for name, value in fields.items()))
         for federation, profiles in papers.settings(paper).get("on", {}).items()
         for profile, fields in profiles.items()
         if profile not in ("smoke", "stand_in")
     ]
     others = f"\n\nWhat differs on other data:\n\n{chr(10).join(differing)}" if differing else ""
-    table = grid(((words.spaced(name), *each) for name, *each in cells), ("", *PROFILES))
+    table = grid(((wording.spaced(name), *each) for name, *each in cells), ("", *PROFILES))
     return f"Where a cell is empty, the default of a recipe holds.\n\n{table}{others}"
 
 
@@ -185,9 +189,11 @@ def _inconsistencies(paper: str) -> str:
     rows = (
         (
             f"Table&nbsp;{one.table.removeprefix('table')}",
-            names.pretty("+".join(filter(None, (one.algorithm, one.augmentation)))),
+            labels.pretty("+".join(filter(None, (one.algorithm, one.augmentation)))),
             ", ".join(
-                filter(None, (names.federation(one.federation), one.setting, *map(names.site, (one.source, one.site))))
+                filter(
+                    None, (labels.federation(one.federation), one.setting, *map(labels.site, (one.source, one.site)))
+                )
             ),
             str(one.printed),
             str(one.expected),
@@ -223,7 +229,7 @@ def _results(paper: str, claims: "DataFrame", shown: set[str]) -> str:
     tested = claims[claims["verdict"].isin(TESTED)]
     if not len(tested):
         return "No claim is tested yet."
-    alt = f"Each tested claim of {names.printed(paper)}: the printed effect, ours and its intervals"
+    alt = f"Each tested claim of {labels.printed(paper)}: the printed effect, ours and its intervals"
     rows = []
     for table, own in _tables(claims, shown):
         boards = [own[own["verdict"].isin(TESTED) & (own["setting"] == board)] for board in (PRINTED, SMALL)]
@@ -243,7 +249,7 @@ def _not_tested(claims: "DataFrame") -> str:
     of_word = {word: others.loc[others["verdict"] == word, "federation"] for word in others["verdict"].unique()}
     lines = "\n".join(f"- {word}: {len(data)} ({on_data(data)})" for word, data in of_word.items())
     gated = others[others["why"] != ""]
-    reasons = Counter(zip(gated["verdict"], gated["federation"].map(names.federation), gated["why"], strict=True))
+    reasons = Counter(zip(gated["verdict"], gated["federation"].map(labels.federation), gated["why"], strict=True))
     rows = [(word, data, literal(why), str(count)) for (word, data, why), count in reasons.most_common()]
     why = _folded("Why, by reason", grid(rows, ("", "data", "why", "claims"))) if rows else ""
     return f"### What could not be tested\n\n{lines}\n\n{why}"

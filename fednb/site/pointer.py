@@ -4,7 +4,7 @@ import importlib.util
 import json
 from functools import cache
 
-from fednb.report.plots.pointer import MIME
+MIME = "application/vnd.vegalite.v5+json"
 
 SCRIPTS = "".join(f'<script defer src="../../_static/{name}.js"></script>' for name in ("vega", "curves"))
 

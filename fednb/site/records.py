@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fednb.errors import StoreError
 from fednb.records.record import read
-from fednb.report import names
+from fednb.report import labels
 
 HEADING = re.compile(r'(<th[^>]*class="row_heading[^"]*"[^>]*>)(.*?)(</th>)', re.DOTALL)
 
@@ -65,7 +65,7 @@ class Runs:
     def _told(self, name: str) -> str:
         recipe, origin = self.records[name].recipe, self.records[name].origin
         told = (
-            names.federation(recipe["federation"]["name"]),
+            labels.federation(recipe["federation"]["name"]),
             f"seed {recipe['seed']}",
             f"{recipe['rounds']} rounds",
             f"code {origin['code']}",

@@ -5,8 +5,8 @@ from collections.abc import Container
 from math import copysign, sqrt
 from typing import TYPE_CHECKING
 
-from fednb.report import names
-from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED
+from fednb.report import labels
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, TESTED, VERDICTS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,19 +35,19 @@ def bars(claims: "DataFrame") -> str:
     rows = []
     for paper, own in first.groupby("of"):
         counts = own["verdict"].value_counts()
-        told = [(word, counts[word]) for word in SIGNS if word in counts]
+        told = [(word, counts[word]) for word in VERDICTS if word in counts]
         parts = "".join(
             f'<span class="verdict {_class(word)}" style="flex-grow: {count}" title="{count} {word}">'
-            f"{SIGNS[word]}&nbsp;{count}</span>"
+            f"{VERDICTS[word].sign}&nbsp;{count}</span>"
             for word, count in told
         )
-        words, called = ", ".join(f"{count} {word}" for word, count in told), names.printed(paper)
+        words, called = ", ".join(f"{count} {word}" for word, count in told), labels.printed(paper)
         rows.append(
             f'<div class="bar" role="img" aria-label="{called}: {words}"><b>{called}</b><div>{parts}</div></div>'
         )
     legend = "".join(
-        f'<span><i class="verdict {_class(word)}">{sign}</i> {word}</span>'
-        for word, sign in SIGNS.items()
+        f'<span><i class="verdict {_class(word)}">{verdict.sign}</i> {word}</span>'
+        for word, verdict in VERDICTS.items()
         if word in set(first["verdict"])
     )
     return f'<div class="bars">{"".join(rows)}<div class="key">{legend}</div></div>'
@@ -96,7 +96,7 @@ def curves(claims: "DataFrame", shown: Container[str], up: str = "") -> str:
 
 def verdict(word: str) -> str:
     """A verdict with its sign: colour never says it alone."""
-    return f'<span class="verdict {_class(word)}">{SIGNS[word]}&nbsp;{word}</span>'
+    return f'<span class="verdict {_class(word)}">{VERDICTS[word].sign}&nbsp;{word}</span>'
 
 
 def _class(word: str) -> str:
@@ -104,7 +104,7 @@ def _class(word: str) -> str:
 
 
 def _filter(name: str, values) -> str:
-    called = {value: names.federation(value) for value in sorted({*values} - {""})}
+    called = {value: labels.federation(value) for value in sorted({*values} - {""})}
     options = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in called.items())
     return f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>'
 

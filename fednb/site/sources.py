@@ -10,8 +10,9 @@ from types import ModuleType
 
 import fednb
 from fednb import catalogue, papers
-from fednb.report import names
-from fednb.report.sentences import CLAIM, PRINTED, SIGNS, SMALL, TESTED, in_short, untested
+from fednb.report import labels
+from fednb.report.sentences import in_short, untested
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, TESTED, VERDICTS
 from fednb.site import scoreboard
 from fednb.site.pages import Entry
 
@@ -24,7 +25,7 @@ INNER = ("commands", "cli", "site", "__main__")
 FIRST = ("install", "running", "reading")  # of docs/; the others follow by name
 HEADLINE = "fedrdn/fig1_convergence"  # whose first figure the first page shows
 WAY = {
-    "together/quickstart": "The quickstart: FedAvg and two methods, in minutes",
+    "together/quickstart": "The quickstart: one federation, one network and ten methods, in minutes",
     "fedrdn/table1_main": "A paper's table, with its claims",
     "together/your_data": "Your images",
     "together/your_method": "Your method",
@@ -132,9 +133,9 @@ def forest(paper: str, claims, shown: Container[str]) -> str:
     books = [name for name in tested["notebook"].unique() if name in shown]
     links = "".join(f", [{name.partition('/')[2]}](/notebooks/{name}.ipynb)" for name in books)
     ways = f'<a href="board.html#paper={paper}">Each of them</a>, [the report on the paper](papers/{paper}.md){links}.'
-    alt = f"Each tested claim of {names.printed(paper)}: the printed effect, ours and its intervals"
+    alt = f"Each tested claim of {labels.printed(paper)}: the printed effect, ours and its intervals"
     figure = f"\n\n![{alt}]({paper}.svg)" if len(tested) else ""
-    return f"**{names.printed(paper)}**, {outcome(own)} {ways}{figure}\n\n"
+    return f"**{labels.printed(paper)}**, {outcome(own)} {ways}{figure}\n\n"
 
 
 def outcome(claims) -> str:
@@ -158,7 +159,7 @@ def numbered(claims) -> list[str]:
 def counted(claims) -> str:
     """ "3 reproduced, 1 not told", in the order of the signs."""
     counts = claims["verdict"].value_counts()
-    return ", ".join(f"{counts[word]} {word}" for word in SIGNS if word in counts) or "none"
+    return ", ".join(f"{counts[word]} {word}" for word in VERDICTS if word in counts) or "none"
 
 
 def board(claims, curves, told: list[str], shown: Container[str], docs: Container[str]) -> str:
@@ -198,7 +199,7 @@ def _table_of(entries: list[Entry]) -> str:
     rows = []
     for entry in entries:
         room, _, name = entry.name.partition("/")
-        result = f"{names.printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
+        result = f"{labels.printed(room)} {entry.about.get('result', name)}" if room in papers.names() else name
         link = f"[{result}](/notebooks/{entry.name}.ipynb)" if entry.content else result
         state = " **Failed.**" if entry.error else "" if entry.content else " *Not executed.*"
         claim = html.escape(entry.about.get("claim", "")).replace("|", r"\|")
@@ -251,7 +252,7 @@ def room(room: str, entries: list[Entry]) -> str:
     """The page of one folder of notebooks: a paper's, or those of all together."""
     title, about = room.capitalize(), ""
     if room in papers.names():
-        told, title = papers.settings(room), names.printed(room)
+        told, title = papers.settings(room), labels.printed(room)
         about = f"*{told['title']}*, [arXiv:{told['arxiv']}](https://arxiv.org/abs/{told['arxiv']}). "
         if any(room in catalogue.names(each) for each in catalogue.METHODS):
             about += f"The method: [{title}](../../methods/{room}.md)."

@@ -134,7 +134,6 @@ def pictures(root: Path, random: Random):
         for _ in range(20):
             (place / f"x.{suffix}").write_bytes(flipped(stored.getvalue(), random))
             yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
-            yield lambda: str(fednb.datasets.check(root))
         (place / f"x.{suffix}").unlink()
     for side in (8193, 13_000, 60_000):
         stored = bytearray((place / "0.png").read_bytes())
@@ -143,9 +142,8 @@ def pictures(root: Path, random: Random):
         for number in range(4):
             (place / f"wide{number}.png").write_bytes(stored)
         yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
-        yield lambda: str(fednb.datasets.check(root))
     os.mkfifo(place / "pipe.png")
-    yield lambda: str(fednb.datasets.check(root))
+    yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
 
 
 def weights(root: Path, random: Random):

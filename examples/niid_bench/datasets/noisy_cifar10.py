@@ -10,7 +10,7 @@ from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 
-NEEDS, missing, describe, counts = cifar10.NEEDS, cifar10.missing, cifar10.describe, cifar10.counts
+NEEDS, missing = cifar10.NEEDS, cifar10.missing
 
 
 def load(

@@ -2,12 +2,19 @@
 
 import textwrap
 
-from fednb.report import names
-from fednb.report.looks import HATCHES
+from fednb.report import labels
+from fednb.report.deviations import deviations
+from fednb.report.style import HATCHES
 
 MOST = len(HATCHES)  # settings in one panel
 WIDEST = 10.0  # inches, a thousand pixels
 PAPER = "the paper"  # what a diamond is, in all legends
+
+
+def of_paper(results) -> str:
+    """What diamonds are beside the runs of these results: the paper's numbers, and where they were made."""
+    elsewhere = results is not None and results.paper and any(deviations(results.records, results.paper).values())
+    return f"{PAPER}, at its own setting" if elsewhere else PAPER
 
 
 def new_figure(panels: int, width: float, height: float = 4.2, columns: int | None = None, common: bool = True):
@@ -55,8 +62,8 @@ def titled(title: str, marked: str) -> tuple[str, str]:
 
 def printed_rows(printed, run: str):
     """The printed rows that a run stands beside."""
-    labels = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
-    return printed[labels == names.printed_for(run, labels)]
+    rows = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
+    return printed[rows == labels.printed_for(run, rows)]
 
 
 def printed_values(rows, x: str = "client", values=()) -> dict:
@@ -64,7 +71,7 @@ def printed_values(rows, x: str = "client", values=()) -> dict:
     if x == "client":
         return dict(zip(rows["site"], rows["value"], strict=True))
     averages = rows[rows["site"] == "average"]
-    made = [{option for _, option in names.options(run_on)} for run_on in averages["run_on"]]
+    made = [{option for _, option in labels.options(run_on)} for run_on in averages["run_on"]]
     numbers = [*zip(averages["value"], made, strict=True)]
     return {value: number for value in values for number, options in numbers if f"{x}={value}" in options}
 

@@ -5,9 +5,9 @@ from itertools import cycle, islice
 
 import numpy
 
-from fednb.report.looks import CLASSES
 from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure, wrapped
-from fednb.report.words import STAND_IN
+from fednb.report.style import CLASSES
+from fednb.report.wording import STAND_IN
 
 
 def embedding(panels: dict, labels, sites, site_names=None, class_names=None, stand_in=False, told=None):

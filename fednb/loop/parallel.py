@@ -1,4 +1,12 @@
-"""Items side by side, in processes that share the cores of this machine.
+"""Work on many items, one after the other or side by side in processes that share the cores of this machine.
+
+Every way, also ``fednb.loop.cluster``, takes ``work``, ``items`` and ``tell`` and gives ``{item: None or what went
+wrong}``:
+
+work   ``work(item, tell)`` does one item, leaves what it makes where others find it, and calls ``tell(what)`` whenever
+       there is something to tell. All three can be pickled: work, item, what.
+items  hashable, no two alike. One that fails, or is lost with the process or machine that was at it, stops no other.
+tell   ``tell(item, what)`` is called in this process, in the order in which the item told it.
 
 No library that was tried does as much (one of six items killed its process): ``concurrent.futures`` (Python 3.11.7),
 loky 3.7.0 and mpire 2.10.2 lose all six, and ``multiprocessing.Pool``, also torch's, never notices. Pebble 5.2.3 loses
@@ -11,12 +19,12 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from fednb.errors import RunError
-from fednb.loop.executors import attempt
+from fednb.errors import FednbError, RunError
 
 UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
 
@@ -25,10 +33,27 @@ class UnguardedError(RunError):
     """A new process reads the main script first, and would do all of it again: the script has no guard."""
 
 
-def carry_out(work, items: list, tell, jobs: int) -> dict:
-    """As every executor does. A process is handed one item after the other over a pipe of its own; one that dies
-    costs the item that it was at, and another takes its place. There are no more of them than cores, and they end
-    within a second of this one. Raises UnguardedError before any item is begun.
+def attempt(work, item, tell) -> str | None:
+    """Does one item; None or what went wrong."""
+    try:
+        work(item, tell)
+    except FednbError as error:
+        return str(error)
+    except Exception as error:  # out of memory and the like: the other items go on
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def in_turn(work, items: list, tell) -> dict:
+    """One item after the other, in this process."""
+    return {item: attempt(work, item, partial(tell, item)) for item in items}
+
+
+def in_processes(work, items: list, tell, jobs: int) -> dict:
+    """Items side by side. A process is handed one item after the other over a pipe of its own; one that dies costs the
+    item that it was at, and another takes its place. There are at most ``jobs`` of them, no more than cores, and they
+    end within a second of this one. They import nothing from the working directory. Raises UnguardedError before any
+    item is begun.
     """
     jobs = min(jobs, len(items), os.cpu_count() or 1)
     waiting, working, ended = list(items), {}, {}
@@ -71,7 +96,7 @@ def _start(work, jobs: int):
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
     try:
-        with _ctrl_c_held_back():
+        with _safe_path(), _ctrl_c_held_back():
             process.start()
     except RuntimeError:
         if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
@@ -79,6 +104,22 @@ def _start(work, jobs: int):
         raise
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def _safe_path():
+    """A process that starts inside imports nothing from the working directory: python -c has it first on its path."""
+    path, before = list(sys.path), os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    sys.path[:] = [place for place in path if place]  # multiprocessing hands it on; a notebook's kernel has "" on it
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 import numpy
 
 from fednb.federation import IGNORED
-from fednb.report.looks import BLACK, BLUE, ORANGE
 from fednb.report.plots._axes import as_written, wrapped
+from fednb.report.style import BLACK, BLUE, ORANGE
 
 SHOWN = 8  # images of a site
 

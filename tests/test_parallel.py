@@ -1,4 +1,4 @@
-"""Executors: whichever carries out the work, the same is made, told and reported; nothing is lost with one item."""
+"""Items one after the other and in processes: the same is made, told and reported; nothing is lost with one item."""
 
 import os
 import signal
@@ -6,16 +6,16 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from multiprocessing import active_children
 
 import pytest
 import torch
 
-from fednb import catalogue
 from fednb.errors import RunError
-from fednb.loop.executors import ENGINES, processes
+from fednb.loop import parallel
 
-EXECUTORS = sorted({*catalogue.names("engine.executors")} - {*ENGINES})  # test_engines.py has those
+WAYS = {"in turn": parallel.in_turn, "in processes": partial(parallel.in_processes, jobs=2)}
 
 
 def work(item: str, tell) -> None:
@@ -39,44 +39,29 @@ def end_early(item: str) -> None:
         time.sleep(600)
 
 
-def carry_out(name: str, items: list[str], jobs: int = 2) -> tuple[dict, dict[str, list]]:
+def heard(way, items: list[str]) -> tuple[dict, dict[str, list]]:
     """What ended how, and what each item told."""
     told = {item: [] for item in items}
-    ended = catalogue.file("engine.executors", name).carry_out(
-        work, items, lambda item, what: told[item].append(what), jobs
-    )
-    return ended, told
+    return way(work, items, lambda item, what: told[item].append(what)), told
 
 
-@pytest.fixture(scope="module", params=EXECUTORS)
-def outcome(request):
-    return carry_out(request.param, ["first", "refused", "greedy", "last"])
-
-
-def test_one_that_fails_stops_no_other(outcome):
-    ended, _ = outcome
-    assert list(ended.items()) == [
-        ("first", None),
-        ("refused", "this cannot be done."),
-        ("greedy", "MemoryError: no room"),
-        ("last", None),
-    ]
-
-
-def test_every_round_is_told_once_and_in_order(outcome):
-    _, told = outcome
-    rounds = {item: [rounds for rounds, _, _ in events] for item, events in told.items()}
+def require_outcome(ended: dict, told: dict) -> None:
+    """Of the items first, refused, greedy, last."""
+    why = {"first": None, "refused": "this cannot be done.", "greedy": "MemoryError: no room", "last": None}
+    assert list(ended.items()) == list(why.items())
+    rounds = {item: [rounds for rounds, *_ in events] for item, events in told.items()}
     assert rounds == {"first": [0, 1, 2, 3], "refused": [0, 1], "greedy": [0, 1], "last": [0, 1, 2, 3]}
 
 
-@pytest.mark.parametrize("name", EXECUTORS)
-def test_nothing_to_do_is_done(name):
-    assert carry_out(name, []) == ({}, {})
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_one_that_fails_stops_no_other_and_every_round_is_told_once_and_in_order(way):
+    require_outcome(*heard(way, ["first", "refused", "greedy", "last"]))
+    assert heard(way, []) == ({}, {})
 
 
 def test_a_process_that_dies_costs_its_item_and_the_others_are_done_once(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    ended, told = carry_out("processes", ["killed", "crashed", "first", "second"], jobs=2)
+    ended, told = heard(WAYS["in processes"], ["killed", "crashed", "first", "second"])
     assert ended == {
         "killed": "its process ended with code -9, as it does when memory runs out.",
         "crashed": "its process ended with code 3.",
@@ -89,14 +74,14 @@ def test_a_process_that_dies_costs_its_item_and_the_others_are_done_once(monkeyp
     assert not {at["killed"], at["crashed"], os.getpid()} & {at["first"], at["second"]}
 
 
-def test_an_interrupted_executor_leaves_no_process_behind():
+def test_interrupted_it_leaves_no_process_behind():
     def interrupt(item, what):
         if what[0] == 1:  # the item is about to sleep
             raise KeyboardInterrupt
 
     before = set(active_children())
     with pytest.raises(KeyboardInterrupt):
-        processes.carry_out(work, ["endless"], interrupt, jobs=1)
+        parallel.in_processes(work, ["endless"], interrupt, jobs=1)
     for process in set(active_children()) - before:
         process.join(20)
         assert not process.is_alive()
@@ -104,19 +89,20 @@ def test_an_interrupted_executor_leaves_no_process_behind():
 
 def test_no_more_processes_are_started_than_there_are_cores(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    _, told = carry_out("processes", ["first", "second"], jobs=1000)
+    _, told = heard(partial(parallel.in_processes, jobs=1000), ["first", "second"])
     assert len({process for events in told.values() for _, process, _ in events}) == 1
 
 
 ENDLESS = """
-import test_executors as tests
-tests.processes.carry_out(tests.work, ["endless"], lambda item, what: print(what[1], flush=True), 1)
+import test_parallel as tests
+tests.parallel.in_processes(tests.work, ["endless"], lambda item, what: print(what[1], flush=True), 1)
 """
 
 
 def test_a_process_ends_within_seconds_of_the_one_that_started_it():
     place = os.path.dirname(__file__)
-    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, cwd=place) as parent:
+    paths = os.environ | {"PYTHONPATH": place}
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, env=paths) as parent:
         at = int(parent.stdout.readline())
         parent.kill()
         try:
@@ -124,6 +110,21 @@ def test_a_process_ends_within_seconds_of_the_one_that_started_it():
         finally:
             with suppress(ProcessLookupError):
                 os.kill(at, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("path", [[], [""]], ids=["script", "notebook"])
+def test_no_process_imports_a_file_of_the_working_directory(path, tmp_path, monkeypatch):
+    """Neither while it starts nor in its work, also where this process, as a notebook's kernel, would itself."""
+    for name in ("pickle", "socket", "signal", "multiprocessing", "glob", "cmd"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the working directory was executed')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", path + sys.path)
+    assert parallel.in_processes(imports, ["cmd", "glob"], lambda *_: None, jobs=2) == {"cmd": None, "glob": None}
+    assert sys.path[: len(path)] == path and "PYTHONSAFEPATH" not in os.environ
+
+
+def imports(item: str, tell) -> None:
+    __import__(item)
 
 
 SCRIPT = """
@@ -143,7 +144,4 @@ def test_a_script_without_a_guard_trains_in_its_own_process_and_is_told_so(tmp_p
     done = subprocess.run([sys.executable, script, tmp_path / "runs"], capture_output=True, text=True, check=True)
     number, note = done.stdout.strip().split("\n")
     assert number == "2"
-    told = done.stderr.splitlines()
-    assert told[-1].startswith("run 2/2")
-    assert [line for line in told if not line.startswith(("2 runs to train", "run "))] == []
     assert note.startswith(f'{script} has no line `if __name__ == "__main__":` above its work: the runs were trained ')

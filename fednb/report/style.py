@@ -3,7 +3,7 @@
 from zlib import crc32
 
 from fednb import catalogue
-from fednb.report import names
+from fednb.report import labels
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
 BLACK, SKY, ORANGE, BLUE, RED, GREEN, PINK, WINE, INDIGO, OLIVE, ROSE = PALETTE = (
@@ -23,16 +23,6 @@ LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
 CLASSES = (*MARKERS, "*")
 HATCHES = ("", "//", "..", "\\\\", "xx", "--")
-VERDICTS = {  # told apart in grey by their markers
-    "reproduced": {"color": GREEN, "marker": "o"},
-    "larger": {"color": BLUE, "marker": "^"},
-    "smaller": {"color": ORANGE, "marker": "v"},
-    "opposite": {"color": RED, "marker": "X"},
-    "above": {"color": BLUE, "marker": ">", "markerfacecolor": "white"},
-    "below": {"color": RED, "marker": "<", "markerfacecolor": "white"},
-    "no effect as printed": {"color": "0.45", "marker": "s"},
-    "not told": {"color": "0.45", "marker": "p", "markerfacecolor": "white"},
-}
 
 
 def style(run: str) -> dict:
@@ -43,9 +33,9 @@ def style(run: str) -> dict:
     line and marker, and so do a method as printed and as released. Other options change nothing.
     """
     ours = _ours()
-    methods = [name for name, _ in names.parts(run) if name != "fedavg"] or ["fedavg"]
+    methods = [name for name, _ in labels.parts(run) if name != "fedavg"] or ["fedavg"]
     numbers = [ours.index(name) if name in ours else crc32(name.encode()) for name in methods]
-    mark = sum(numbers) + 2 * run.count(names.RELEASED)
+    mark = sum(numbers) + 2 * run.count(labels.RELEASED)
     own = OUTSIDE if methods[-1] not in ours else colour(numbers[-1] - 1) if numbers[-1] else BLACK
     return {"color": own, "linestyle": LINES[mark % len(LINES)], "marker": MARKERS[mark % len(MARKERS)]}
 
@@ -58,7 +48,7 @@ def styles(runs: dict[str, str]) -> dict[str, dict]:
     """
     looks, alike = {row: style(run) for row, run in runs.items()}, {}
     for row, run in runs.items():
-        alike.setdefault(tuple(name for name, _ in names.parts(run)), []).append(row)
+        alike.setdefault(tuple(name for name, _ in labels.parts(run)), []).append(row)
     for rows in alike.values():
         for number, row in enumerate(rows) if len(rows) > 1 else ():
             looks[row] = _variant(**looks[row], number=number, share=number / (len(rows) - 1))

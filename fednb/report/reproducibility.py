@@ -1,0 +1,91 @@
+"""A paper's reproducibility report: scope, settings, results and what could not be tested, from its claims and files.
+
+``claims`` is everywhere the board's rows of one paper, ``fednb.report.claims.COLUMNS`` with ``federation``.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from fednb import papers
+from fednb.report import labels, wording
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PROFILES = ("paper", "quick")  # the others prove that a notebook runs
+
+
+def verdicts(claims: "DataFrame") -> "DataFrame":
+    """How many claims of each table and data set have which verdict at which setting; "not run" where there is none."""
+    import pandas
+
+    where = [claims["table"], claims["federation"].map(labels.federation), claims["setting"].replace("", "not run")]
+    return pandas.crosstab(where, claims["verdict"]).rename_axis(["table", "data", "at"]).rename_axis(None, axis=1)
+
+
+def printed_settings(paper: str) -> "DataFrame":
+    """The settings that the paper prints: value, and where it stands."""
+    return _settings(papers.settings(paper)["printed"], "place")
+
+
+def chosen_settings(paper: str) -> "DataFrame":
+    """The settings that decide a run and that the paper does not print: the value taken, and why."""
+    return _settings(papers.settings(paper)["not_printed"], "reason")
+
+
+def _settings(rows: dict, last: str) -> "DataFrame":
+    import pandas
+
+    cells = {wording.spaced(name): (_value(each["value"]), each[last]) for name, each in rows.items()}
+    return pandas.DataFrame.from_dict(cells, orient="index", columns=["value", last])
+
+
+def _value(value) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{wording.spaced(name)}: {_value(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_value, value)) or "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def profiles(paper: str) -> "DataFrame":
+    """Our profiles: the fields of a recipe on the paper's own federation, and below them what differs on others. Where
+    a cell is empty, the default of a recipe holds."""
+    import pandas
+
+    own = {profile: papers.recipe(paper, profile) for profile in PROFILES}
+    frame = pandas.DataFrame({name: pandas.Series(fields).map(wording.as_text) for name, fields in own.items()})
+    others = {
+        f"on {labels.federation(federation)}: {wording.spaced(name)}": {profile: wording.as_text(value)}
+        for federation, by_profile in papers.settings(paper).get("on", {}).items()
+        for profile, fields in by_profile.items()
+        if profile in PROFILES
+        for name, value in fields.items()
+    }
+    rows = pandas.concat([frame, pandas.DataFrame.from_dict(others, orient="index")]) if others else frame
+    return rows.rename(index=wording.spaced).fillna("")
+
+
+def contradictions(paper: str) -> "DataFrame":
+    """The printed numbers that contradict others of the paper: row, site, printed, expected and why."""
+    found = papers.inconsistencies(paper)
+    parts = zip(found["algorithm"], found["augmentation"], strict=True)
+    rows = found.assign(
+        row=[labels.pretty("+".join(filter(None, part))) for part in parts],
+        federation=found["federation"].map(labels.federation),
+    )
+    return rows.set_index("table")[["row", "federation", "site", "printed", "expected", "reason"]]
+
+
+def deviations(claims: "DataFrame") -> "DataFrame":
+    """In what the tested runs differ from the paper's setting, and for how many claims."""
+    import pandas
+
+    counts = Counter(text for texts in claims["deviations"].dropna() for text in texts.split("; ") if text)
+    return pandas.DataFrame(counts.most_common(), columns=["tested runs have", "claims"]).set_index("tested runs have")
+
+
+def reasons(claims: "DataFrame") -> "DataFrame":
+    """Why claims are without a verdict: the word, the data set, the reason, and how many claims it keeps from one."""
+    where = claims.assign(data=claims["federation"].map(labels.federation), why=claims["why"].fillna(""))
+    return where.groupby(["verdict", "data", "why"]).size().rename("claims").sort_values(ascending=False).to_frame()
