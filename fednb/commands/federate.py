@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 import fednb
-from fednb.commands.desk import check_device
+from fednb.commands.run import require_device
 from fednb.errors import RecipeError, RunError
 from fednb.outside import FOLDERS, searched
 from fednb.recipe import Recipe
@@ -127,7 +127,7 @@ def _on_loopback(recipe: Recipe, config: dict, options, store: Store, folder: Pa
     from fednb.loop.remote import RemoteRun
     from fednb.records.training import federation_of
 
-    check_device(options.device)
+    require_device(options.device)
     rehearse(recipe)
     data = str(data_root(options.data).absolute())
     federation = federation_of(recipe, data)

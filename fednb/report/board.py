@@ -20,7 +20,8 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
 
     rule and errors: as in ``fednb.report.claims.judged``, whose columns its frame has. table: the claims of one alone.
     """
-    frame = judged(results, paper, rule, [claim for claim in papers.claims(paper) if table in (None, claim["table"])])
+    claims = [claim for claim in papers.claims(paper) if table is None or table in claim["tables"]]
+    frame = judged(results, paper, rule, claims)
     everything = wording.frame_of(results)
     cells = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
     chosen_by = wording.rule_words(rule or protocol.rules()["selection"], everything)
@@ -51,7 +52,7 @@ def board(claims: "DataFrame") -> Table:
 
 def curve_board(claims: "DataFrame") -> Table:
     """The rows of ``fednb.commands.scoreboard.curves`` as a table: claims on orders and curves."""
-    rows = claims.assign(setting=wording.standing(claims)).set_index("claim")
+    rows = claims.set_index("claim")
     cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
@@ -63,7 +64,7 @@ def _verdicts(frame: "DataFrame") -> dict:
 
 def _standing(frame: "DataFrame") -> dict:
     why, others = frame["why"], frame["other_rules"]
-    return {"why": why, "by the paper's rule": others, "setting": wording.standing(frame)}
+    return {"why": why, "by the paper's rule": others, "setting": frame["setting"]}
 
 
 def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> "DataFrame":
@@ -83,7 +84,6 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         value: frame["ours"].map(wording.signed),
         "95 %": wording.told_bounds(frame),
         "simultaneous": between("together_low", "together_high"),
-        "images fixed": between("fixed_low", "fixed_high"),
         "detectable": frame["smallest"].map(wording.number),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
     }
@@ -100,9 +100,8 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
 def by_paper(claims: "DataFrame") -> "DataFrame":
     """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
 
-    claims: what the verdicts and "not tested" are counted of. distinct comparisons: a pair of runs on the same data,
-    setting and site that stands in several tables is one of them, and several claims. on both boards: claims that are
-    tested at either setting, and so have two verdicts.
+    claims: what the verdicts and "not tested" are counted of; a pair that stands in several tables is one. on both
+    boards: claims that are tested at either setting, and so have two verdicts.
     """
     import pandas
 
@@ -111,9 +110,6 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))
     counts = counts.reindex(sorted(every.index), fill_value=0)
     counts.insert(0, "claims", every)
-    counts.insert(
-        1, "distinct comparisons", claims.drop_duplicates(["of", "federation", "effect"])["of"].value_counts()
-    )
     counts["on both boards"] = counts[list(TESTED)].sum(axis=1) - told.reindex(counts.index, fill_value=0)
     counts["not tested"] = untested(claims)["of"].value_counts().reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()

@@ -109,12 +109,6 @@ class Measured(NamedTuple):
         reach = _quantile(self.freedom, level) * self.error
         return Interval(self.value, self.value - reach, self.value + reach)
 
-    @property
-    def images_fixed(self) -> Interval:
-        """The 95 % interval over runs alone, as if there were no other test images than these: what papers print."""
-        reach = _quantile(self.run.freedom) * sqrt(self.run.variance / self.seeds)
-        return Interval(self.value, self.value - reach, self.value + reach)
-
     def smallest_told(self, level: float, power: float = 0.8) -> float:
         """The true effect that leaves zero out of ``at(level)`` with this probability, were its error known."""
         return (_quantile(self.freedom, level) + _quantile(self.freedom, 2 * (1 - power))) * self.error

@@ -149,15 +149,11 @@ def told(claims: "DataFrame") -> list[str]:
     tested = claims[claims["verdict"].isin(TESTED)]
     found = []
     for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL)):
-        counts, declared = own["verdict"].value_counts(), int((~own["exploratory"].astype(bool)).sum())
+        counts = own["verdict"].value_counts()
         outcome = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none"
-        found.append(
-            f"{len(own)} are tested: {outcome}. {declared} of these rest on runs that were declared before "
-            f"they were made; {len(own) - declared} are exploratory."
-        )
+        found.append(f"{len(own)} are tested: {outcome}.")
     turned = int((tested["other_rules"] != "").sum())
     every = claims.drop_duplicates(["of", *CLAIM])
-    distinct = claims.drop_duplicates(["of", "federation", "effect"])
     without = untested(claims)
     verdicts = without["verdict"].value_counts()
     others = [f"{verdicts[word]} {text}" for word, text in WHY_UNTESTED.items() if verdicts.get(word)]
@@ -169,9 +165,8 @@ def told(claims: "DataFrame") -> list[str]:
     }
     waits = " and ".join(f"{len(rows)} {what} ({on_data(rows)})" for what, rows in why.items() if len(rows))
     return [
-        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
-        "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
-        + found[0],
+        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs; a pair that stands in several "
+        f"tables is one. At the paper's setting {found[0]}",
         f"At a smaller setting, which says nothing of what the paper found, {found[1]} On the two boards together "
         f"{turned} have another verdict by the paper's own rule of selection.",
         f"Tested at neither: {', '.join(others) or 'none'}.",

@@ -285,10 +285,3 @@ def with_interval(values, small):
 def bounds(frame, text):
     low, high = (frame[name].astype(object).map(text) for name in ("low", "high"))  # texts, also of no rows
     return (low + " to " + high).where(frame["ours"].notna(), "")
-
-
-def standing(claims):
-    """The board of each claim, and whether its runs were declared before they were made; "" without a run."""
-    return (claims["setting"] + claims["exploratory"].map({True: ", exploratory", False: ", declared"})).where(
-        claims["setting"] != "", ""
-    )
