@@ -19,6 +19,7 @@ from fednb.papers import protocol
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "numba"))  # UMAP compiles
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
 CHECKED, BROKEN = os.environ.get("FEDNB_CHECK"), {}  # the method of `fednb check`; demand -> last line -> first test
 LONGEST = ("test_committed_notebooks_show", "test_generated_tables", "test_site.py", "test_notebook_runs_at_smoke")
