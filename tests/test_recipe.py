@@ -169,9 +169,9 @@ def test_vary_and_with_refuse_what_they_do_not_know():
 
 
 def test_labels_show_what_differs_and_file_names_stay_short():
-    plain = Recipe(algorithm={"name": "fedprox", "mu": 0.001}, augmentations=["fedrdn", "normalise"], seed=2)
-    assert plain.label == "fedprox+fedrdn+normalise"
-    assert plain.filename == f"shifted_digits/fedprox+fedrdn+normalise_s2_{plain.key[:6]}.json"
+    plain = Recipe(algorithm={"name": "fedprox", "mu": 0.001}, augmentations=["fedrdn", "mixup"], seed=2)
+    assert plain.label == "fedprox+fedrdn+mixup"
+    assert plain.filename == f"shifted_digits/fedprox+fedrdn+mixup_s2_{plain.key[:6]}.json"
     varied = Recipe(algorithm=PROX, augmentations=[{"name": "fedrdn", "variant": "released"}])
     assert varied.label == "fedprox(mu=0.1)+fedrdn(variant=released)"
     assert varied.filename.startswith("shifted_digits/fedprox+fedrdn_s0_")
