@@ -125,7 +125,7 @@ def _points(row: dict) -> str:
 def summary(claims: "DataFrame") -> list[str]:
     """Three sentences on the claims of all papers: those tested at either setting, and why the others are not.
 
-    claims: rows of ``fednb.report.board``.
+    claims: of ``fednb.report.recorded_board``.
     """
     tested = claims[claims["verdict"].isin(TESTED)]
     outcomes = []
