@@ -250,7 +250,7 @@ def test_a_paper_may_claim_nothing(made):
     change(made / "papers/third_way/claims.csv", "table1,shifted_digits", "# table1,shifted_digits")
     project.refuse(made, notebooks.found())
     board = scoreboard.claims()
-    assert board.empty and report.told(board)[0].startswith("0 claims of 0 papers")
+    assert board.empty and report.summary(board)[0].startswith("0 claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")
     assert "Empty DataFrame" in repr(scores) and report.sentences(scores) == ""
 
