@@ -12,8 +12,8 @@ from small_runs import use_toy
 
 from fednb import cli
 from fednb.commands import federate
-from fednb.outside import FOLDERS
 from fednb.recipe import Recipe
+from fednb.registry import FOLDERS
 
 PYTHON = sys.executable
 RECIPE = json.dumps(Recipe(**TINY).short)

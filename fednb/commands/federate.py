@@ -18,9 +18,9 @@ from pathlib import Path
 import fednb
 from fednb.commands.run import require_device
 from fednb.errors import RecipeError, RunError
-from fednb.outside import FOLDERS, searched
 from fednb.recipe import Recipe
 from fednb.records.store import Store
+from fednb.registry import FOLDERS, searched
 from fednb.study import default_store
 
 NO_INSTALLING = "--disable-runtime-dependency-installation"  # fednb is there already

@@ -15,7 +15,7 @@ from fednb.federation import Federation
 from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
-from fednb.records.provenance import maker, origin
+from fednb.records.provenance import maker, origin, source_hash
 from fednb.records.record import require_readable
 from fednb.records.staleness import sources, used
 from fednb.records.store import Record, Store
@@ -91,7 +91,7 @@ class Damaged(Exception):
 def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) -> Record:
     """The record, from a checkpoint on; Damaged where that may be none of this run's."""
     recipe = run.recipe
-    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
+    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model), "code": source_hash()}
     if sources(recipe):
         made_from["source"] = used(recipe)
     try:

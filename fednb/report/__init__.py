@@ -12,7 +12,7 @@ from fednb.report.judging import recorded_board
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import selected
-from fednb.report.sentences import sentences, told
+from fednb.report.sentences import sentences, summary
 from fednb.report.tables import joined, rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
@@ -44,6 +44,6 @@ __all__ = [
     "scoreboard",
     "selected",
     "sentences",
+    "summary",
     "table",
-    "told",
 ]
