@@ -3,7 +3,7 @@
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """
 
-from fednb.report.board import board, by_paper, curve_board, scoreboard
+from fednb.report.board import board, by_paper, curve_board, scoreboard, sortable
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
@@ -53,5 +53,6 @@ __all__ = [
     "selected",
     "sentences",
     "summary",
+    "sortable",
     "table",
 ]
