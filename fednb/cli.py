@@ -205,19 +205,15 @@ def _bench(verbs) -> None:
 
 
 def _federate(verbs) -> None:
-    told = "train one recipe over a network, by Flower"
-    verb = _verb(verbs, "federate", told, "fednb federate recipe.json --nodes 4")
+    told = "train one recipe over Flower: in its simulation here, or over a network"
+    verb = _verb(verbs, "federate", told, "fednb federate recipe.json")
     verb.add_argument("recipe", metavar="RECIPE", help="a JSON file with the settings of a recipe, or the JSON itself")
     verb.add_argument("--nodes", type=_count, metavar="N", help="clients, one for each site (default: all sites)")
-    where = verb.add_mutually_exclusive_group()
-    where.add_argument(
-        "--superlink", metavar="NAME", help="of Flower's configuration (default: one of its own, on loopback)"
-    )
-    where.add_argument("--simulation", action="store_true", help="Flower's, on loopback, in the place of SuperNodes")
+    told = "instead, write Flower's app for so many nodes here, and say how a SuperLink runs it"
+    verb.add_argument("--app", metavar="FOLDER", help=told)
     verb.add_argument(
         "--timeout", type=_count, default=3600, metavar="SECONDS", help="that a client has to answer (default: 3600)"
     )
-    verb.add_argument("--device", default="cpu", help="of nodes on this machine: cpu, cuda or cuda:1 (default: cpu)")
     _shared(verb, "--data")
 
 
