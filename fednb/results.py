@@ -95,7 +95,8 @@ class Results:
 
         run (label), algorithm, augmentation, federation, task, seed, dealt_by_seed (whether the federation's seed is
         "run": each seed has a partition of its own), key, stand_in, stale (recorded by older code), every other
-        varied setting (of unseen sites how many), round (from 1), client, took_part (not where it is unseen), split
+        varied setting (of unseen sites how many), every varied option of a method, such as ``fedfa.stages`` (None where
+        a run has no FedFA), round (from 1), client, took_part (not where it is unseen), split
         ("validation" or "test"), correct (the images' scores added up: a count, or a sum of Dice coefficients),
         images (a count), accuracy (their ratio in per cent).
         """
@@ -122,7 +123,30 @@ class Results:
                             | {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
                             | {"split": split, "correct": correct, "images": images, "accuracy": accuracy}
                         )
-        return pandas.DataFrame(rows)
+        if not rows:
+            return pandas.DataFrame(rows)
+        return pandas.DataFrame(rows).join(self._options(), on="key")
+
+    def _options(self):
+        """A row by key, a column for each option that differs among the runs of its method."""
+        import pandas
+
+        options = {
+            recipe.key: {
+                f"{method['name']}.{name}": tuple(value) if isinstance(value, list) else value
+                for method in (recipe.full["algorithm"], *recipe.full["augmentations"])
+                for name, value in method.items()
+                if name != "name"
+            }
+            for recipe in self.found
+        }
+        values: dict[str, set] = {}
+        for own in options.values():
+            for name, value in own.items():
+                values.setdefault(name, set()).add(str(value))
+        varied = [name for name, found in values.items() if len(found) > 1]
+        rows = [[own.get(name) for name in varied] for own in options.values()]
+        return pandas.DataFrame(rows, index=list(options), columns=varied, dtype=object)
 
     def with_notes(self, *notes: str) -> Results:
         """The same with these notes as well."""

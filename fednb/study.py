@@ -42,7 +42,7 @@ def default_store() -> Store:
     """Reads ``results/`` of the project or the checkout, and reads and writes ``report/runs``, with checkpoints beside.
 
     ``FEDNB_RUNS`` names another folder to write to. A run that Flower carried is found where no other is. A project
-    inside the checkout reads the checkout's ``results/``, too.
+    inside the checkout reads the checkout's ``results/``, too. ``FEDNB_STALE=again`` has it renew what is stale.
     """
     checkout, project = Path(__file__).parents[1], outside.project()
     there = (checkout / "pyproject.toml").is_file()
@@ -50,7 +50,9 @@ def default_store() -> Store:
     runs, results = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs"), home / "results"
     beside = home / "report" if runs == results else runs.parent
     ours = (checkout / "results",) if there and project and project.is_relative_to(checkout) else ()
-    return Store(runs, also=(results, *ours, runs / "flower", results / "flower"), checkpoints=beside / "checkpoints")
+    store = Store(runs, also=(results, *ours, runs / "flower", results / "flower"), checkpoints=beside / "checkpoints")
+    store.renew = os.environ.get("FEDNB_STALE") == "again"
+    return store
 
 
 class Study:

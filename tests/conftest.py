@@ -125,16 +125,9 @@ def made(tmp_path, monkeypatch):
 
     made("fedrdn/fig", ["a cell's code", ...], parameters="ROUNDS = 1", tags={1: ["a tag"]}, about={...})
     """
-    import pandas
-
-    from fednb.commands import scoreboard
     from fednb.commands.notebooks import Notebook
-    from fednb.report.curves import COLUMNS as CURVE_COLUMNS
-    from fednb.site import book
 
-    monkeypatch.setattr(book, "TOOLS", ("no tool of this name",))  # its reports are links: a site takes half a minute
-    monkeypatch.setattr(scoreboard, "claims", lambda: pandas.DataFrame(columns=scoreboard.COLUMNS))
-    monkeypatch.setattr(scoreboard, "curves", lambda: pandas.DataFrame(columns=CURVE_COLUMNS))
+    monkeypatch.setattr("fednb.commands.report.build", lambda home, report: [])  # a site takes a minute
     root = tmp_path / "checkout"
     (root / "notebooks").mkdir(parents=True)
     (root / "pyproject.toml").write_text('[project]\nname = "fednb"\n')

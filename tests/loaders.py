@@ -165,34 +165,38 @@ def folders(root: Path) -> None:
             Image.fromarray(mask).save(root / "masked" / site / "masks" / f"{number}.png")
 
 
+def write_list(root: Path, name: str, paths: list[str]) -> None:
+    """One of FedBN's lists, of paths such as real/bird/a.png; the old file may be a hard link of other tests'."""
+    file = root / "splits" / f"{name}.csv"
+    file.parent.mkdir(exist_ok=True)
+    file.unlink(missing_ok=True)
+    with open(file, "w", newline="") as handle:
+        csv.writer(handle).writerows([("path", "label"), *((path, path.split("/")[1]) for path in paths)])
+
+
 def office(root: Path) -> None:
     """All lists in their length; the first test image of each site has the bytes of a training image."""
     number = 0
-    (root / "splits").mkdir()
     for domain, sizes in office_caltech10.TABLE11.items():
         paths = [f"{domain}/{office_caltech10.CLASSES[i % 10]}/{i:04}.png" for i in range(sum(sizes))]
         tests = sizes[2]
         for position, path in enumerate(paths):
             number += 1
             picture(root / "office_caltech_10" / path, number + tests * (position == 0), size=6)
-        for part, chosen in (("train", paths[tests:]), ("test", paths[:tests])):
-            with open(root / "splits" / f"office_caltech_10_{domain}_{part}.csv", "w", newline="") as handle:
-                rows = [("path", "label"), *((path, path.split("/")[1]) for path in chosen)]
-                csv.writer(handle).writerows(rows)
+        write_list(root, f"office_caltech_10_{domain}_train", paths[tests:])
+        write_list(root, f"office_caltech_10_{domain}_test", paths[:tests])
 
 
 def pictured(root: Path) -> None:
     """Lists as FedBN has them, but of 215 and 10 images; the first test image of each site has the bytes of a training
     image, and an eleventh class is not read."""
-    for site, domain in enumerate(domainnet.DOMAINS):
-        names = [domainnet.CLASSES[i % 10] for i in range(225)]
-        paths = [f"DomainNet/{domain}/{name}/{domain}_{i:03}.png" for i, name in enumerate(names)]
+    for site, domain in enumerate(domainnet.LISTS.domains):
+        paths = [f"{domain}/{domainnet.CLASSES[i % 10]}/{domain}_{i:03}.png" for i in range(225)]
         for number, path in enumerate(paths):
-            picture(root / path, 225 * site + number + 10 * (number == 0), size=6)
+            picture(root / "DomainNet" / path, 225 * site + number + 10 * (number == 0), size=6)
         picture(root / "DomainNet" / domain / "aircraft_carrier" / "0.png", site)
-        for part, first, last in (("test", 0, 10), ("train", 10, 225)):
-            pair = np.array(paths[first:last]), np.array(names[first:last])
-            (root / "DomainNet" / f"{domain}_{part}.pkl").write_bytes(pickle.dumps(pair))
+        write_list(root, f"domainnet_{domain}_test", paths[:10])
+        write_list(root, f"domainnet_{domain}_train", paths[10:])
 
 
 def things(root: Path, each: int = 15) -> None:
@@ -203,10 +207,11 @@ def things(root: Path, each: int = 15) -> None:
         picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
 
 
-def drawings(root: Path) -> None:
-    for number in range(4 * 7 * 20):
+def drawings(root: Path, each: int = 20) -> None:
+    """So many images of each class at each site."""
+    for number in range(4 * 7 * each):
         domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
-        picture(root / "pacs" / domain / name / f"{number:03}.png", number, size=6)
+        picture(root / "pacs" / domain / name / f"{number:04}.png", number, size=6)
 
 
 def eyes(root: Path) -> None:
@@ -271,8 +276,8 @@ def faces(source: Persons, suffix: str, counts: dict[str, int]) -> Callable[[Pat
         order = sorted((turn, person) for person, count in counts.items() for turn in range(count))
         names = [f"{number:06}{suffix}" for number in range(1, len(order) + 1)]
         for number, name in enumerate(names):
-            picture(place / source.needed[1] / name, number, mode, source.crop + 2)
-        (place / source.needed[0]).write_text(
+            picture(place / source.folder / name, number, mode, source.crop + 2)
+        (place / source.listing).write_text(
             "".join(f"{n} {person}\n" for n, (_, person) in zip(names, order, strict=True))
         )
 
@@ -380,10 +385,10 @@ ROWS = [
             {"size": 6, "split": "fedfa"},
             {"size": 6, "split": "fedfa_released"},
         ),
-        lambda site: [f"DomainNet/{site}", f"DomainNet/{site}_*.pkl"],
-        lacks=("DomainNet/sketch", "DomainNet/real/bird", "DomainNet/real_test.pkl"),
+        lambda site: [f"DomainNet/{site}", f"splits/*_{site}_*.csv"],
+        lacks=("DomainNet/sketch", "DomainNet/real/bird", "splits/domainnet_real_test.csv"),
         image="DomainNet/real/bird/real_000.png",
-        file="DomainNet/real_test.pkl",
+        file="splits/domainnet_real_test.csv",
         listed=True,
         labelled=True,
     ),

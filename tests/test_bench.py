@@ -5,16 +5,14 @@ import sys
 from pathlib import Path
 
 import bench
-import pytest
 import scale
 import torch
 from methods import ROWS
 
 from fednb import cli
-from fednb.analyses import speed
-from fednb.commands import notebooks
 from fednb.federation import made
 from fednb.recipe import Recipe
+from fednb.report import speed
 
 
 def test_the_bare_loop_does_what_a_federated_round_of_one_site_does(monkeypatch):
@@ -57,12 +55,6 @@ def test_every_method_has_a_row(monkeypatch):
     assert "times FedAvg's round (median of 3 pairs" in told[0]
 
 
-def test_each_of_two_is_the_first_in_every_other_pair():
-    begun = []
-    pairs = bench._pairs(lambda: begun.append("one"), lambda: begun.append("other"), 3, "cpu")
-    assert begun == ["one", "other", "other", "one", "one", "other"] and len(pairs) == 3
-
-
 def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
     small = Recipe(model={"name": "digits_cnn", "channels": 2, "width": 8})
     three = {"fedavg": {}, "scaffold": {"algorithm": "scaffold"}, "fedrdn": {"augmentations": ["fedrdn"]}}
@@ -70,7 +62,7 @@ def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "EVERY", (2, 8, (3, 8, 8), small))
     monkeypatch.setattr(bench, "every_method", lambda: three)
     monkeypatch.setattr(scale, "RECIPE", small)
-    monkeypatch.setattr(scale, "WAYS", {"here": ("serial", 1), "two here": ("serial", 2)})
+    monkeypatch.setattr(scale, "WAYS", {"here": 1, "two here": 2})
     monkeypatch.setattr(scale, "CLIENTS", (2, 3))
     assert speed.times("fedavg") == "not measured" and "fednb bench --record" in speed.origin()
     assert speed.methods_table().empty and speed.clients_table().empty and not speed.curves(": s a round")
@@ -97,15 +89,6 @@ def test_the_command_finds_the_repository(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench, "bench", lambda *given: print(*given))
     monkeypatch.setattr(bench, "costs", lambda *given: None)
     assert cli.main(["bench", "--rounds", "2"]) == 0 and capsys.readouterr().out == "2 cpu\n"
-
-
-@pytest.mark.parametrize(("words", "tool"), [(["bench"], "bench"), (["report", "--readme"], "readme")])
-def test_an_installed_package_says_that_the_command_needs_the_repository(monkeypatch, tmp_path, capsys, words, tool):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/commands/notebooks.py"))
-    assert cli.main(words) == 1
-    told = capsys.readouterr().err
-    assert f"tools/{tool}.py is in fednb's repository alone; clone it and run the command inside it" in told
 
 
 def test_every_method_of_the_package_is_recorded():

@@ -1,6 +1,5 @@
 """The command, tried as a user would: on a checkout with a few tiny notebooks."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -18,12 +17,9 @@ import small_runs
 
 import fednb
 from fednb import cli
-from fednb.commands import folder, notebooks
+from fednb.commands import run
 from fednb.errors import StoreError
-from fednb.records import staleness
-from fednb.records import store as store_of_runs
 from fednb.records.record import Record, to_text
-from fednb.records.store import Store
 from fednb.study import default_store
 
 STUDY = """from fednb import Recipe, Study
@@ -73,9 +69,6 @@ def test_list_answers_without_torch(checkout):
         (["run", "--jobs", "0"], '"0" is not a whole number of at least 1'),
         (["run", "--set", "SEEDS"], '"SEEDS" is not NAME=VALUE'),
         (["run", "quickstart"], "by its name or a part of it: --only quickstart"),
-        (["run", "--part", "9/8"], '"9/8" is no part; write 1/8 to 8/8'),
-        (["run", "--part", "0/2"], '"0/2" is no part'),
-        (["run", "--part", "two"], '"two" is no part'),
     ],
 )
 def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, message):
@@ -115,96 +108,74 @@ def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main([])
     out, err = capsys.readouterr()
-    assert "train what is missing" in out and "example: fednb run" in out and not err
+    assert "execute notebooks" in out and "example: fednb run" in out and not err
 
 
-VERBS = ("list", "run", "status", "export", "data", "report", "laws", "bench", "federate", "new")
-
-
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", cli.VERBS)
 def test_help_of_each_verb_has_an_example(capsys, verb):
     with pytest.raises(SystemExit, match="0"):
         cli.main([verb, "--help"])
     assert f"example: fednb {verb}" in " ".join(capsys.readouterr().out.split())
 
 
-def test_run_trains_executes_and_reports_then_only_what_is_missing(checkout, made, capsys):
+def test_run_trains_and_executes_and_a_second_one_trains_nothing(checkout, made, monkeypatch, capsys):
+    built = []
+    monkeypatch.setattr("fednb.commands.report.build", lambda home, report: built.append((home, report)))
     made("together/broken", ["1 / 0"])
     before = {path: path.read_bytes() for path in checkout.rglob("*.ipynb")}
-    assert cli.main(["status"]) == 0
-    assert "fedrdn/study        0 recorded    1 missing, about 8 s to 3 min to train" in capsys.readouterr().out
     assert cli.main(["run", "--jobs", "2", "--set", "SEEDS=[0, 1]", "--only", "study"]) == 0
     out = capsys.readouterr().out
-    assert "2 runs to train, about" in out and "round 1/1, for fedrdn/study" in out
-    assert "writing the report. This report is a page of links, as " in out
-    done, place, next_step = out.rpartition("\n\n")[2].splitlines()
-    assert done == "0 runs recorded before, 2 trained; 1 notebooks executed"
-    assert place == f"report: {checkout / 'report/index.html'}" and next_step.startswith("next: open the report in a")
-    runs = list((checkout / "report/runs").rglob("*.json"))
-    assert len(runs) == 2
-    assert cli.main(["status"]) == 0
-    assert "fedrdn/study        1 recorded    0 missing\n" in capsys.readouterr().out
+    copy = checkout / "report/notebooks/fedrdn/study.ipynb"
+    assert "1 notebooks executed, 0 failed; 2 runs trained\n" in out and f"next: jupyter lab {copy}\n" in out
+    assert "2 recorded" in copy.read_text() and len(list((checkout / "report/runs").rglob("*.json"))) == 2
+    assert not built  # who asked for one waits for no site
 
     assert cli.main(["run", "--jobs", "2"]) == 1
     out = capsys.readouterr().out
-    assert "\n1 runs recorded, none trained; 2 notebooks executed, 1 failed\n" in out
-    assert "\nFAILED notebook together/broken: cell 1: ZeroDivisionError: division by zero\n" in out
-    assert "next: mend what FAILED" in out
-
-    (checkout / "notebooks/together/broken.ipynb").unlink()
-    assert cli.main(["run", "--jobs", "2"]) == 0
-    assert "1 runs recorded, none trained; 0 notebooks executed, 2 up to date before" in capsys.readouterr().out
-
-    page = (checkout / "report/index.html").read_text()
-    assert 'href="notebooks/fedrdn/study.ipynb"' in page and "http" not in page
-    assert "1 recorded" in (checkout / "report/notebooks/fedrdn/study.ipynb").read_text()
-    assert (checkout / "report/figures/together/figure.png").read_bytes().startswith(b"\x89PNG")
-    del before[checkout / "notebooks/together/broken.ipynb"]
+    assert "2 notebooks executed, 1 failed; 0 runs trained\n" in out
+    assert "\nFAILED together/broken: cell 1: ZeroDivisionError: division by zero\n" in out
+    assert "next: mend what FAILED" in out and built == [(checkout, checkout / "report")]
+    assert "1 recorded" in copy.read_text()
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
-def test_status_says_how_far_it_is_where_it_takes_long_and_reads_each_record_once(checkout, made, monkeypatch, capsys):
-    book = made("fedrdn/again", [STUDY], SETTINGS)
-    (recipe,) = notebooks.plan(book)
-    default_store().write(recipe, small_runs.record(recipe))
-    read, seen = store_of_runs.read, []
-    monkeypatch.setattr(store_of_runs, "read", lambda path: seen.append(path) or read(path))
-    assert cli.main(["status"]) == 0
-    assert capsys.readouterr().err == "" and len(seen) == 1
-    monkeypatch.setattr("fednb.records.progress.LINE_SECONDS", 0.0)
-    assert cli.main(["status"]) == 0
-    assert capsys.readouterr().err.startswith("planning notebook 1/3: fedrdn/again (")
+def test_two_notebooks_side_by_side_train_a_run_that_both_need_once(checkout, made, capsys):
+    made("fedrdn/again", [STUDY, SHOWN], SETTINGS)
+    assert cli.main(["run", "--only", "fedrdn/*", "--jobs", "2"]) == 0
+    assert "2 notebooks executed, 0 failed; 1 runs trained\n" in capsys.readouterr().out
 
 
-def test_parts_have_all_runs_between_them_and_execute_no_notebook(checkout, capsys):
-    words = ["run", "--jobs", "1", "--only", "study", "--set", "SEEDS=[0, 1, 2]"]
-    told = {
-        "1/2": "0 runs recorded before, 2 trained, 1 of the other parts",
-        "2/2": "2 runs recorded before, 1 trained",
-    }
-    for part, runs in told.items():
-        assert cli.main([*words, "--part", part]) == 0
-        out = capsys.readouterr().out
-        assert f"\n{runs}; 0 notebooks executed, 1 not executed\n" in out
-        assert "next: when all parts are done, `fednb run` without --part" in out
-    assert not (checkout / "report/index.html").exists()
-    assert cli.main([*words, "--part", "1/2"]) == 0  # what the others have recorded is theirs
-    assert "3 runs recorded, none trained" in capsys.readouterr().out
+def test_jobs_are_shared_out_between_notebooks_and_their_runs(checkout, made, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    executed = []
+    monkeypatch.setattr(run, "_execute", lambda chosen, report, given, *rest: executed.append((given, rest[0])) or {})
+    made("fedrdn/other", [STUDY], SETTINGS)
+    for words, jobs, at_once in (
+        (["--only", "fedrdn/*", "--jobs", "6"], 3, 2),
+        (["--only", "fedrdn/study"], 8, 1),
+        ([], 2, 3),
+        (["--jobs", "1"], 1, 1),
+    ):
+        assert cli.main(["run", *words]) == 0
+        given, side = executed.pop()
+        assert (given["fedrdn/study"]["JOBS"], side) == (jobs, at_once)
 
 
-def test_failed_run_is_named_and_stops_no_other(checkout, made, capsys):
-    diverging = STUDY.replace("rounds=ROUNDS", "rounds=ROUNDS, learning_rate=RATE")
-    made("fedrdn/diverging", [diverging, SHOWN], SETTINGS + "\nRATE = 1e30")
-    assert cli.main(["run", "--only", "fedrdn/*", "--jobs", "1"]) == 1
+def test_a_site_that_cannot_be_made_hides_no_summary(checkout, monkeypatch, capsys):
+    def full(home, report):
+        raise StoreError("no space left")
+
+    monkeypatch.setattr("fednb.commands.report.build", full)
+    monkeypatch.setattr(run, "_execute", lambda *_: {})
+    assert cli.main(["run"]) == 1
     out = capsys.readouterr().out
-    assert "FAILED run fedavg on shifted_digits, seed 0" in out and "FAILED notebook fedrdn/diverging" in out
-    assert "1 trained, 1 failed; 1 notebooks executed, 1 failed" in out
+    assert "2 notebooks executed, 0 failed; 0 runs trained\nFAILED report: no space left\n" in out
 
 
 @pytest.mark.parametrize("ending", ["killed", "ctrl-c"])
 def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
     made("together/endless", ["import time", "print(open('at', 'w').write('here'), flush=True)", "time.sleep(600)"])
-    words = [sys.executable, "-m", "fednb", "run", "--only", "endless", "--jobs", "1000"]
+    words = [sys.executable, "-m", "fednb", "run", "--only", "endless"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, **streams, text=True, start_new_session=True) as command:
         while not (checkout / "notebooks/together/at").exists():
@@ -215,157 +186,43 @@ def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
         else:
             os.killpg(command.pid, signal.SIGINT)
         try:
-            out, told = command.communicate(timeout=120)  # until the last of its processes has closed the pipes
+            _, error = command.communicate(timeout=120)  # until the last of its processes has closed the pipes
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(command.pid, signal.SIGKILL)
-    assert f"--jobs 1000: no more than {os.cpu_count()} side by side, one for each core\n" in out
-    assert ending == "killed" or (command.returncode == 130 and told.startswith("fednb: stopped. "))
-    assert told.count("\n") == (ending == "ctrl-c")
+    assert ending == "killed" or (command.returncode == 130 and error.startswith("fednb: stopped. "))
+    assert error.count("\n") == (ending == "ctrl-c")
 
 
-def test_notebook_that_cannot_be_planned_is_named(checkout, made, capsys):
-    made("fedrdn/unplanned", ["1 / 0", STUDY], SETTINGS)
-    assert cli.main(["status"]) == 1
-    assert "fedrdn/unplanned  cannot be planned" in capsys.readouterr().out
-
-
-def test_embedded_data_stand_in_where_the_paper_has_others(checkout, made, capsys):
-    office = STUDY.replace("base = Recipe(", 'base = Recipe(federation="office_caltech10", ')
-    made("fedrdn/alien", [office.replace(").run(", ', "fedrdn").run(')], SETTINGS, about=ABOUT | {"paper": "fedrdn"})
-    made("fedrdn/blank", [office], SETTINGS)
-    assert cli.main(["status", "--only", "fedrdn/*"]) == 0
-    alien, blank, _ = capsys.readouterr().out.splitlines()
-    assert "1 missing, about" in alien and alien.endswith("(stand-in data)")
-    assert "1 missing; data missing: " in blank and "office" in blank.lower()
-
-
-def test_bare_machine_trains_and_says_what_it_left_out(checkout, monkeypatch, capsys):
-    find = importlib.util.find_spec
-    bare = ("papermill", "nbclient", "ipykernel")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name in bare else find(name, *rest))
-    assert cli.main(["run", "--jobs", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "1 trained" in out and "notebooks need papermill, nbclient, ipykernel" in out
-    assert not (checkout / "report/index.html").exists()
-
-
-def test_report_is_written_again_from_executed_notebooks(checkout, capsys):
-    assert cli.main(["report"]) == 1
-    assert "has no executed notebook to show" in capsys.readouterr().err
-    assert cli.main(["run", "--only", "figure"]) == 0
-    (checkout / "report/index.html").unlink()
-    assert cli.main(["report"]) == 0
-    assert 'href="notebooks/together/figure.ipynb"' in (checkout / "report/index.html").read_text()
-
-
-def test_an_execution_that_failed_or_was_killed_is_shown_as_such_and_done_again(made, capsys):
-    book = made("a/b", ["import pathlib\nassert not pathlib.Path('fail').exists(), 'as told'"])
-    checkout, page = book.path.parents[2], book.path.parents[2] / "report/index.html"
-    record = checkout / "report/runs/x.json"
-    record.parent.mkdir(parents=True)
-    record.write_text("[1]")
-    assert cli.main(["run"]) == 0
-    fail = book.path.with_name("fail")
-    fail.touch()
-    record.write_text("[2]")  # of the same size: contents are compared
+def test_without_jupyter_it_says_what_to_install(checkout, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None)
     assert cli.main(["run"]) == 1
-    assert "1 failed" in capsys.readouterr().out
-    record.write_text("[1]")
-    assert cli.main(["report"]) == 0
-    assert "<strong>failed: AssertionError: as told" in page.read_text()
-    fail.unlink()
-    assert cli.main(["run"]) == 0
-    assert "; 1 notebooks executed\n" in capsys.readouterr().out and "as told" not in page.read_text()
-    folder.unstamp(checkout / "report", book)  # as where an execution is killed
-    assert cli.main(["report"]) == 0
-    assert "failed: its last execution did not end" in page.read_text()
+    assert 'notebooks need papermill, nbclient, ipykernel: pip install -e ".[notebooks]"' in capsys.readouterr().err
 
 
-def test_a_notebook_is_executed_again_when_a_file_beside_it_changes(checkout, made, capsys):
-    book = made("together/beside", ["import helper_of_this_test as helper\n\nhelper.WORD"])
-    for word in ("one", "two"):
-        book.path.with_name("helper_of_this_test.py").write_text(f"WORD = {word!r}")
-        assert cli.main(["run", "--only", "beside"]) == 0
-        assert "; 1 notebooks executed\n" in capsys.readouterr().out
-        assert f"'{word}'" in folder.executed(checkout / "report", book).read_text()
+OWN = f"""import sys
 
-
-def test_half_an_executed_notebook_is_named_and_made_again(checkout, made, capsys):
-    made("together/other", ["1"])
-    assert cli.main(["run", "--only", "together/*", "--jobs", "2"]) == 0
-    copy = checkout / "report/notebooks/together/figure.ipynb"
-    whole = copy.read_bytes()
-    for damage in (whole[:700], b"", b'{"cells": [{}], "metadata": {}}', b"\xff"):
-        copy.write_bytes(damage)
-        capsys.readouterr()
-        assert cli.main(["report"]) == 0
-        out = capsys.readouterr().out
-        assert "1 of 3 notebooks were executed" in out and f"{copy} is damaged and counts as not executed" in out
-    assert cli.main(["run", "--only", "together/*"]) == 0
-    out = capsys.readouterr().out
-    assert "; 1 notebooks executed, 1 up to date before\n" in out and f"{copy} is damaged" in out
-    assert 'href="notebooks/together/figure.ipynb"' in (checkout / "report/index.html").read_text()
-
-
-def test_a_report_that_cannot_be_written_hides_no_summary(checkout, monkeypatch, capsys):
-    def full(path, text):
-        raise StoreError(f"{path} could not be written: no space left")
-
-    monkeypatch.setattr(folder, "write_text", full)
-    assert cli.main(["run", "--only", "figure"]) == 1
-    out = capsys.readouterr().out
-    assert "0 runs recorded, none trained" in out and "FAILED report: " in out and "no space left" in out
-
-
-def test_records_from_other_images_are_told_on_the_page_and_not_in_the_summary(made, capsys):
-    book = made("a/b", [STUDY + "\nfor note in results.notes:\n    print(note)"], SETTINGS)
-    (recipe,) = notebooks.plan(book)
-    store = Store(book.path.parents[2] / "report/runs")
-    store.write(recipe, small_runs.record(recipe))  # its fingerprint is none of any images
-    assert cli.main(["run"]) == 0
-    told = f"{recipe} was recorded from other images"
-    page = book.path.parents[2] / "report/index.html"
-    assert told not in capsys.readouterr().out and page.read_text().count(told) == 1
-    assert cli.main(["run"]) == 0
-    out = capsys.readouterr().out
-    assert "1 up to date before" in out and told not in out and page.read_text().count(told) == 1
-    assert cli.main(["report"]) == 0
-    assert told not in capsys.readouterr().out
-    assert page.read_text().count(told) == 1
-
-
-OWN = """import fednb
-from fednb.analyses.example_folders import example_folders
+import fednb
+sys.path.append({str(Path(__file__).parents[1] / "notebooks/together")!r})
+"""
+OWN += """from example_folders import example_folders
 folder = DATA or example_folders(per_class=2)
 federation = fednb.load("folders", root=folder, size=8)
-named = {"name": "folders", "size": 8, "fingerprint": federation.fingerprint}
-base = fednb.Recipe(federation=named, model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=1)
-results = fednb.Study(base.vary(seed=SEEDS)).run(data=folder, device=DEVICE, jobs=JOBS)
 print(*[site.name for site in federation.sites])"""
 
 
-def test_images_of_ones_own_reach_the_notebook_and_its_runs_are_counted(checkout, made, picture, capsys):
-    tags, own = {1: ["nbval-check-output"]}, {"data": "folders"}
-    made("together/own", [OWN], SETTINGS.replace("None", '""'), tags, own)
+def test_images_of_ones_own_reach_the_notebook_that_is_chosen_alone(checkout, made, picture):
+    made("together/own", [OWN], SETTINGS.replace("None", '""'), about={"data": "folders"})
     for number in range(16):
         site, label = ("north", "south")[number % 2], ("cat", "dog")[number // 2 % 2]
         picture(checkout / f"mine/{site}/{label}/{number}.png", number)
     copy = checkout / "report/notebooks/together/own.ipynb"
-    for trained in (True, False):
-        assert cli.main(["run", "--only", "own", "--data", "mine"]) == 0
-        out = capsys.readouterr().out
-        assert ("0 runs recorded before, 1 trained;" if trained else "1 runs recorded, none trained;") in out
-        assert '"north south' in copy.read_text() and "data missing" not in out
-    assert cli.main(["run", "--only", "own"]) == 0  # the example: trained by the notebook itself
-    out = capsys.readouterr().out
-    assert "0 runs recorded before, 1 trained;" in out and "data missing" not in out
-    assert '"north south' not in copy.read_text()
-    assert cli.main(["status", "--only", "together/*", "--data", "mine"]) == 0
-    assert "together/own        1 recorded    0 missing" in capsys.readouterr().out  # one of several: the example
+    for words, is_own in ((["--data", "mine"], True), ([], False)):
+        assert cli.main(["run", "--only", "own", *words]) == 0
+        assert ('"north south' in copy.read_text()) == is_own
 
 
-def test_a_checkout_that_cannot_be_written_has_its_report_elsewhere(checkout, monkeypatch, tmp_path, capsys):
+def test_a_folder_that_cannot_be_written_is_told_before_anything_starts(checkout, monkeypatch, tmp_path, capsys):
     temporary = tempfile.NamedTemporaryFile
 
     def read_only(*arguments, dir, **settings):
@@ -375,26 +232,17 @@ def test_a_checkout_that_cannot_be_written_has_its_report_elsewhere(checkout, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(tempfile, "NamedTemporaryFile", read_only)
-        patch.setattr("fednb.records.workers.train", lambda *_: pytest.fail("trained what cannot be kept"))
         assert cli.main(["run"]) == 1
     error = capsys.readouterr().err
     assert "Read-only file system" in error and "--report names another folder" in error and error.count("\n") == 1
     shutil.rmtree(checkout / "report")
     before = sorted(checkout.rglob("*"))
-    assert cli.main(["run", "--report", str(tmp_path / "else"), "--jobs", "1"]) == 0
-    assert sorted(checkout.rglob("*")) == before and (tmp_path / "else/index.html").exists()
-    assert default_store().checkpoints == tmp_path / "else/checkpoints"
-
-
-@pytest.mark.parametrize("verb", ["run", "status", "report"])
-def test_a_report_is_a_folder(checkout, verb, capsys):
+    assert cli.main(["run", "--report", str(tmp_path / "else"), "--only", "study"]) == 0
+    assert sorted(checkout.rglob("*")) == before and default_store().checkpoints == tmp_path / "else/checkpoints"
     (checkout / "file").write_text("kept")
-    assert cli.main([verb, "--report", "file"]) == 1
-    assert "file is a file; name a folder for the report" in capsys.readouterr().err
-    if verb == "run":
-        assert cli.main([verb, "--report", "file/inside"]) == 1
-        assert "could not be written" in capsys.readouterr().err
-    assert (checkout / "file").read_text() == "kept"
+    for folder, message in (("file", "is a file; name a folder"), ("file/inside", "could not be written")):
+        assert cli.main(["run", "--report", folder]) == 1
+        assert message in capsys.readouterr().err
 
 
 def git(root, *words):
@@ -411,7 +259,7 @@ def committed(checkout):
     return checkout
 
 
-def test_record_writes_results_outputs_and_figures(committed, capsys):
+def test_record_writes_results_outputs_and_figures(committed):
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
     assert len(list((committed / "results").rglob("*.json"))) == 1
     assert (committed / "figures/together/figure.png").exists()
@@ -422,7 +270,6 @@ def test_record_writes_results_outputs_and_figures(committed, capsys):
     first = {path: path.read_bytes() for path in kept}
     assert recording.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "1"]) == 0
-    assert "1 runs recorded, none trained" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in kept} == first
 
 
@@ -497,91 +344,59 @@ def test_a_project_inside_a_larger_checkout_is_recorded_by_its_own_folder(commit
 
 
 @pytest.fixture
-def older(committed, monkeypatch):
-    """A committed record that is stale: FedAvg has been recorded as behaving otherwise since."""
-    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
+def older(committed):
+    """A committed record that is stale, and the text of the one that is not: FedAvg behaves otherwise since."""
+    assert cli.main(["run", "--record", "--jobs", "1", "--only", "study"]) == 0
+    (path,) = (committed / "results").rglob("*.json")
+    fresh, entries = path.read_text(), small_runs.entries_of(path.read_text())
+    entries["behaviours"]["algorithms/fedavg"] = "of older code"
+    path.write_text(to_text(Record(**entries)))
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
-    (path,) = (committed / "results").rglob("*.json")
-    known = json.loads(staleness.FILE.read_text())
-    known["now"]["algorithms/fedavg"] = ["another"]
-    monkeypatch.setattr(staleness, "known", lambda: known)
+    return path, fresh
+
+
+def test_status_counts_what_is_recorded_by_federation_and_names_older_code(older, committed, monkeypatch, capsys):
     monkeypatch.setattr("fednb.study.__file__", str(committed / "fednb" / "study.py"))  # its results/ are read
-    return path
-
-
-def test_status_names_what_is_recorded_by_older_code(older, capsys):
     assert cli.main(["status"]) == 0
     out = capsys.readouterr().out
-    assert "1 recorded    0 missing; 1 of 1 recorded are by older code: algorithms/fedavg\n" in out
-    assert "\nby older code: 1 runs; `fednb run --stale` trains 1 of them again, about " in out
-    assert cli.main(["status", "--only", "figure"]) == 0
-    assert "older" not in capsys.readouterr().out
+    assert "shifted_digits: 1 runs, 0.0 h; 1 by older code (algorithms/fedavg): `fednb run --stale`" in out
+    older[0].write_text("{")
+    assert cli.main(["status"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("0 runs are recorded for ") and f"note: {older[0]}" in out
 
 
 def test_a_stale_record_stays_until_it_is_asked_for_again(older, committed, capsys):
-    before = older.read_bytes()
-    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "1 runs recorded, none trained" in out and "`fednb run --stale` trains 1 runs again that older code" in out
-    assert older.read_bytes() == before
-    assert cli.main(["run", "--record", "--stale", "--jobs", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "1 runs to train" in out and "0 runs recorded before, 1 trained" in out and "older code" not in out
-    made = json.loads(older.read_text())
-    assert made["behaviours"]["algorithms/fedavg"] == "another"
-    assert made["rounds"] == json.loads(before)["rounds"] and made["origin"]["seconds"] >= 0
-    assert (
-        cli.main(["run", "--record", "--stale", "--jobs", "1"]) == 0
-    )  # the replaced record is recording's own product
-    assert "1 runs recorded, none trained" in capsys.readouterr().out
-
-
-def test_what_cannot_be_trained_again_here_is_not_advised(older, monkeypatch, capsys):
-    monkeypatch.setattr("fednb.commands.desk._lacks", lambda recipe, own: "its images are elsewhere")
-    assert cli.main(["run", "--record", "--jobs", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "1 runs recorded, none trained" in out and "--stale" not in out and "`fednb data` says which" in out
-
-
-def test_a_report_trains_again_beside_the_record(older, committed, capsys):
-    before = older.read_bytes()
-    assert cli.main(["run", "--stale", "--jobs", "1", "--only", "study"]) == 0
-    assert older.read_bytes() == before
-    (again,) = (committed / "report/runs").rglob("*.json")
-    assert json.loads(again.read_text())["behaviours"]["algorithms/fedavg"] == "another"
-    capsys.readouterr()
-    assert cli.main(["status"]) == 0
-    assert "older" not in capsys.readouterr().out
-
-
-def test_a_run_that_fails_leaves_the_stale_record(older, monkeypatch, capsys):
-    before = older.read_bytes()
-    monkeypatch.setattr("fednb.loop.loop.FederatedRun.advance", lambda run: 1 / 0)
-    cli.main(["run", "--record", "--stale", "--jobs", "1"])
-    assert "none trained, 1 failed" in capsys.readouterr().out
-    assert older.read_bytes() == before
+    path, fresh = older
+    before = path.read_text()
+    for words, kept in (([], True), (["--stale"], False), (["--stale"], False)):
+        assert cli.main(["run", "--record", "--only", "study", *words]) == 0
+        assert (path.read_text() == before) == kept
+        assert recording.dirty(committed) == []  # the replaced record is recording's own product
+    made = json.loads(path.read_text())
+    assert {name: made[name] for name in ("behaviours", "rounds")} == {
+        name: json.loads(fresh)[name] for name in ("behaviours", "rounds")
+    }
 
 
 def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(older, committed):
-    features = older.with_suffix(".features.npz")
+    path, fresh = older
+    features, name = path.with_suffix(".features.npz"), path.relative_to(committed).as_posix()
     features.write_bytes(b"old")
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "features")
-    stale, entries = older.read_text(), small_runs.entries_of(older.read_text())
     features.write_bytes(b"new")  # written just before its record, when recording was interrupted
     assert recording.dirty(committed) == []
-    name = older.relative_to(committed).as_posix()
-    entries |= {"behaviours": entries["behaviours"] | {"algorithms/fedavg": "another"}, "checksums": {}}
-    fresh = to_text(Record(**entries))
-    older.write_text(fresh)
+    path.write_text(fresh)
     assert recording.dirty(committed) == []
-    for other in (stale + " ", to_text(Record(**entries | {"key": "0"})), "{", "[]"):
-        older.write_text(other)
+    another = to_text(Record(**small_runs.entries_of(fresh) | {"key": "0"}))
+    for other in (fresh[:-2], another, "{", "[]"):
+        path.write_text(other)
         assert recording.dirty(committed) == [f" M {name}"]
-    older.unlink()
+    path.unlink()
     assert recording.dirty(committed) == [f" D {name}"]
-    older.write_text(fresh)
+    path.write_text(fresh)
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "made again")
     features.write_bytes(b"by hand")

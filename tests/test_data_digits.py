@@ -76,80 +76,59 @@ def root(tmp_path, small):
 
 
 class TestFederation:
-    def test_counts(self, root):
+    def test_counts_and_pixels(self, root):
+        """Every image of a site is one of its source, resized, under its label, with its colours in their channels."""
         federation = load(root, fraction=0.5)
         assert counts(federation) == {"mnist": (180, 20, 100), "mnist_m": (45, 5, 50), "usps": (135, 15, 60)}
-        assert federation.image_shape == (3, 32, 32) and federation.classes == tuple("0123456789")
-        for site in federation.sites:
-            for split in SPLITS:
-                per_class = getattr(site, split).targets.bincount(minlength=10)
-                assert per_class.max() - per_class.min() <= 1
-
-    def test_a_missing_domain_is_a_note_unless_it_is_named(self, root):
-        assert "svhn is not on disk and left out." in load(root).notes
-        assert fednb.datasets.available("digits", root) is None
-        with pytest.raises(DataError, match="no svhn in .*digits.*test_32x32.mat"):
-            load(root, domains=["usps", "svhn"])
-        assert "svhn" in fednb.datasets.available("digits", root, domains=["usps", "svhn"])
+        for part in (getattr(site, split) for site in federation.sites for split in SPLITS):
+            per_class = part.targets.bincount(minlength=10)
+            assert per_class.max() - per_class.min() <= 1
+        (x, y), _ = MNIST
+        resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
+        source = {image.tobytes(): int(label) for image, label in zip(resized, y, strict=True)}
+        train = federation.site("mnist").train
+        assert torch.equal(train.images[:, :1].expand(-1, 3, -1, -1), train.images)
+        for image, label in zip(train.images, train.targets, strict=True):
+            assert source[image[0].numpy().tobytes()] == label
+        source = {image.tobytes() for image in MNIST_M[0][0]}
+        train = federation.site("mnist_m").train
+        assert {image.permute(1, 2, 0).numpy().tobytes() for image in train.images} <= source
 
     def test_domains_choose_the_sites_and_their_order(self, root):
+        assert "svhn is not on disk and left out." in load(root).notes
+        assert fednb.datasets.available("digits", root) is None
+        with pytest.raises(DataError, match=r"no svhn in .*digits.*test_32x32.mat"):
+            load(root, domains=["usps", "svhn"])
         federation = load(root, domains=["usps", "mnist"])
         assert [site.name for site in federation.sites] == ["usps", "mnist"] and federation.notes == ()
         with pytest.raises(RecipeError, match='no domain "minst"; did you mean "mnist"'):
             load(root, domains=["minst"])
 
-    def test_the_seed_decides_and_a_smaller_fraction_is_inside_a_larger(self, root):
-        first, again, other = (load(root, domains=["usps"], seed=seed) for seed in (0, 0, 1))
-        assert first.fingerprint == again.fingerprint != other.fingerprint
+    def test_a_smaller_fraction_is_inside_a_larger(self, root):
         small, large = (load(root, domains=["usps"], fraction=f).sites[0] for f in (0.1, 0.4))
-        everything = different(large.train) | different(large.validation)
-        assert different(small.train) | different(small.validation) < everything
-
-    def test_fraction_of_the_test_images(self, root):
+        assert different(small.train, small.validation) < different(large.train, large.validation)
         assert counts(load(root, test_fraction=0.5))["mnist"] == (36, 4, 50)
 
-    def test_pixels_labels_and_grey_to_rgb(self, root):
-        """Every image of the site is one of the source, resized, under its label."""
-        site = load(root, domains=["mnist"], fraction=1.0).sites[0]
-        (x, y), _ = MNIST
-        resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
-        source = {image.tobytes(): int(label) for image, label in zip(resized, y, strict=True)}
-        assert torch.equal(site.train.images[:, :1].expand(-1, 3, -1, -1), site.train.images)
-        for image, label in zip(site.train.images, site.train.targets, strict=True):
-            assert source[image[0].numpy().tobytes()] == label
+    @pytest.mark.parametrize(
+        "options, said",
+        [
+            ({"fraction": 0.004}, "mnist_m is left with 0 training"),
+            ({"fraction": 0.03}, "mnist_m is left with 3 training, 0 validation"),
+            ({"domains": ["usps"], "test_fraction": 0.005}, "usps is left with .* and 0 test images"),
+        ],
+    )
+    def test_a_fraction_that_leaves_nothing(self, root, options, said):
+        with pytest.raises(RecipeError, match=said):
+            load(root, **options)
 
-    def test_colours_stay_in_their_channels(self, root):
-        site = load(root, domains=["mnist_m"], fraction=1.0).sites[0]
-        source = {image.tobytes() for image in MNIST_M[0][0]}
-        assert {image.permute(1, 2, 0).numpy().tobytes() for image in site.train.images} <= source
-
-    def test_a_fraction_that_leaves_nothing(self, root):
-        with pytest.raises(RecipeError, match="mnist_m is left with 0 training"):
-            load(root, fraction=0.004)
-        with pytest.raises(RecipeError, match="mnist_m is left with 3 training, 0 validation"):
-            load(root, fraction=0.03)
-        with pytest.raises(RecipeError, match="usps is left with .* and 0 test images"):
-            load(root, domains=["usps"], test_fraction=0.005)
-
-
-class TestIncompleteSource:
-    """MNIST-M is said to have 1,000 and 200 images; 100 and 50 are on disk."""
-
-    @pytest.fixture(autouse=True)
-    def larger(self, root, monkeypatch):
+    def test_the_fraction_is_of_the_complete_source(self, root, monkeypatch):
+        """MNIST-M is said to have 1,000 and 200 images; 100 and 50 are on disk."""
         monkeypatch.setitem(digits.COMPLETE, "mnist_m", (1000, 200))
-
-    def test_the_fraction_is_of_the_complete_source(self, root):
         assert counts(load(root, fraction=0.05, test_fraction=0.1))["mnist_m"] == (45, 5, 20)
         assert counts(load(root, fraction=0.1))["mnist_m"] == (90, 10, 50)
-
-    def test_fewer_training_images_than_asked_for(self, root):
+        assert "mnist_m is tested on 50 images; 200 are asked for." in load(root).notes
         with pytest.raises(DataError, match="fraction=0.5 asks for 500 training images of mnist_m; 100 are on disk"):
             load(root, fraction=0.5)
-
-    def test_fewer_test_images_than_asked_for(self, root):
-        assert "mnist_m is tested on 50 images; 200 are asked for." in load(root).notes
-        assert not any("is tested on" in note for note in load(root, test_fraction=0.25).notes)
 
 
 class TestMore:
@@ -172,42 +151,29 @@ class TestMore:
         assert any(note.startswith("240 digits of mnist are in mnist_m") for note in whole.notes)
 
     def test_without_it_the_second_changes_nothing(self, both):
+        assert load(both, site="usps", more=True).fingerprint == load(both, site="usps").fingerprint
+        with pytest.raises(DataError, match=r"no usps_more\.npz beside its first file in .*; more=False does without"):
+            load(both, domains=["usps"], more=True)
         with_second = load(both, fraction=0.5)
         (both / "digits" / "mnist_m_more.npz").unlink()
         assert load(both, fraction=0.5).fingerprint == with_second.fingerprint
 
-    def test_where_there_is_no_second(self, both):
-        assert load(both, site="usps", more=True).fingerprint == load(both, site="usps").fingerprint
-        with pytest.raises(DataError, match=r"no usps_more\.npz beside its first file in .*; more=False does without"):
-            load(both, domains=["usps"], more=True)
-
-    def test_what_the_loader_tells_of_both(self, both):
-        assert "mnist_m: digits/mnist_m.npz, digits/mnist_m_more.npz" in digits.describe(both)
-        found = {count.what: count.found for count in digits.counts(both)}
-        assert found["mnist_m, train"] == 160 and found["mnist_m, test"] == 80
-        (both / "digits" / "mnist_m_more.npz").write_bytes(b"PK")
-        ((place, reason),) = digits.damaged(both)
-        assert place == both / "digits" and "mnist_m_more.npz" in reason
-
     @pytest.mark.parametrize(
-        ("index", "shape", "told"),
+        ("index", "shape", "said"),
         [
             (np.arange(241, 301), 32, "index_train has 59 numbers twice"),
             (np.arange(60), 28, r"x_train is \{.*\} in"),
         ],
     )
-    def test_images_of_the_first_or_of_another_size_are_refused(self, both, index, shape, told):
+    def test_images_of_the_first_or_of_another_size_are_refused(self, both, index, shape, said):
         more = (noise(9, 60, shape, 3)[0], MNIST[0][1][index]), (noise(10, 30, shape, 3)[0], MNIST[1][1][:30])
         file = both / "digits" / "mnist_m_more.npz"
         write_npz(file, *more, index_train=index, index_test=np.arange(30))
-        with pytest.raises(DataError, match=f"{told}.*mnist_m.npz and .*mnist_m_more.npz"):
+        with pytest.raises(DataError, match=f"{said}.*mnist_m.npz and .*mnist_m_more.npz"):
             load(both, more=True)
 
 
 class TestOrigin:
-    def site_pixels(self, federation, split):
-        return different(getattr(federation.site("mnist"), split))
-
     def originals(self, part, indices):
         x = MNIST[("train", "test").index(part)][0][indices]
         resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
@@ -216,11 +182,13 @@ class TestOrigin:
     def test_digits_of_mnist_m_are_left_out_of_mnist(self, root, monkeypatch):
         """MNIST-M uses all its 150 digits; without them MNIST has 300 and 50."""
         shared = load(root, fraction=1.0)
+        with pytest.raises(DataError, match="asks for 400 training images of mnist; 300 are on disk and free"):
+            load(root, fraction=1.0, separate_mnist_m=True)
         monkeypatch.setitem(digits.COMPLETE, "mnist", (300, 50))
         separate = load(root, fraction=1.0, separate_mnist_m=True)
         train, test = self.originals("train", np.arange(200, 300)), self.originals("test", np.arange(50, 100))
         for federation, overlap in ((shared, 150), (separate, 0)):
-            mnist = [self.site_pixels(federation, split) for split in SPLITS]
+            mnist = [different(getattr(federation.site("mnist"), split)) for split in SPLITS]
             assert len((mnist[0] | mnist[1]) & train) + len(mnist[2] & test) == overlap
         assert counts(shared)["mnist"] == (360, 40, 100) and counts(separate)["mnist"] == (270, 30, 50)
         assert any(note.startswith("150 digits of mnist are in mnist_m") for note in shared.notes)
@@ -238,12 +206,6 @@ class TestOrigin:
         assert load(root, site="mnist").fingerprint == together.fingerprint
         with pytest.raises(DataError, match="no mnist_m in"):
             load(root, site="mnist", separate_mnist_m=True)
-        with pytest.raises(RecipeError, match='no domain "mnist_n"'):
-            load(root, site="mnist", domains=["mnist", "mnist_n"])
-
-    def test_more_than_mnist_m_leaves(self, root):
-        with pytest.raises(DataError, match="asks for 400 training images of mnist; 300 are on disk and free"):
-            load(root, fraction=1.0, separate_mnist_m=True)
 
     def test_a_file_that_does_not_say(self, root):
         write_npz(root / "digits" / "mnist_m.npz", *MNIST_M)
@@ -267,56 +229,41 @@ class TestFormats:
             write_npz(other / place / "mnist.npz", *MNIST)
         else:
             write_mnist(other / place, *MNIST, gzipped=kind == "gzipped")
-        expected = load(root, domains=["mnist"]).fingerprint
-        assert load(other, domains=["mnist"]).fingerprint == expected
-
-    def write_usps(self, folder, values, labels):
-        for name in ("usps.bz2", "usps.t.bz2"):
-            lines = [
-                f"{label} " + " ".join(f"{i}:{value:.7f}" for i, value in enumerate(row, 1)) + "\n"
-                for label, row in zip(labels, values, strict=True)
-            ]
-            (folder / name).write_bytes(bz2.compress("".join(lines).encode()))
+        assert load(other, domains=["mnist"]).fingerprint == load(root, domains=["mnist"]).fingerprint
+        if kind == "plain":
+            (other / place / "MNIST" / "raw" / "t10k-labels-idx1-ubyte").unlink()
+            with pytest.raises(DataError, match="no mnist in"):
+                load(other, domains=["mnist"])
 
     def test_usps(self, tmp_path):
         """-1, 0, 1 are the grey levels 0, 127.5 (rounded to even) and 255; label 1 is the digit 0."""
         values = np.zeros((3, 256))
         values[0, :3] = -1, 1, 0.5
-        self.write_usps(tmp_path, values, [1, 10, 5])
+
+        def write(values):
+            rows = (" ".join(f"{i}:{value:.7f}" for i, value in enumerate(row, 1)) for row in values)
+            text = "".join(f"{label} {row}\n" for label, row in zip((1, 10, 5), rows, strict=True))
+            for name in ("usps.bz2", "usps.t.bz2"):
+                (tmp_path / name).write_bytes(bz2.compress(text.encode()))
+
+        write(values)
         arrays = digit_files.read("usps", digit_files.find(tmp_path, "usps"))
         assert arrays["y_train"].tolist() == arrays["y_test"].tolist() == [0, 9, 4]
         assert arrays["x_train"].shape == (3, 16, 16) and arrays["x_train"].dtype == np.uint8
         assert arrays["x_train"][0, 0, :4].tolist() == [0, 255, 191, 128]
-
-    def test_usps_of_other_values_is_refused(self, tmp_path):
-        self.write_usps(tmp_path, np.full((3, 256), 7.0), [1, 2, 3])
+        write(np.full((3, 256), 7.0))
         with pytest.raises(DataError, match=r"usps\.bz2 cannot be read \(.*expected 256 each from -1 to 1"):
             load(tmp_path, domains=["usps"], fraction=1.0)
 
-    def write_svhn(self, folder):
-        io = pytest.importorskip("scipy.io")
-        for name, (x, y) in {"train": SVHN[0], "test": SVHN[1]}.items():
-            y = np.where(y == 0, 10, y)[:, None]
-            io.savemat(folder / f"{name}_32x32.mat", {"X": x.transpose(1, 2, 3, 0), "y": y}, do_compression=True)
-
     def test_svhn(self, tmp_path):
-        self.write_svhn(tmp_path)
+        """Where 10 stands for the digit 0."""
+        scipy = pytest.importorskip("scipy.io")
+        for name, (x, y) in {"train": SVHN[0], "test": SVHN[1]}.items():
+            held = {"X": x.transpose(1, 2, 3, 0), "y": np.where(y == 0, 10, y)[:, None]}
+            scipy.savemat(tmp_path / f"{name}_32x32.mat", held, do_compression=True)
         arrays = digit_files.read("svhn", digit_files.find(tmp_path, "svhn"))
         for part, (x, y) in {"train": SVHN[0], "test": SVHN[1]}.items():
             assert (arrays[f"x_{part}"] == x).all() and (arrays[f"y_{part}"] == y).all()
-
-    def test_svhn_without_scipy_says_what_to_do(self, tmp_path, monkeypatch):
-        for part in ("train", "test"):
-            (tmp_path / f"{part}_32x32.mat").write_bytes(b"")
-        monkeypatch.setitem(__import__("sys").modules, "scipy.io", None)
-        with pytest.raises(DataError, match="needs scipy .*pip install scipy"):
-            load(tmp_path, domains=["svhn"])
-
-    def test_half_of_a_source_is_missing(self, tmp_path):
-        write_mnist(tmp_path, *MNIST)
-        (tmp_path / "MNIST" / "raw" / "t10k-labels-idx1-ubyte").unlink()
-        with pytest.raises(DataError, match="no mnist in"):
-            load(tmp_path, domains=["mnist"])
 
 
 class TestDamage:
@@ -336,25 +283,16 @@ class TestDamage:
         with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz cannot be read"):
             load(root, domains=["mnist"])
 
-    def test_an_npz_of_another_bit_is_named(self, root):
+    def test_an_npz_of_another_bit_or_of_objects_is_named(self, root):
         file = root / "digits" / "usps.npz"
         content = bytearray(file.read_bytes())
         content[700] ^= 1
         file.write_bytes(content)
         with pytest.raises(DataError, match=r"usps\.npz cannot be read"):
             load(root, domains=["usps"])
-
-    def test_an_npz_of_objects_is_not_unpickled(self, root, tmp_path):
-        import os
-
-        class Evil:
-            def __reduce__(self):
-                return os.mkdir, (str(tmp_path / "executed"),)
-
-        np.savez(root / "digits" / "usps.npz", x_train=np.array([Evil()], dtype=object))
-        with pytest.raises(DataError, match=r"usps\.npz cannot be read"):
+        np.savez(file, x_train=np.array([print], dtype=object))
+        with pytest.raises(DataError, match=r"usps\.npz cannot be read \(.*OBJECT"):
             load(root, domains=["usps"])
-        assert not (tmp_path / "executed").exists()
 
     @pytest.mark.parametrize(
         "change, message",
@@ -370,17 +308,10 @@ class TestDamage:
         ],
     )
     def test_what_an_npz_should_not_hold(self, root, change, message):
-        write_npz(root / "digits" / "usps.npz", *USPS, **{})
         held = dict(zip(("x_train", "y_train", "x_test", "y_test"), (*USPS[0], *USPS[1]), strict=True)) | change
         np.savez(root / "digits" / "usps.npz", **{k: v for k, v in held.items() if v is not None})
         with pytest.raises(DataError, match=rf"usps\.npz.*{message}"):
             load(root, domains=["usps"])
-
-    def test_a_damaged_cache_is_made_again(self, root):
-        expected = load(root, domains=["usps"]).fingerprint
-        (cached,) = (root / ".fednb_cache").iterdir()
-        cached.write_bytes(cached.read_bytes()[:-100])
-        assert load(root, domains=["usps"]).fingerprint == expected
 
 
 class TestReal:

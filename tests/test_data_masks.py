@@ -12,7 +12,7 @@ from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.report import overview
+from fednb.report import tables as overview
 
 NAMES = ("background", "tumour")
 SIDE = 8

@@ -1,19 +1,15 @@
 """Images that are used otherwise than meant, files that unpack to more than they may, and files that are none."""
 
-import bz2
-import gzip
 import os
 import struct
-import subprocess
-import sys
 import zlib
 
 import numpy as np
 import pytest
 from PIL import Image
+from test_data_readers import limited
 
 import fednb.datasets
-from fednb.datasets import _files
 from fednb.datasets import _images as images
 from fednb.errors import DataError, RecipeError
 
@@ -177,89 +173,12 @@ def deep(name: str) -> bytes:
     return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + b"\x10\0" * 3 + data
 
 
-def limited(program: str, megabytes: int) -> str:
-    """What a program says that may use so much memory beyond what the imports take."""
-    beginning = (
-        "import resource, sys, fednb.datasets, numpy, PIL.Image, torch, scipy.io\n"
-        "from pathlib import Path\n"
-        "from fednb.datasets import _images as images\n"
-        "PIL.Image.init()\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-    )
-    end = (
-        "\nused = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024\n"
-        f"assert used < {megabytes}, f'{{used}} MB'\n"
-    )
-    done = subprocess.run([sys.executable, "-c", beginning + program + end], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def repeated(path, opener, content: bytes, times: int, beginning: bytes = b""):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with opener(path, "wb") as file:
-        file.write(beginning)
-        for _ in range(times):
-            file.write(content)
-
-
-def mat(path, megabytes: int):
-    """A MATLAB file with one packed element of zeros."""
-    packer = zlib.compressobj()
-    packed = b"".join(packer.compress(bytes(2**20)) for _ in range(megabytes)) + packer.flush()
-    path.write_bytes(b" " * 124 + b"\0\1IM" + struct.pack("<II", 15, len(packed)) + packed)
-
-
-BOMBS = {
-    "usps": lambda root: [repeated(root / f"usps{t}.bz2", bz2.open, bytes(2**20), 99) for t in ("", ".t")],
-    "usps-line": lambda root: [repeated(root / f"usps{t}.bz2", bz2.open, b"1 " * 2**19, 5) for t in ("", ".t")],
-    "mnist": lambda root: [
-        repeated(root / "MNIST" / "raw" / f"{part}-{kind}-ubyte.gz", gzip.open, bytes(2**20), 99)
-        for part in ("train", "t10k")
-        for kind in ("images-idx3", "labels-idx1")
-    ],
-    "svhn": lambda root: [mat(root / f"{part}_32x32.mat", 99) for part in ("train", "test")],
-    "mnist_m": lambda root: np.savez_compressed(root / "mnist_m.npz", x_train=np.zeros(99 * 2**20, np.uint8)),
-}
-
-
 class TestMoreThanTheyMay:
-    """Small files that unpack to much, in a process of its own."""
-
-    def test_digits_stop_at_the_size_of_the_complete_source(self, tmp_path):
-        for name, write in BOMBS.items():
-            (tmp_path / name).mkdir()
-            write(tmp_path / name)
-        said = limited(
-            "from fednb.datasets import _digit_files\n"
-            "_digit_files._IMAGES = dict.fromkeys(_digit_files._IMAGES, 1000)\n"
-            f"for name in {list(BOMBS)}:\n"
-            f"    try: fednb.datasets.load('digits', {str(tmp_path)!r} + '/' + name, domains=[name.split('-')[0]])\n"
-            "    except fednb.datasets.DataError as error: print(error)",
-            60,
-        ).splitlines()
-        assert len(said) == len(BOMBS)
-        for name, line in zip(BOMBS, said, strict=True):
-            expected = "cannot be read (" if name == "usps-line" else "more than its complete source has"
-            assert expected in line and str(tmp_path / name) in line
-
-    @pytest.mark.parametrize(
-        "content, why",
-        [
-            (b"\x80\x02Nr\xff\xff\xff\x1f.", "entry 536870911 of a memo in a file of 9 bytes"),
-            (b"\x80\x02cnumpy\nndarray\nJ\xff\xff\xff\x7f\x85R.", "not callable"),
-        ],
-    )
-    def test_a_pickle_that_reserves_memory_is_refused(self, tmp_path, content, why):
-        (tmp_path / "list.pkl").write_bytes(content)
-        with pytest.raises(DataError, match=rf"list\.pkl cannot be read \(.*{why}"):
-            _files.paths_and_labels(tmp_path / "list.pkl")
+    """Small files that are much in memory, in a process of its own."""
 
     def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(self, own):
         Image.new("L", (9000, 9000)).save(own / "own" / "north" / "cat" / "wide.png")
         program = (
-            "from fednb.datasets import _digit_files\n"
-            "_digit_files._IMAGES = dict.fromkeys(_digit_files._IMAGES, 1000)\n"
             f"try: fednb.datasets.load('folders', {str(own)!r}, folder='own', size=8)\n"
             "except fednb.datasets.DataError as error: print(error)\n"
             f"print(fednb.datasets.check({str(own)!r}))"

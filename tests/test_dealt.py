@@ -11,8 +11,8 @@ from fednb import catalogue
 from fednb.errors import RecipeError
 from fednb.loop.flower.client import answer
 from fednb.loop.flower.handshake import Introduction
-from fednb.loop.loop import FederatedRun
 from fednb.loop.flower.server import RemoteRun
+from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.records.training import federation_of, train_one

@@ -23,7 +23,6 @@ from fednb.records.training import train_one
 from fednb.records.workers import train
 from fednb.report import scoreboard
 from fednb.report.claims import judged
-from fednb.report.deviations import declared_runs
 from fednb.study import Study
 
 TINTED = """
@@ -144,9 +143,8 @@ def test_what_a_package_offers_is_found_by_name(package, store, monkeypatch, cap
     assert train_one(recipe, store).origin["outside"] == {"augmentations/tinted": "their-package 0.3"}
     assert cli.main(["list", "--methods", "--only", "tinted"]) == 0
     assert capsys.readouterr().out == (
-        "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    changes: the images\n"
-        "    sends: its docstring does not say\n    keeps: its docstring does not say\n"
-        "    a round over FedAvg's: not measured\n"
+        "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    It has no docstring.\n"
+        "    a round over FedAvg's: not measured\n\nIt has no docstring.\n"
     )
 
 
@@ -367,8 +365,6 @@ def write_paper(folder: Path, name: str = "third", **other: str) -> None:
 class TestPapers:
     """A paper from outside is read and judged like ours, and changes nothing of ours."""
 
-    HASH = "a25cb0c1c608"  # of the rules: in all records
-
     def test_it_is_read_like_ours_and_comes_after_them(self, folder):
         before = papers.names(), protocol.rules()
         write_paper(folder)
@@ -381,35 +377,30 @@ class TestPapers:
         assert papers.claims("third")[0]["better"] == "fedavg+tinted" and papers.curves("third") == []
         assert papers.inconsistencies("third").empty and papers.own_rule("third") == "last"
         assert papers.recipe("third", "quick") == {"federation": "shifted_digits", "rounds": 2}
-        assert protocol.rules() == before[1] and protocol.rules_hash() == self.HASH
+        assert protocol.rules() == before[1]
 
     def test_a_package_offers_papers_by_entry_points(self, package, tmp_path):
         write_paper(tmp_path / "site" / "their_package")
         package("fednb.papers", "third", "their_package.papers.third")
         assert papers.source("third") == "their-package 0.3" and len(papers.claims("third")) == 1
 
-    def test_its_claims_are_judged_and_its_runs_declared(self, folder, store, monkeypatch):
+    def test_its_claims_are_judged(self, folder, store, monkeypatch):
         use_toy(monkeypatch)
         monkeypatch.setattr("fednb.records.provenance.code_version", lambda: "0123456789ab")
         write_paper(folder)
         recipes = Recipe(**papers.recipe("third", "paper")).vary(augmentations=[[], ["tinted"]], seed=[0, 1])
-        before = Study(recipes[:2], paper="third", store=store).run()
         (folder / "papers/protocol.toml").write_text(PROTOCOL)
-        assert protocol.rules_hash() == self.HASH and protocol.rules()["runs"][-1]["paper"] == "third"
+        assert protocol.rules()["runs"][-1]["paper"] == "third"
         results = Study(recipes, paper="third", store=store).run()
         (row,) = judged(results, "third").to_dict("records")
         assert row["setting"] == "as printed" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
-        after = [record for record in results.records if record.key not in {own.key for own in before.records}]
-        assert declared_runs(results.records, "third") == {record.key for record in after} and len(after) == 2
-        assert "declared" not in before.records[0].origin
         assert scoreboard(results, "third", table="table1").cells.index[0].startswith("Tinted is 3.0 points above")
 
     @pytest.mark.parametrize(
         ("text", "said"),
         [
             ("level = 0.5", r"protocol.toml has level; expected \[\[precondition\]\] and \[\[runs\]\] alone"),
-            (PROTOCOL.replace("third", "fedrdn"), "has a runs of fedrdn; expected one of third"),
-            (PROTOCOL.replace("[0, 1]", "[7]"), "declares runs of third on shifted_digits on seed 7"),
+            (PROTOCOL.replace("third", "fedrdn"), "has a runs .*fedrdn.*; expected one of the paper third"),
             ("runs = [", "protocol.toml cannot be read"),
         ],
     )
@@ -418,7 +409,6 @@ class TestPapers:
         (folder / "papers/protocol.toml").write_text(text)
         with pytest.raises(RecipeError, match=said):
             protocol.rules()
-        assert protocol.rules_hash() == self.HASH
 
     def test_a_name_of_ours_or_of_another_folder_is_refused(self, folder, tmp_path, monkeypatch):
         write_paper(folder, "fedrdn")

@@ -1,16 +1,14 @@
 """Runs side by side, without a printed table."""
 
-from types import SimpleNamespace
-
 import numpy
 import pandas
 import pytest
 
 from fednb.recipe import Recipe
 from fednb.records.store import Record
-from fednb.report import overview, wording
+from fednb.report import tables as overview
+from fednb.report import wording
 from fednb.report.intervals import wilson
-from fednb.report.matrix import matrix
 from fednb.results import Results
 
 
@@ -104,30 +102,3 @@ def test_a_stand_in_is_said_first():
     table = overview.runs_table(results(paper="fedrdn"))
     assert table.mark and table.caption[0].startswith("STAND-IN")
     assert isinstance(table.frame, pandas.DataFrame)
-
-
-def test_a_matrix_has_one_number_in_a_cell_its_tint_where_it_is_told_and_the_mean_rank_beside():
-    released, digits_own = "fedavg+fraug(variant=released, growth=0.0)", [21.8, 20.8, -1.0]
-    runs = ["fedavg+fraug", released, "fedavg+distrans"]
-
-    def effects(labels, points, directions):
-        rows = zip(labels, points, directions, strict=True)
-        rows = [{"better": run, "worse": "fedavg", "ours": each, "direction": word} for run, each, word in rows]
-        rows.append({"better": "fedavg+fraug", "worse": "fedbn", "ours": 1.0, "direction": "above"})
-        return SimpleNamespace(frame=pandas.DataFrame(rows), mark="")
-
-    digits = effects(runs, digits_own, ["above", "not told", "below"])
-    other = released.replace("growth=0.0", "alpha=10.0")
-    pacs = effects([runs[0], other], [5.0, 9.8], ["not testable", "above"])
-    table = matrix({"digits": digits, "pacs": pacs}, "fedavg")
-    assert table.cells.columns.tolist() == ["Digits", "PACS", "rank"]
-    assert table.cells.loc["FedAvg + FRAug"].tolist() == ["+21.8 △", "+5.0 ⊘", "1.5"]
-    assert table.cells.loc["FedAvg + FRAug, as released"].tolist() == ["+20.8", "+9.8 △", "1.5"]
-    assert table.cells.loc["FedAvg + DisTrans"].tolist() == ["-1.0 ▽", "", "3.0"]
-    assert table.wide["Digits"].tolist() == ["+21.8", "+20.8", "-1.0"]
-    assert (table.colours != "").to_numpy().tolist() == [
-        [True, True, False],
-        [False, True, False],
-        [True, False, False],
-    ]
-    assert matrix({"digits": digits, "pacs": pacs}, "fedbn").cells.index.tolist() == ["FedAvg + FRAug"]

@@ -2,15 +2,12 @@
 
 import ast
 import csv
-import json
 import re
 import subprocess
 import sys
-import tomllib
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +19,6 @@ from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import labels
-from fednb.report.deviations import declared_runs
 from fednb.report.selection import RULES
 
 PAPERS = ("distrans", "fedfa", "fedrdn", "fraug")
@@ -431,11 +427,10 @@ def test_every_setting_is_made_by_options_that_the_federation_has():
     )
 
 
-@pytest.mark.parametrize(("paper", "count"), [("distrans", 163), ("fedfa", 172), ("fedrdn", 63), ("fraug", 83)])
+@pytest.mark.parametrize(("paper", "count"), [("distrans", 163), ("fedfa", 165), ("fedrdn", 63), ("fraug", 82)])
 def test_every_claim_has_a_positive_printed_effect(paper, count):
     claims = papers.claims(paper)
-    fields = ("table", "federation", "setting", "site", "better", "worse")
-    assert len({tuple(claim[field] for field in fields) for claim in claims}) == len(claims) == count
+    assert len(claims) == count
     for claim in claims:
         where = (claim["federation"], claim["site"], claim["setting"])
         better, worse = (value(paper, claim["table"], claim[side], *where) for side in ("better", "worse"))
@@ -621,10 +616,21 @@ def test_table4s_sites_are_those_of_the_federations():
 
 
 def test_the_protocol_holds():
+    """Our own file: its ranges, and runs that its papers' profiles make on the seeds that verdicts rest on."""
     rules = protocol.rules()
+    assert 0 < rules["level"] < 1 and rules["seeds"] == sorted(set(rules["seeds"]))
+    assert min(rules[name] for name in ("margin", "least_margin", "level_curve")) > 0
+    assert rules["choosing_seeds_from"] > max(rules["seeds"]) and rules["partition"] == "run"
     assert rules["selection"] in RULES and set(rules["as_printed"]) <= Recipe.__dataclass_fields__.keys()
-    assert len(protocol.rules_hash()) == 12
     assert {papers.own_rule(paper) for paper in papers.names()} <= set(RULES)
+    for precondition in rules["precondition"]:
+        protocol.require_printed(precondition, Path("protocol.toml"))
+        assert precondition["better"] != precondition["worse"]
+    for entry in rules["runs"]:
+        assert entry.keys() == {"paper", "profile", "federation", "seeds"} and set(entry["seeds"]) <= {*rules["seeds"]}
+        run = Recipe(**papers.recipe(entry["paper"], entry["profile"], entry["federation"])).full
+        assert run["federation"]["name"] == entry["federation"] and run["federation"].get("seed", "run") == "run"
+        assert run["federation"].get("spare", False) == (rules["second_test_set"] in run["evaluation"])
 
 
 def test_the_page_of_the_protocol_explains_each_entry():
@@ -634,150 +640,33 @@ def test_the_page_of_the_protocol_explains_each_entry():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("changed", "said"),
     [
-        ("level = 0.05", "level = 5", "level is 5"),
-        ("margin = 0.5", "", "expected .*: margin"),
-        ("margin = 0.5", "margin = 0.5\nlucky = 7", "expected .*: lucky"),
-        ("choosing_seeds_from = 100", "choosing_seeds_from = 2", "choosing_seeds_from is 2"),
-        ('second_test_set = "spare"', 'second_test_set = "train"', "second_test_set is train"),
-        ("seeds = [0, 1, 2]\n", "seeds = [0, 0]\n", r"on seeds \[0, 0\]; expected a list of seeds, each once"),
-        ("seeds = [0, 1, 2]\n", "seeds = 0\n", "on seeds 0; expected a list"),
-        ('profile = "paper"', 'profile = "smoke"', "its profile smoke is on shifted_digits. Name another"),
-        ('better = "fedavg"', 'better = "single"', "on pacs holds single against itself"),
-        ("seeds = [0, 1, 2, 3, 4]", "seeds = [1, 0]", r"seeds is \[1, 0\]"),
-        ("level = 0.05", 'level = "x"', "level is x"),
-        ('as_printed = ["precision"]', 'as_printed = ["colour"]', "as_printed is .'colour'."),
-        ('better = "fedavg"\n', "", "a precondition with paper, federation, worse, place; expected better, "),
-        (
-            "seeds = [0, 1, 2]\n",
-            "",
-            "a runs with paper, profile, federation; expected federation, paper, profile, seeds",
-        ),
-        ("seeds = [0, 1, 2]\n", "seeds = [0, 1, 2]\nlucky = 7\n", "a runs with .*lucky"),
-        ('worse = "single"', 'worse = "nobody"', "names nobody on pacs, which fraug does not print there"),
-        ("seeds = [0, 1, 2]\n", "seeds = [0, 7]\n", "runs of fedrdn on office_caltech10 on seed 7, .* 0, 1, 2, 3, 4"),
-        ('partition = "run"', 'partition = "0"', "partition is 0"),
-        ('federation = "office_caltech10"', 'federation = "retinal_vessels"', "retinal_vessels, dealt out by seed 0"),
-        ('profile = "paper"', 'profile = "large"', "fedrdn's profile .large. is not known"),
-        ('federation = "office_caltech10"', 'federation = "mars"', "fedrdn's federation .mars. is not known"),
+        ({"worse": "nobody"}, "a precondition of nobody on pacs, which fraug does not print there"),
+        ({"lucky": 7}, "with better, federation, lucky, paper, place, worse; expected better, federation, paper, "),
     ],
 )
-def test_a_protocol_that_contradicts_itself_or_a_paper_is_refused(monkeypatch, tmp_path, before, after, said):
-    whole = Path(papers.__file__).with_name("protocol.toml").read_text()
-    assert before in whole
-    (tmp_path / "protocol.toml").write_text(whole.replace(before, after, 1))
-    monkeypatch.setattr(papers, "toml", lambda path, read=papers.toml: read(_moved(path, tmp_path)))
-    protocol._whole.cache_clear()
-    try:
-        with pytest.raises(RecipeError, match=said):
-            protocol.rules()
-    finally:
-        protocol._whole.cache_clear()
+def test_a_precondition_that_its_paper_does_not_print_is_refused(changed, said):
+    pair = {"paper": "fraug", "federation": "pacs", "better": "fedavg", "worse": "single", "place": "Table 2"}
+    protocol.require_printed(pair, Path("protocol.toml"))
+    with pytest.raises(RecipeError, match=f"protocol.toml has {said}" if "lucky" not in changed else said):
+        protocol.require_printed(dict(sorted((pair | changed).items())), Path("protocol.toml"))
 
 
-def test_an_entry_that_is_no_table_is_refused(monkeypatch):
-    told = papers.toml(Path(papers.__file__).with_name("protocol.toml")) | {"runs": [1]}
-    monkeypatch.setattr(papers, "toml", lambda path, read=papers.toml: told if path.stem == "protocol" else read(path))
-    protocol._whole.cache_clear()
-    try:
-        with pytest.raises(RecipeError, match="has a runs with 1; expected federation, paper, profile, seeds"):
-            protocol.rules()
-    finally:
-        protocol._whole.cache_clear()
-
-
-def test_declared_runs_that_hand_over_spare_images_score_them():
-    entry = protocol.rules()["runs"][0]
-    declared = Recipe(**papers.recipe("fedrdn", "paper") | {"evaluation": ()}).full
-    with pytest.raises(RecipeError, match="office_caltech10, and the profile paper hands over .* not both"):
-        protocol._refuse_runs(protocol.rules(), entry, declared)
-
-
-def _moved(path, place):
-    return place / path.name if path.name == "protocol.toml" else path
-
-
-def test_a_family_is_of_distinct_pairs():
-    """FedFA over FedAvg on Office stands in four tables and is one pair."""
+def test_a_pair_that_stands_in_several_tables_is_one_claim():
+    """FedFA over FedAvg on Office stands in three tables, with one printed effect."""
     pairs = [
-        (claim["setting"], claim["site"], *sorted((claim["better"], claim["worse"])))
-        for claim in papers.claims("fedfa")
-        if claim["federation"] == "office_caltech10"
+        ("fedfa", pair["federation"], *(pair[name] for name in ("setting", "site", "better", "worse")))
+        for pair in papers.claims("fedfa")
     ]
-    assert papers.family("fedfa", "office_caltech10") == len(set(pairs)) < len(pairs)
-
-
-def not_declared(records: dict[str, tuple[str, dict]], checkout: Path, protocol: str) -> list[str]:
-    """The records, of {name: (code, entry of runs)}, whose code does not have the entry in its protocol."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True).stdout
-
-    there = {code: tomllib.loads(git("show", f"{code}:{protocol}")) for code in {code for code, _ in records.values()}}
-    return [name for name, (code, entry) in records.items() if entry not in there[code].get("runs", [])]
-
-
-def test_declared_runs_are_of_code_that_declares_them(tmp_path, monkeypatch):
-    checkout = Path(papers.__file__).parents[2]
-    governed, rules = {}, protocol.rules()
-    for entry in rules["runs"]:
-        monkeypatch.setattr(protocol, "rules", lambda entry=entry: rules | {"runs": [entry]})
-        paths = (checkout / "results" / entry["federation"]).glob("*.json")
-        records = {own.key: own for own in (SimpleNamespace(**json.loads(path.read_text())) for path in paths)}
-        for key in declared_runs(records.values(), entry["paper"]):
-            governed[key] = records[key].origin["code"], entry
-    assert not not_declared(governed, checkout, "fednb/papers/protocol.toml")
-
-    def git(*words: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        return subprocess.run(
-            ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True
-        ).stdout
-
-    git("init", "-q")
-    codes = []
-    texts = ["level = 1", "level = 1\n[[runs]]\nseeds = [0]", "level = 2\n[[runs]]\nseeds = [0]"]
-    for number, text in enumerate(texts):
-        name = str(number)
-        (tmp_path / "protocol.toml").write_text(text)
-        git("add", "-A")
-        git("commit", "-qm", name)
-        codes.append(git("rev-parse", "HEAD").strip()[:12])
-    made = {"before": codes[0], "with it": codes[1], "after": codes[2]}
-    runs = {name: (code, {"seeds": [0]}) for name, code in made.items()}
-    runs["other runs"] = codes[2], {"seeds": [1]}
-    assert not_declared(runs, tmp_path, "protocol.toml") == ["before", "other runs"]
-
-
-def test_a_run_is_declared_where_recipe_seed_and_rules_are(monkeypatch):
-    profile = papers.recipe("fedrdn", "paper", "office_caltech10")
-    made = {
-        "declared": profile,
-        "by another method, in fp32": profile | {"algorithm": "fednova", "precision": "fp32"},
-        "another seed": profile | {"seed": 3},
-        "an option of its own": profile | {"algorithm": {"name": "fedprox", "mu": 0.5}},
-        "not scored on spare images": profile | {"evaluation": ()},
-        "no row of the tables": profile | {"algorithm": "fedbabu"},
-        "a site left out": profile | {"unseen": ("amazon",)},
-        "fewer rounds": profile | {"rounds": 99},
-        "a changed copy": profile | {"augmentations": ["normalise"]},
-        "other rules": profile | {"augmentations": ["fedrdn"]},
-    }
-    under = {"protocol": protocol.rules_hash(), "code": "0123456789ab"}
-    records = [
-        SimpleNamespace(key=name, recipe=Recipe(**fields).full, origin=dict(under)) for name, fields in made.items()
-    ]
-    records[-2].origin["code"] += "-dirty"
-    records[-1].origin = {}
-    assert declared_runs(records, "fedrdn") == set(list(made)[:2])
-    assert not declared_runs(records, "distrans")
-
-
-def test_declared_runs_of_a_profile_that_one_federation_alone_has_are_found_beside_others():
-    under = {"protocol": protocol.rules_hash(), "code": "0123456789ab"}
-    made = {
-        name: papers.recipe("fraug", profile, name) for name, profile in {"pacs": "long", "digits": "whole"}.items()
-    }
-    records = [SimpleNamespace(key=name, recipe=Recipe(**own).full, origin=under) for name, own in made.items()]
-    assert declared_runs(records, "fraug") == {"pacs", "digits"}
+    assert len(set(pairs)) == len(pairs)
+    claim = next(own for own in papers.claims("fedfa") if own["federation"] == "office_caltech10")
+    assert claim["table"] == "table1" and claim["tables"] == ["table1", "table5", "table6"]
+    assert papers.family("fedfa", "office_caltech10") == sum(pair[1] == "office_caltech10" for pair in pairs) == 45
+    for paper in PAPERS:
+        for claim in papers.claims(paper):
+            where = claim["federation"], claim["site"], claim["setting"]
+            sides = [
+                [value(paper, table, claim[side], *where) for side in ("better", "worse")] for table in claim["tables"]
+            ]
+            assert all(pair == sides[0] for pair in sides), claim

@@ -1,7 +1,5 @@
 import importlib.util
-import io
 import itertools
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,17 +10,16 @@ import torch
 from loaders import NAMES
 from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fednb import catalogue, load, papers, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, labels, plots, samples
 from fednb.report.intervals import of_settings, spreads_of
-from fednb.report.plots import groups
-from fednb.report.plots.pointer import DASHES, MIME
+from fednb.report.plots import _axes
 from fednb.report.selection import selected
-from fednb.report.style import BLACK, BLUE, LINES, ORANGE, OUTSIDE, PALETTE, VERDICTS, style, styles
+from fednb.report.style import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, style, styles
+from fednb.report.verdicts import VERDICTS
 from fednb.report.wording import OTHER_DATA
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
@@ -85,7 +82,8 @@ def test_methods_are_told_apart_in_grey():
     methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
     looks = {(look["marker"], str(look["linestyle"])) for look in map(style, methods)}
     assert len(looks) == len(methods)
-    assert len({look["marker"] for look in VERDICTS.values()}) == len(VERDICTS)
+    drawn = [own.marker for own in VERDICTS.values() if own.marker]
+    assert len(set(drawn)) == len(drawn) == 8
 
 
 def test_a_style_is_fixed_and_options_do_not_change_it_but_for_the_variant():
@@ -148,49 +146,6 @@ def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
     assert stand_in.get_legend() is not None and not stand_in.texts
 
 
-def drawn(frame, **options):
-    """What is drawn under the pointer: its specification, and its numbers."""
-    (spec,) = plots.convergence(frame, **options)._repr_mimebundle_(include=None, exclude=None).values()
-    return spec, pandas.read_csv(io.StringIO(spec["data"]["values"]))
-
-
-def test_curves_under_the_pointer_have_the_numbers_and_the_looks_of_the_still_figure():
-    frame = pandas.concat([run("fedavg", ROUNDS), run("fedavg", ROUNDS[::-1], seed=1), run("fedavg+fedrdn", ROUNDS)])
-    spec, rows = drawn(frame, title="Fig. 1\nof $5")
-    means = [mean_accuracy(right) for right in ROUNDS]
-    fedavg, fedrdn = (own for _, own in rows.groupby("method", sort=False))
-    middle = [(means[0] + means[2]) / 2, means[1], (means[0] + means[2]) / 2]
-    assert fedavg["value"].tolist() == pytest.approx(middle, abs=0.006) and fedavg["round"].tolist() == [1, 2, 3]
-    assert fedavg["lowest"].tolist() == pytest.approx([min(means[0], means[2]), means[1]] + [means[0]], abs=0.006)
-    assert (fedrdn[["lowest", "highest"]].T == fedrdn["value"]).all(axis=None)
-    labels = ["FedAvg, 2 seeds", "FedAvg + FedRDN, 1 seed"]
-    band, line, _ = spec["layer"]
-    looks = [style("fedavg"), style("fedavg+fedrdn")]
-    assert spec["encoding"]["color"]["scale"] == {"domain": labels, "range": [look["color"] for look in looks]}
-    dashes = [DASHES[look["linestyle"]] for look in looks]
-    assert line["encoding"]["strokeDash"]["scale"] == {"domain": labels, "range": dashes}
-    assert spec["title"]["text"] == ["Fig. 1", "of $5"] and band["mark"] == "area" and list(DASHES) == list(LINES)
-    assert spec["encoding"]["x"]["scale"]["domain"] == [1, 3]
-    assert json.dumps(spec) == json.dumps(drawn(frame, title="Fig. 1\nof $5")[0])  # a notebook comes out the same again
-
-
-def test_curves_under_the_pointer_have_the_papers_numbers_and_say_what_is_other_data():
-    printed = papers.printed("fedrdn", "table1", "office_caltech10")
-    frame = pandas.concat([run("fedavg", ROUNDS), run("brand_new", ROUNDS[:1])])
-    spec, rows = drawn(frame, printed=printed)
-    assert spec["layer"][-1]["data"]["values"] == [{"method": "FedAvg", "round": 3, "value": 62.51}]
-    assert list(rows) == ["method", "round", "value"]  # one seed: no band
-    stand_in, _ = drawn(frame.assign(stand_in=True), printed=printed)
-    assert len(stand_in["layer"]) == 2 and OTHER_DATA in stand_in["title"]["text"][-1]
-
-
-def test_jupyter_has_the_still_figure_beside_the_one_under_the_pointer():
-    shown = pytest.importorskip("IPython.core.formatters").DisplayFormatter()
-    shown.formatters["image/png"].for_type(Figure, lambda figure: b"a picture")  # as its inline backend does
-    data, _ = shown.format(plots.convergence(run("fedavg", ROUNDS)))
-    assert data["image/png"] == b"a picture" and "layer" in data[MIME] and "text/plain" in data
-
-
 def claimed(**columns):
     head = {
         "of": "fedrdn",
@@ -223,7 +178,7 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
     assert (list(alone.get_xdata()), list(together.get_xdata())) == ([1.0, 3.0], [0.5, 3.5])
     assert alone.get_linewidth() > together.get_linewidth()
     assert (ours.get_xdata()[0], theirs.get_xdata()[0]) == (1.5, 2.0)
-    assert ours.get_color() == VERDICTS["smaller"]["color"] and ours.get_marker() == "v"
+    assert ours.get_color() == VERDICTS["smaller"].color and ours.get_marker() == "v"
     far = claimed(verdict=["larger"] * 5, ours=[2.5] * 5, together_high=[3.0] * 4 + [70.0], setting=["small"] * 5)
     (panel,) = plots.claims(far, "fedrdn").axes
     assert [line.get_xdata()[0] for line in panel.lines if line.get_marker() == ">"] == [panel.get_xlim()[1] / 1.04]
@@ -413,7 +368,7 @@ def test_the_legend_says_where_the_papers_numbers_are_of_another_setting(monkeyp
     rows = selected(run("fedavg", ROUNDS))
     study = SimpleNamespace(records=[], paper="fedrdn", alike=SimpleNamespace(frame=rows))
     for differing, label in (([], "the paper"), (["rounds 2 (paper: 100)"], "the paper, at its own setting")):
-        monkeypatch.setattr(groups, "deviations", lambda *_, told=differing: {"key": told})
+        monkeypatch.setattr(_axes, "deviations", lambda *_, told=differing: {"key": told})
         beside = papers.printed("fedrdn", "table1", "office_caltech10")
         assert label in texts(axes(plots.bars(rows, printed=beside, results=study)).get_legend())
 

@@ -206,7 +206,7 @@ def spoilt(file, how: str) -> None:
     [
         ("truncated", "zip|central directory|File"),
         ("pickle", "Weights only load failed"),
-        ("objects", "allow_pickle=False"),
+        ("objects", "OBJECT array"),
         ("another network", "is none, expected torch.float32"),
         ("another shape", r"features.1.conv.0.1.weight is torch.float32 \[31\], expected torch.float32 \[32\]"),
         ("another type", r"is torch.float64 \[32\], expected torch.float32 \[32\]"),

@@ -13,7 +13,6 @@ from fednb.commands import notebooks
 from fednb.records import progress
 from fednb.records.progress import MARK, Display, between, duration, expected_seconds
 from fednb.records.store import Store
-from fednb.site import pages
 
 STUDY = """import fednb
 model = {"name": "digits_cnn", "channels": 2, "width": 8}
@@ -187,7 +186,6 @@ def test_papermill_logs_lines_that_recording_leaves_out(made, tmp_path, caplog):
     assert "round 0/2 (" in lines[1] and "round 2/2" in lines[-1]
     content = json.loads(executed.read_text())
     assert [output.get("metadata") for output in content["cells"][0]["outputs"]].count(MARK) == len(lines)
-    assert pages.notes(content) == ["before", ""]
     settled = notebooks.settle(content)
     assert [output["text"] for output in settled["cells"][0]["outputs"]] == [["before\n", "\n"]]
 

@@ -113,7 +113,7 @@ def phrase(name: str, options: dict) -> str:
 RUNS = {
     **{f"{row.room}/{row.name}": partial(of_method, row) for row in methods.ROWS},
     **{f"models/{row.name}": partial(of_model, row) for row in models.ROWS},
-    **{f"data/{row.name}": partial(of_loader, row) for row in loaders.ROWS},
+    **{f"datasets/{row.name}": partial(of_loader, row) for row in loaders.ROWS},
 }
 
 

@@ -1,5 +1,4 @@
 import html
-import io
 import json
 import re
 from types import SimpleNamespace
@@ -138,7 +137,8 @@ def test_halves_are_rounded_away_from_zero():
 def test_caption_has_setting_rule_seeds_and_origin():
     made = table(results(run("fedavg", [FEDAVG]), run("fedavg", [FEDRDN], seed=2)), printed(), title="Table 1")
     text = made.text()
-    assert made.caption[:2] == ("Table 1.", "Test accuracy in per cent, last round.")
+    rule = "Test accuracy in per cent, mean of the last rounds (ten, or a tenth of fewer than 100)."
+    assert made.caption[:2] == ("Table 1.", rule)
     assert (
         "The average is the mean of the sites" in text
         and "Seeds: 0, 2;" in text
@@ -168,8 +168,9 @@ def test_options_are_shown_where_they_tell_rows_apart_and_a_released_run_never_l
     assert cell(comparison(made, printed()), rows[-1], "amazon")["paper"] == 60.93
     alone = comparison(results(run("fedavg+fedrdn(variant=released)", [FEDAVG])), printed())
     assert "FedAvg + FedRDN, as released" in set(alone["row"])
-    alone = comparison(results(run("fedavg+fedrdn(x=1)", [FEDAVG])), printed())
-    assert "FedAvg + FedRDN" in set(alone["row"])
+    alone = comparison(results(run("fedavg+fedrdn(x=1, stages=[1, 2])", [FEDAVG])), printed())
+    assert "FedAvg + FedRDN (x = 1, stages {1, 2})" in set(alone["row"])  # other tables have other values
+    assert alone.set_index("run")["fedrdn.stages"].dropna().unique().tolist() == [(1, 2)]
 
 
 def test_fedfa_as_an_augmentation_meets_fedfa_as_the_paper_names_it():
@@ -241,31 +242,12 @@ def test_several_federations_are_refused():
         table(results(run("fedavg", [FEDAVG])), papers.printed("fedrdn", "table1"))
 
 
-def test_a_row_knows_the_records_of_its_runs_and_no_others():
-    seeds = [run("fedavg", [FEDAVG], seed=seed) for seed in (0, 1)]
-    left_out = run("fedavg", [FEDAVG], unseen=("dslr",))
-    made = results(*seeds, run("fedavg+fedrdn", [FEDRDN]), left_out)
-    keys = {
-        "FedAvg, 2 seeds": [frame["key"].iloc[0] for frame in seeds],
-        "FedAvg + FedRDN, 1 seed": ["fedavg+fedrdn 0 {}"],
-    }
-    assert table(made, printed()).records == keys  # none of what was not run, and none of the run without a site
-    assert table(made, printed())._repr_mimebundle_()[1] == {"fednb": {"records": keys}}
-    assert runs_table(results(*seeds)).records == {"FedAvg": keys["FedAvg, 2 seeds"]}
-    rising = run("fedavg", [FEDRDN, FEDAVG], seed=0), run("fedbn", [FEDAVG])
-    assert rules_table(results(*rising)).records == {"FedAvg": ["fedavg 0 {}"]}  # the rules agree on the other
-
-
 def test_texts_are_rounded_stable_and_free_of_html():
     images = {"<i>": 192}
     made = results(*(run("fedavg", [[100]], images=images, made_by=name) for name in ("<b>", "<u>")))
     shown = table(made, printed(), title="<s>", caption="Accuracy")
     assert shown.setting[0] == 'The paper\'s caption: "Accuracy"'
     assert shown.html() == table(made, printed(), title="<s>", caption="Accuracy").html() == shown._repr_html_()
-    assert shown._repr_mimebundle_()[0] == {"text/csv": shown.csv()}
-    ours = pandas.read_csv(io.StringIO(shown.csv()))["ours"]
-    assert ours.to_list() == pytest.approx(shown.frame["ours"].to_list(), rel=1e-5, nan_ok=True)
-    assert shown._repr_latex_().count(r"\\") == len(shown.cells) + 1 and r"\midrule" in shown.latex()
     assert not any(tag in shown.html() for tag in ("<b>", "<u>", "<i>", "<s>"))
     assert all(f"&lt;{tag}&gt;" in shown.html() for tag in "bis")
     assert repr(shown) == shown.text() and "52.1 | -" in shown.text()
@@ -278,28 +260,19 @@ def test_names_of_sites_are_text_in_every_form():
     assert {html.unescape(head) for head in heads} == {"average", *(f"{name} (10 images)" for name in NAMES)}
     assert "<b>" not in shown.html() and 'class="mathjax_ignore tex2jax_ignore"' in shown.html()
     assert "mathjax" not in runs_table(results(run("fedavg", [FEDAVG]))).html()
-    for plain, escaped in {
-        "$\\frac$": r"\$\textbackslash frac\$",
-        "a_b": r"a\_b",
-        "%": r"\%",
-        "&": r"\&",
-        "{}": r"\{\}",
-    }.items():
-        assert f"& {escaped} (10 images)" in shown.latex() and plain in NAMES
-    assert set(pandas.read_csv(io.StringIO(shown.csv()))["client"]) == {"average", *NAMES}
 
 
 def test_html_has_verdict_and_average_first_and_folds_how_they_were_made():
     made = results(*seeds_of("fedavg", BELOW), *seeds_of("fedavg+fedrdn", ABOVE))
     for shown in (scoreboard(made, "fedrdn", table="table1"), effects(made, "fedavg")):
-        assert shown.cells.columns[0] == "verdict" and "interval" not in shown.wide
+        assert shown.cells.columns[0] == "verdict"
     for shown in (table(made, printed()), runs_table(made)):
-        first = shown.wide.columns.get_level_values(0)[0]
+        first = shown.cells.columns[0]
         assert first.startswith("average") and "mean of the sites" in shown.html().partition("<details>")[0]
     page = runs_table(made).html()
     caption = page.partition("<caption>")[2].partition("</caption>")[0]
     assert "Test accuracy" in caption.partition("<details>")[0] and "Setting: " in caption.partition("<details>")[2]
-    assert page.count("<table") == 1 and ">93.2<small>83.1 to 98.7</small></td>" in page
+    assert page.count("<table") == 1 and ">93.2 (83.1 to 98.7)</td>" in page and "<small" not in page
     beside = table(made, printed())
     assert {name for _, name in beside.wide.columns} == {"paper", "ours", "difference"} and "Setting: " in beside.text()
 
@@ -310,13 +283,6 @@ def test_a_caption_says_what_the_average_is():
     board = report.board(claims.frame.assign(setting="small", notebook="a/b"))
     for shown in (claims, board, rules_table(made), runs_table(made), table(made, printed())):
         assert wording.AVERAGE in " ".join(shown.caption)
-
-
-def test_many_sites_unfold():
-    seven = runs_table(results(run("fedavg", [range(7)], images={f"ward {n}": 10 for n in range(7)})))
-    above, _, below = seven.html().partition("<summary>Each of the 7 sites</summary>")
-    assert "average" in above and "ward 3 (10 images)" not in above and "ward 3 (10 images)" in below
-    assert "average" not in below and "ward 3 (10 images)" in seven.text()
 
 
 def across():
@@ -1044,11 +1010,11 @@ def test_names_of_options_and_the_printed_row_of_a_run():
 
 def test_names_of_methods():
     assert labels.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", "mu=0.1"), ("fedrdn", "")]
-    assert labels.pretty("fedprox(mu=0.1)+fedrdn") == "FedProx + FedRDN"
-    assert labels.pretty("fedprox(mu=0.1)+new", options=True) == "FedProx (μ = 0.1) + new"
-    assert labels.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released"
-    assert labels.pretty("fraug(variant=released, growth=0.0)", options=True) == "FRAug, as released (growth 0)"
-    assert labels.pretty("fraug(generator=False, ema=False)", options=True) == "FRAug (without generator, without EMA)"
+    assert labels.pretty("fedprox(mu=0.1)+fedrdn", options=False) == "FedProx + FedRDN"
+    assert labels.pretty("fedprox(mu=0.1)+new") == "FedProx (μ = 0.1) + new"
+    assert labels.pretty("fraug(variant=released, growth=0.0)", options=False) == "FRAug, as released"
+    assert labels.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released (growth 0)"
+    assert labels.pretty("fraug(generator=False, ema=False)") == "FRAug (without generator, without EMA)"
     assert (labels.federation("office_caltech10"), labels.federation("new")) == ("Office-Caltech-10", "new")
     assert (labels.site("mnist_m"), labels.site("my_site")) == ("MNIST-M", "my_site")
     assert wording.minus("FRAug, as released", "FRAug") == "(FRAug, as released) - FRAug"

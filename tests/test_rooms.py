@@ -27,8 +27,7 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
     {"records"},
     {"at_hand"},
     {"results"},
-    {"analyses", "report", "study"},
-    {"site"},
+    {"report", "study"},
     {"commands"},
     {"cli"},
 ]

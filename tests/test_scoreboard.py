@@ -12,7 +12,8 @@ import fednb
 from fednb import papers, report
 from fednb.commands import scoreboard
 from fednb.records.store import Store
-from fednb.report.sentences import SIGNS, TESTED, claimed, effect
+from fednb.report.sentences import claimed, effect
+from fednb.report.verdicts import TESTED, VERDICTS
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 
@@ -30,7 +31,6 @@ def claims(verdicts, **columns):
     }
     numbers |= {"high": 3 * numbers["low"], "together_low": -numbers["low"], "together_high": 5 * numbers["low"]}
     numbers |= {"smallest": 4 * numbers["low"], "setting": numpy.where(ran, "small", "")}
-    numbers |= {"fixed_low": 1.5 * numbers["low"], "fixed_high": 2.5 * numbers["low"], "exploratory": ran}
     frame = pandas.DataFrame({"verdict": verdicts, **numbers})
     told = {"p": 0.01, "seeds": 3, "notebook": "fedrdn/table1_main", "other_rules": "", "why": "", "deviations": ""}
     return frame.assign(**told, **about).assign(**columns)
@@ -41,9 +41,8 @@ def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
     assert len(frame) == sum(len(papers.claims(paper)) for paper in papers.names())
     assert set(frame["verdict"]) == {"not run"} and set(frame["setting"]) == {""} and frame["ours"].isna().all()
     of = frame.set_index(["of", "table"])["notebook"]
-    assert set(of["fedfa", "table16"]) == {"fedfa/fig2_data_size"} and set(of["fraug", "table2"]) == {
-        "fraug/table2_main"
-    }
+    assert set(of["fedfa", "table16"]) == {"fedfa/fig2_data_size"}
+    assert set(of["fraug", "table2"]) == {"fraug/table2_main"}
 
 
 @pytest.fixture
@@ -90,8 +89,12 @@ def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
 
 
 @pytest.mark.parametrize("counts", ["fedrdn/one", "fedrdn/other"])
-@pytest.mark.parametrize("others", [{"verdict": "not testable"}, {"exploratory": True}])
-def test_of_several_notebooks_of_a_table_one_that_is_tested_and_declared_counts(tmp_path, monkeypatch, counts, others):
+@pytest.mark.parametrize(
+    "others", [{"verdict": "not testable"}, {"deviations": "rounds 3 (paper: 9); width 7 (paper: 9)"}]
+)
+def test_of_several_notebooks_of_a_table_the_one_that_is_tested_nearest_to_the_paper_counts(
+    tmp_path, monkeypatch, counts, others
+):
     about = {"paper": "fedrdn", "result": "Table 1"}
     books = [SimpleNamespace(name=name, about=about) for name in ("fedrdn/one", "fedrdn/other")]
     monkeypatch.setattr(scoreboard.notebooks, "inside", lambda home: books)
@@ -100,7 +103,7 @@ def test_of_several_notebooks_of_a_table_one_that_is_tested_and_declared_counts(
     (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
 
     def judged(book, federation, profile, table, store, judge):
-        frame = judge(seeds(2), book.about["paper"], table).assign(setting="small", exploratory=False)
+        frame = judge(seeds(2), book.about["paper"], table).assign(setting="small", deviations="rounds 3 (paper: 9)")
         return frame if book.name == counts else frame.assign(**others)
 
     monkeypatch.setattr(scoreboard, "_judged", judged)
@@ -120,18 +123,15 @@ def test_four_sentences_add_up():
     verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
     others = ["best test: larger", *[""] * 5, "last: above", "", ""]
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
-    boards, seen = ["as printed", *["small"] * 8], [False, False, *[True] * 7]
-    frame = claims(verdicts, other_rules=others, claim=named, setting=boards, exploratory=seen)
-    first, found, others, why = report.told(frame)
+    boards = ["as printed", *["small"] * 8]
+    first, found, others, why = report.told(claims(verdicts, other_rules=others, claim=named, setting=boards))
     assert first == (
-        "8 claims of 1 papers compare two runs. They are 1 distinct comparisons, as a pair can stand in several "
-        "tables; claims are counted here. At the paper's setting 1 are tested: 1 reproduced. 1 of these rest on runs "
-        "that were declared before they were made; 0 are exploratory."
+        "8 claims of 1 papers compare two runs; a pair that stands in several tables is one. At the paper's setting "
+        "1 are tested: 1 reproduced."
     )
     assert found == (
-        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. 1 of these "
-        "rest on runs that were declared before they were made; 1 are exploratory. On the two boards together 1 have "
-        "another verdict by the paper's own rule of selection."
+        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. On the two boards "
+        "together 1 have another verdict by the paper's own rule of selection."
     )
     assert (
         others
@@ -153,13 +153,11 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
 
 
-def test_a_pair_that_stands_in_several_tables_is_one_comparison(tmp_path):
-    counts = report.by_paper(scoreboard.claims(Store(tmp_path)))
-    on = {paper: {claim["federation"] for claim in papers.claims(paper)} for paper in papers.names()}
-    families = [sum(papers.family(paper, name) for name in on[paper]) for paper in papers.names()]
-    assert counts["distinct comparisons"].tolist() == [*families, sum(families)]
-    assert (counts["distinct comparisons"] <= counts["claims"]).all()
-    assert counts.loc["FedFA", "distinct comparisons"] < counts.loc["FedFA", "claims"]
+def test_a_pair_that_stands_in_several_tables_is_one_row(tmp_path):
+    frame = scoreboard.claims(Store(tmp_path))
+    assert not frame.duplicated(["of", "federation", "effect"]).any()
+    assert "table1, table5, table6" in set(frame["table"])
+    assert report.by_paper(frame).loc["all", "claims"] == len(frame) == 473
 
 
 def test_a_sentence_says_what_the_verdict_says():
@@ -177,7 +175,7 @@ def test_a_sentence_says_what_the_verdict_says():
 @pytest.mark.parametrize("word", TESTED)
 def test_every_verdict_has_an_outcome(word):
     heading, line = report.sentences(report.board(claims([word]))).splitlines()
-    assert heading.startswith(SIGNS[word]) and line.startswith("- A is above B; here +2.0 points")
+    assert heading.startswith(VERDICTS[word].sign) and line.startswith("- A is above B; here +2.0 points")
 
 
 def test_a_sentence_names_the_papers_rule_where_it_says_otherwise():

@@ -474,7 +474,7 @@ def test_a_record_says_where_it_comes_from(store):
     record = train_one(SMALL.with_(evaluation=["features", "cross_site", "own_statistics"]), store)
     assert record.fingerprint == training.federation_of(SMALL).fingerprint
     assert record.clients == ["clinic", "harbour", "tower"] and record.images["train"] == [12, 7, 5]
-    made = {"code", "torch", "device", "threads", "processor", "instructions", "protocol", "parameters", "seconds"}
+    made = {"code", "torch", "device", "threads", "processor", "instructions", "parameters", "seconds"}
     assert record.origin.keys() == made and record.origin["processor"]
     assert record.origin["device"] == "cpu" and record.origin["torch"] == torch.__version__
     assert [values["round"] for values in record.rounds] == [1, 2]

@@ -1,9 +1,11 @@
-"""`fednb bench`: a federated round against a bare PyTorch loop of the same work, the four methods against FedAvg."""
+"""`fednb bench`, ``python tools/bench.py``: a federated round against a bare PyTorch loop of the same work, the four
+methods against FedAvg."""
 
 import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -13,15 +15,15 @@ import scale
 import torch
 import torch.nn.functional as F
 
-from fednb import catalogue, models, randomness
-from fednb.analyses import speed
-from fednb.commands.desk import check_device
+from fednb import catalogue, cli, models, randomness
+from fednb.commands.run import require_device
 from fednb.federation import Federation, Site, made
 from fednb.files import write_text
 from fednb.loop.loop import FederatedRun
 from fednb.methods import DTYPES, flow
 from fednb.recipe import Recipe
 from fednb.records.provenance import maker
+from fednb.report import speed
 
 # name -> (sites, training images of a site, height and width, recipe). 10 steps a client, of many clients one; AlexNet:
 # FedRDN's round.
@@ -276,7 +278,7 @@ def _wait(device: str) -> None:
 
 def main(options) -> int:
     """Federated rounds against a bare loop, and methods' against FedAvg's; or what ``record`` writes."""
-    check_device(options.device)
+    require_device(options.device)
     if options.record:
         return record(options.rounds, options.device)
     bench(options.rounds, options.device)
@@ -285,7 +287,7 @@ def main(options) -> int:
 
 
 def record(rounds: int, device: str, tell: Callable[[str], None] = print) -> int:
-    """Writes what ``fednb list --methods`` and the notebook on speed show; returns the exit status 0."""
+    """Writes what the notebook on speed shows; returns the exit status 0."""
     settings = every_method()
     found = costs(rounds, device, tell, EVERY, settings.values())
     clients, *_, recipe = EVERY
@@ -302,3 +304,7 @@ def record(rounds: int, device: str, tell: Callable[[str], None] = print) -> int
     write_text(speed.FILE, json.dumps(recorded, indent=1) + "\n")
     tell(f"recorded in {speed.FILE}")
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(cli.parse(["bench", *sys.argv[1:]])))

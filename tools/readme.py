@@ -16,7 +16,8 @@ from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
-from fednb.report.sentences import PRINTED, untested
+from fednb.report.sentences import untested
+from fednb.report.verdicts import PRINTED
 from fednb.report.wording import number, rule_words
 from fednb.study import Study
 
@@ -43,9 +44,8 @@ machines of two cores (Linux, x86_64); on the H100 most runs shared it with up t
 hours of the GPU than stand here. They are no timings: few records name their processor, some processors multiply in
 bf16 and some do not, and the machines were not always quiet. `fednb bench` times.
 
-Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, which declares them;
-the copy's git stood at an earlier commit, so that the records cannot show it, and they count as exploratory. Its others
-name their commit and are declared, but three of FedRDN as released, which is a row of no table.
+Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, and the copy's git
+stood at an earlier commit. `docs/protocol.md` lists which runs were declared before they were made.
 
 A record can be read without the package. Its `rounds` are columns, with a value for each round; where these would be
 long, they are of the last round alone, and `earlier` holds the others:
@@ -96,14 +96,13 @@ def headline(claims: DataFrame) -> str:
     pairs = [(drawn, "fedavg"), (as_released, "fedavg"), (as_released, drawn)]
     of_the_paper = "of == 'fedrdn' and federation == 'office_caltech10' and effect == 'FedRDN - FedAvg'"
     [claim] = claims.query(f"{of_the_paper} and table == 'table1' and setting == '{PRINTED}'").itertuples()
-    standing = "exploratory" if claim.exploratory else "declared"
     others = f" (by the paper's rule, {claim.other_rules})" if claim.other_rules else ""
     return (
         f"At the paper's setting ({size} x {size} pixels, {base.rounds} rounds; seeds: {seeds}; {ended}) FedAvg "
         f"reaches {ours['fedavg']} %, FedAvg + FedRDN {ours[drawn]} %, and {ours[as_released]} % as released, where "
         f"one draw is for a whole batch; the paper prints {theirs['']} and {theirs['fedrdn']}. "
         f"{sentences(effects(results, pairs))}\nThe paper's claim that FedRDN is above FedAvg is *{claim.verdict}*"
-        f"{others}. Its runs are {standing}; FedRDN as released is a row of no table, and exploratory."
+        f"{others}. FedRDN as released is a row of no table."
     )
 
 
@@ -118,10 +117,10 @@ def judged(claims: DataFrame) -> str:
 
 
 def claimed(claims: DataFrame) -> str:
-    """One row for each notebook: what it reproduces, what the paper claims, our verdicts, its data and its runs."""
+    """One row for each notebook: what it reproduces, what the paper claims, our verdicts, and its data."""
     rows = [
-        "| notebook | result | the paper claims | verdicts | data | recorded runs, and the hours that they took |",
-        "|---|---|---|---|---|---|",
+        "| notebook | result | the paper claims | verdicts | data |",
+        "|---|---|---|---|---|",
     ]
     curves = _curves()
     for book in notebooks.found():
@@ -130,7 +129,7 @@ def claimed(claims: DataFrame) -> str:
         own = curves.loc[curves["notebook"] == book.name, "verdict"].value_counts()
         shapes = f"orders and curves: {_counted(own)}" if len(own) else ""
         verdicts = "; ".join(filter(None, (_verdicts(claims[claims["notebook"] == book.name]), shapes)))
-        cells = (result, about.get("claim", ""), verdicts, about.get("data", ""), _runs(book))
+        cells = (result, about.get("claim", ""), verdicts, about.get("data", ""))
         rows.append(f"| [{book.name}](../notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
 
@@ -153,33 +152,26 @@ def _verdicts(claims: DataFrame) -> str:
     return ", ".join([*told, *([f"{others} not tested"] if others else [])])
 
 
-def _runs(book: notebooks.Notebook) -> str:
-    """ "quick 28 of 28 (1.3 h), paper 6 of 84 (12.1 h)"; "none needed" where nothing is trained."""
-    if not book.trains:
-        return "none needed"
-    store, counts = _store(), []
-    for profile in ("quick", "paper"):
-        recipes = set(notebooks.plan(book, PROFILE=profile))
-        records = [record for record in map(store.find, recipes) if record]
-        hours = f" ({_hours(records):.1f} h)" if records else ""
-        counts.append(f"{profile} {len(records)} of {len(recipes)}{hours}")
-    return ", ".join(counts)
-
-
 def _store() -> Store:
     return Store(notebooks.checkout() / "results")
 
 
 def some_methods(_) -> str:
-    """One row for each of eight methods: where it is from, what it changes, sends, keeps, its tasks, its cost."""
-    heads = ("method", "from", "changes", "sends", "keeps", "tasks", "a round over FedAvg's")
+    """One row for each of eight methods: where it is from, what it does, its tasks, its cost."""
+    heads = ("method", "from", "what it does", "tasks", "a round over FedAvg's")
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    found = {method.name: method for method in methods.told() if not method.source}
+    found = {method.name: method for method in methods.summaries() if not method.source}
     for method in (found[name] for name in SHOWN):
         link = f"[{method.printed}](../{catalogue.folder(method.room)}/{method.name}.py)"
-        cells = (link, method.paper, method.changes, method.sends, method.keeps, method.tasks, method.cost)
+        cells = (link, method.paper, method.line, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*rows, "", f"`fednb list --methods` has the other {len(found) - len(SHOWN)}."])
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"`fednb list --methods` has the other {len(found) - len(SHOWN)}, with `--only NAME` all of one is shown.",
+        ]
+    )
 
 
 # Of each page its generated parts, each of which gets the claims.

@@ -6,7 +6,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from fednb.commands import folder, notebooks
+from fednb.commands import notebooks
 from fednb.commands.notebooks import Notebook, written
 from fednb.errors import DamagedError
 from fednb.files import write_text
@@ -87,9 +87,9 @@ def _git(root: Path, *words: str) -> str | None:
 
 def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
     """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
-    content = notebooks.settle(notebooks.Notebook(book.name, folder.executed(report, book)).content)
+    content = notebooks.settle(notebooks.Notebook(book.name, notebooks.executed(report, book)).content)
     write(content, book.path)
-    folder.write_figures(root / "figures", book, content)
+    notebooks.write_figures(root / "figures", book, content)
 
 
 def write(content: dict, path: Path) -> None:

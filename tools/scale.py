@@ -1,11 +1,9 @@
 """Rounds of more and more clients: how long one takes, alone and two side by side, and how much memory."""
 
-import importlib.util
 import re
 import resource
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,19 +11,16 @@ from pathlib import Path
 
 import torch
 
-from fednb.commands.bench import measure
 from fednb.errors import RunError
 from fednb.federation import Federation, Site, Split
-from fednb.loop import cluster, parallel
+from fednb.loop import parallel
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 
 CLIENTS = (4, 20, 100, 500)
 IMAGES = 20  # of a client's training; as many to validate and to test
 RECIPE = Recipe(model={"name": "digits_cnn", "channels": 16, "width": 128}, flow=["rotation"], momentum=0.9)
-WAYS = {"one process": ("processes", 1), "two processes": ("processes", 2)}  # engine, runs at once
-if importlib.util.find_spec("ray"):
-    WAYS["two workers of Ray"] = ("ray", 2)
+WAYS = {"one process": 1, "two processes": 2}  # runs at once
 
 
 def rows(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = print) -> list[dict]:
@@ -35,9 +30,9 @@ def rows(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = pri
     are to be trained. ``data``, ``memory``: MB of images, and the most that the process ever held, both of one run.
     """
     found = []
-    for way, (engine, jobs) in WAYS.items():
+    for way, jobs in WAYS.items():
         for count in CLIENTS:
-            told = _measured(engine, jobs, device, partial(measure, count, rounds, device))
+            told = _measured(jobs, partial(run, count, rounds, device))
             seconds = statistics.median(each["seconds"] for each in told) / jobs
             most = {name: max(each[name] for each in told) for name in ("data", "memory")}
             found.append({"clients": count, "way": way, "seconds": round(seconds, 4), **most})
@@ -45,15 +40,10 @@ def rows(rounds: int = 5, device: str = "cpu", tell: Callable[[str], None] = pri
     return found
 
 
-def _measured(engine: str, jobs: int, device: str, work: Callable) -> list[dict]:
+def _measured(jobs: int, work: Callable) -> list[dict]:
     """What as many runs tell, each in a process of its own, all at once; RunError where one of them fails."""
     told: list[dict] = []
-    items, hear = list(range(jobs)), lambda item, what: told.append(what)
-    if engine == "ray":
-        with tempfile.TemporaryDirectory() as folder:
-            failed = cluster.on_ray(work, items, hear, jobs, device, Path(folder))
-    else:
-        failed = parallel.in_processes(work, items, hear, jobs)
+    failed = parallel.in_processes(work, list(range(jobs)), lambda item, what: told.append(what), jobs)
     for problem in filter(None, failed.values()):
         raise RunError(f"a run of the bench failed: {problem}")
     return told

@@ -1,6 +1,6 @@
 """`fednb list`: every notebook with its claim, what data it needs and what it costs; or every method."""
 
-from fednb.commands import methods, notebooks
+from fednb.commands import notebooks
 
 
 def main(options) -> int:
@@ -8,9 +8,9 @@ def main(options) -> int:
 
 
 def _notebooks(only: str | None) -> int:
-    for book in notebooks.found(only):
-        about = book.about
-        print(f"{book.name}  ({' '.join(filter(None, (about.get('paper'), about.get('result'))))})")
+    for notebook in notebooks.found(only):
+        about = notebook.about
+        print(f"{notebook.name}  ({' '.join(filter(None, (about.get('paper'), about.get('result'))))})")
         print(f"    {about.get('claim', 'no claim stated')}")
         costs = ", ".join(f"{profile} {minutes} min" for profile, minutes in about.get("minutes", {}).items())
         print(f"    data: {about.get('data', 'none')}; cost: {costs or 'not stated'}")
@@ -18,10 +18,13 @@ def _notebooks(only: str | None) -> int:
 
 
 def _methods(only: str | None) -> int:
-    for method in methods.told(only):
+    from fednb.commands.methods import docstring, summaries
+
+    chosen = summaries(only)
+    for method in chosen:
         origin = f"; from {method.source}" if method.source else ""
         print(f"{method.name}  ({method.printed}; {method.paper}; {method.tasks}{origin})")
-        sends, keeps = (told or "its docstring does not say" for told in (method.sends, method.keeps))
-        print(f"    changes: {method.changes}\n    sends: {sends}\n    keeps: {keeps}")
-        print(f"    a round over FedAvg's: {method.cost}")
+        print(f"    {method.line}\n    a round over FedAvg's: {method.cost}")
+    if len(chosen) == 1:
+        print(f"\n{docstring(chosen[0].room, chosen[0].name)}")
     return 0

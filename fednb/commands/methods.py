@@ -2,87 +2,54 @@
 
 import inspect
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fednb import catalogue
-from fednb.analyses import speed
 from fednb.errors import RecipeError, nearest
+from fednb.report import speed
 
 PAPERS = ("fedrdn", "fedfa", "fraug", "distrans")  # their own methods come first
-CHANGES = {
-    "build": "the network",
-    "keeps": "which entries are sent",
-    **dict.fromkeys(("prepare_offer", "prepare_share", "prepare_receive"), "the preparation"),
-    "send": "the server's message",
-    "load": "what is loaded",
-    "begin": "a round's start",
-    "inputs": "the images",
-    **dict.fromkeys(("before_step", "after_step"), "what surrounds a step"),
-    "criterion": "the criterion",
-    "loss": "a term of the loss",
-    "gradients": "the gradients",
-    "step": "the step",
-    "reply": "the client's reply",
-    **dict.fromkeys(("collect", "aggregate"), "the server's memory"),
-    "aggregate_model": "the new weights",
-    "adapt": "training before a test",
-    "unseen": "unseen clients",
-    "predict": "the prediction",
-}
-SENDING = r"\b(sends?|receives?|nor averaged)\b|\b(is|are) sent\b"
-KEEPING = r"\bkeeps?\b|\b(is|are) kept\b"
-NOTHING = r"(sends|keeps|sends and keeps) nothing( of its own)?|nothing is (sent|kept)"
 
 
 @dataclass(frozen=True)
-class Told:
-    """One method: its file's room and name, what papers call it, where it is from, what it changes, sends and keeps.
+class Summary:
+    """One method.
 
-    cost: of a round, over FedAvg's. source: empty for our own, else where its file comes from.
+    room, name: of its file. printed: what papers call it. line: the first of its docstring. paper: its first reference
+    in short. tasks: which it has a meaning for. cost: of a round, over FedAvg's. source: empty for our own, else where
+    its file comes from.
     """
 
     room: str
     name: str
     printed: str
+    line: str
     paper: str
-    changes: str
-    sends: str
-    keeps: str
     tasks: str
     cost: str
-    source: str = ""
+    source: str
 
 
-def told(only: str | None = None) -> list[Told]:
+def summaries(only: str | None = None) -> list[Summary]:
     """The methods with this part in their names, or all: the four papers' own first, then algorithms before
     augmentations, by name."""
-    found = {name: room for room in ("algorithms", "augmentations") for name in catalogue.names(room)}
-    chosen = [name for name in found if not only or only in name]
+    rooms = {name: room for room in catalogue.METHODS for name in catalogue.names(room)}
+    chosen = [name for name in rooms if not only or only in name]
     if not chosen:
-        raise RecipeError(f'no method has "{only}" in its name: {nearest(only, found)}')
-    return [_told(found[name], name) for name in sorted(chosen, key=lambda name: (*PAPERS, name).index(name))]
+        raise RecipeError(f'no method has "{only}" in its name: {nearest(only, rooms)}')
+    return [_summary(rooms[name], name) for name in sorted(chosen, key=lambda name: (*PAPERS, name).index(name))]
 
 
-def _told(room: str, name: str) -> Told:
-    from fednb.methods import overrides
+def docstring(room: str, name: str) -> str:
+    """What the method's class says of itself: its mathematics, what it sends and keeps, its options."""
+    return inspect.cleandoc(catalogue.find(room, name).__doc__ or "It has no docstring.")
 
-    method = catalogue.make(room, name)
-    text = inspect.cleandoc(type(method).__doc__ or "")
-    clauses = list(_clauses(text))
-    words = dict.fromkeys(word for door, word in CHANGES.items() if overrides(method, door))
-    return Told(
-        room,
-        name,
-        method.printed or type(method).__name__,
-        paper(text),
-        ", ".join(words) or "nothing",
-        _about(SENDING, clauses),
-        _about(KEEPING, clauses),
-        ", ".join(method.tasks.names),
-        speed.times(name) + (", without what it does before a test" if overrides(method, "adapt") else ""),
-        catalogue.source(room, name),
-    )
+
+def _summary(room: str, name: str) -> Summary:
+    method, text = catalogue.make(room, name), docstring(room, name)
+    printed, tasks = method.printed or type(method).__name__, ", ".join(method.tasks.names)
+    line = text.partition("\n\n")[0].replace("\n", " ")
+    return Summary(room, name, printed, line, paper(text), tasks, speed.times(name), catalogue.source(room, name))
 
 
 def paper(text: str) -> str:
@@ -92,18 +59,3 @@ def paper(text: str) -> str:
     authors, *rest = re.sub(r",\s+\*.*?\*", "", " ".join(source[1].split()) if source else "no reference").split(", ")
     cited = authors.endswith("et al.") and rest
     return f"{authors}, {re.split(r'[;(]|[.] ', rest[0] + ' ')[0].strip()}" if cited else authors
-
-
-def _clauses(text: str) -> Iterator[str]:
-    """What a docstring says of the method before its arguments or its reference, clause by clause, without formulas."""
-    for block in re.split(r"\n\n", re.split(r"^(?:Args|Raises|Reference)\b", text, flags=re.MULTILINE)[0]):
-        if not block.startswith((" ", "..")):
-            plain = re.sub(r":math:`(.*?)`|``(.*?)``|\*\*(.*?)\*\*", r"\1\2\3", " ".join(block.split()))
-            yield from re.split(r";\s+|(?<=[.:])\s+(?=[A-Z])", plain)
-
-
-def _about(words: str, clauses: list[str]) -> str:
-    """The clauses with these words, as one text without its first verb; "nothing" where they say so."""
-    chosen = [clause.strip(" .:,") for clause in clauses if re.search(words, clause, re.IGNORECASE)]
-    told = ["nothing" if re.fullmatch(NOTHING, clause, re.IGNORECASE) else clause for clause in chosen]
-    return re.sub(r"^(sends|keeps) (?!and )", "", "; ".join(told), flags=re.IGNORECASE)

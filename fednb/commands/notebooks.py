@@ -1,13 +1,13 @@
-"""The notebooks of a project or a checkout: found, read, planned without Jupyter, executed by papermill, settled.
+"""The notebooks of a project or a checkout: found, read, executed by papermill, settled into what is committed.
 
-Importing this file needs nothing but Python. Reading and planning need no Jupyter either, so that a bare
-machine can train what the notebooks ask for; papermill is imported by functions that use it.
+Importing this file needs nothing but Python; papermill and Pillow are imported by the functions that use them.
 """
 
 import ast
 import base64
 import contextlib
 import fnmatch
+import glob
 import importlib
 import io
 import json
@@ -25,14 +25,13 @@ from types import ModuleType
 
 from fednb import outside
 from fednb.errors import NotebookError, nearest
-from fednb.files import PART
+from fednb.files import PART, write_atomically
 from fednb.parameters import kind_of, misfit, sampled
 from fednb.records.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
-COLOURS = {True: 80, False: 256}  # that are kept of a drawing, and of a photograph that is too large
-LARGEST = 220_000  # bytes of a figure with two pixels for one of the page, 300 kB as text; a larger one has one
+LARGEST = 220_000  # bytes of a photograph whose colours stay
 
 
 @dataclass(frozen=True)
@@ -144,6 +143,19 @@ def inside(home: Path) -> list[Notebook]:
     paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
     shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
     return [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
+
+
+def report_folder(named: str | None) -> Path:
+    """The folder of the report: the named one, else report/ in ``home``. NotebookError where it is a file."""
+    report = Path(named).absolute() if named else home() / "report"
+    if report.is_file():
+        raise NotebookError(f"{report} is a file; name a folder for the report with --report.")
+    return report
+
+
+def executed(report: Path, notebook: Notebook) -> Path:
+    """Where the executed copy of a notebook lies in a report."""
+    return report / "notebooks" / f"{notebook.name}.ipynb"
 
 
 def parameters(notebook: Notebook) -> dict:
@@ -287,11 +299,7 @@ def written(content: dict) -> list:
 
 def settle(content: dict) -> dict:
     """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
-    editor knows of the language and the kernel.
-
-    What a cell prints is one piece, wherever the kernel happened to cut it. A drawing has a palette of 80 colours: a
-    third of its bytes. So has a photograph of more than 220 kB, of 256. A figure that is still larger has a pixel for
-    each of the page, the others have two.
+    editor knows of the language and the kernel. What a cell prints is one piece, wherever the kernel cut it.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
     metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
@@ -325,26 +333,34 @@ def _joined(outputs: list[dict]) -> list[dict]:
 
 
 def _light(output: dict) -> dict:
+    """A drawing with a palette of 80 colours, which is a third of its bytes; a large photograph with one of 256."""
     if "image/png" not in (data := output.get("data", {})):
         return output
     from PIL import Image
 
     file = base64.b64decode("".join(data["image/png"]))
-    picture = Image.open(io.BytesIO(file))
-    if picture.mode == "P":
+    picture = Image.open(io.BytesIO(file), formats=["PNG"])
+    drawing = picture.mode != "P" and picture.convert("RGB").getcolors(DRAWN) is not None
+    if picture.mode == "P" or not (drawing or len(file) > LARGEST):
         return output
-    drawing = picture.convert("RGB").getcolors(DRAWN) is not None
-    small = min(file, _packed(picture, drawing), key=len) if drawing or len(file) > LARGEST else file
-    page = output["metadata"].get("image/png")
-    if page and len(small) > LARGEST and page["width"] < picture.width:
-        small = _packed(picture.resize((page["width"], page["height"]), Image.Resampling.LANCZOS), drawing)
+    packed = io.BytesIO()
+    colours = picture.convert("RGB").quantize(80 if drawing else 256, dither=Image.Dither.NONE)
+    colours.save(packed, "PNG", optimize=True)
+    small = min(file, packed.getvalue(), key=len)
     return {**output, "data": {**data, "image/png": base64.b64encode(small).decode()}} if small != file else output
 
 
-def _packed(picture, drawing: bool) -> bytes:
-    """As PNG with a palette."""
-    from PIL import Image
+def write_figures(folder: Path, notebook: Notebook, content: dict) -> None:
+    """The PNGs of an executed notebook as ``NAME.png``, or ``NAME-1.png`` and on where there are several.
 
-    made = io.BytesIO()
-    picture.convert("RGB").quantize(COLOURS[drawing], dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
-    return made.getvalue()
+    Figures that it had before and has no longer are removed.
+    """
+    shown = (output.get("data", {}) for cell in content["cells"] for output in cell.get("outputs", []))
+    figures = [base64.b64decode("".join(data["image/png"])) for data in shown if "image/png" in data]
+    place = folder / notebook.name
+    for old in (place.with_suffix(".png"), *place.parent.glob(f"{glob.escape(place.name)}-[0-9]*.png")):
+        old.unlink(missing_ok=True)
+    for number, figure in enumerate(figures, 1):
+        path = place.with_name(f"{place.name}{f'-{number}' * (len(figures) > 1)}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, lambda file, figure=figure: file.write(figure))

@@ -1,210 +1,154 @@
-"""`fednb run`: plan all notebooks, train what is missing, execute them, write a report or the records."""
+"""`fednb run`: executes notebooks, each of which trains what it misses; then writes the site, or what is committed."""
 
 import importlib.util
 import os
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
 from fednb import outside
-from fednb.commands import folder, notebooks, project, trivial
-from fednb.commands.desk import Desk, Needs
+from fednb.commands import notebooks
 from fednb.commands.notebooks import Notebook
 from fednb.errors import FednbError, NotebookError, RunError
 from fednb.files import unwritable
-from fednb.loop import parallel
-from fednb.records import workers
-from fednb.records.progress import Display, between, span
-from fednb.report import gates
-from fednb.study import NO_TRAINING
 
 JUPYTER = ("papermill", "nbclient", "ipykernel")
-NOTEBOOK_SECONDS = 8.0
+MOST_JOBS = 8  # unless more are asked for
+MACHINE = {"DEVICE", "JOBS"}  # parameters that change nothing of what a notebook shows
 
 
 def main(options) -> int:
-    """The whole command; returns 0, or 1 when a run or a notebook failed. What is finished is kept."""
+    """Returns 0, or 1 where a notebook failed or the site could not be written. What is trained is kept."""
+    home, chosen, own = notebooks.home(), notebooks.found(options.only), outside.project()
     recording = notebooks.tool("recording") if options.record else None
-    if recording and (changes := recording.dirty(notebooks.home())):
+    if recording and (changes := recording.dirty(home)):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
-    desk = Desk.open(options)
-    written = [desk.store.folder, desk.store.checkpoints, desk.report / "notebooks"]
-    if refusal := unwritable(*written, *((desk.root / "notebooks", desk.root / "figures") if desk.record else ())):
-        raise RunError(refusal if desk.record else f"{refusal} --report names another folder.")
-    absent = [name for name in JUPYTER if importlib.util.find_spec(name) is None]
-    cores = os.cpu_count() or 1
-    asked = options.jobs or (8 if options.engine or options.device == "cpu" else len(options.device.split(",")))
-    jobs = min(asked, cores)  # here; an engine has cores elsewhere
-    at_a_time = asked if options.engine else jobs
-    if options.jobs and options.jobs > at_a_time:
-        print(f"--jobs {options.jobs}: no more than {cores} side by side, one for each core", flush=True)
-    print(f"planning {len(desk.books)} notebooks", flush=True)
-    needs = desk.plan()
-    _, damaged = folder.copies(desk.report, desk.books)
-    if desk.record and not absent:  # the committed notebooks show their default parameters
-        needs += desk.plan({})
-    wanted, seconds = _wanted(desk, needs)
-    mine = _part(wanted, needs, *options.part) if options.part else wanted
-    if os.environ.get(NO_TRAINING) == "0":
-        mine = {}
-    others, wanted = len(wanted) - len(mine), mine
-    if wanted:
-        total = between((seconds[recipe] for recipe in wanted), min(at_a_time, len(wanted)))
-        print(f"{len(wanted)} runs to train, about {total}", flush=True)
-        print("Ctrl-C stops; the same command goes on from there", flush=True)
-    if absent or options.part:
-        due = []
-    elif wanted or desk.record:  # a new run can change what any notebook shows
-        due = desk.books
-    else:
-        state = _state(desk)
-        due = [book for book in desk.books if not folder.fresh(desk.report, book, desk.given[book.name], state)]
-    work = {recipe.key: seconds[recipe] for recipe in wanted} | {book.name: span(NOTEBOOK_SECONDS, 0) for book in due}
-    desk.store.renew = desk.again  # from here on: the plan has read how long the older runs took
-    with Display(work, at_a_time, sys.stdout) as display:
-        failed = _train(desk, wanted, at_a_time, options.device, options.engine, display)
-        if here := outside.project():
-            trivial.add(here / "results" / gates.TRIVIAL.name, desk.store.folders)
-        broken = _execute(desk, due, jobs, display)
-    done, next_step, beside = _summary(desk, needs, (len(wanted), others), failed, broken, due, absent, options.part)
-    told = [
-        f"note: {why}"
-        for why in (*damaged.values(), *desk.store.notes, *(project.lacking(here, desk.store.folders) if here else ()))
-    ]
-    told += [f"FAILED run {recipe}: {error}" for recipe, error in failed.items()]
-    told += [f"FAILED notebook {name}: {error}" for name, error in broken.items()]
-    told += [f"FAILED plan of {each.error}" for book, each in needs if each.error and book.name not in broken]
-    place, shown = f"runs: {desk.store.folder}", True
+    report = notebooks.report_folder(options.report)
+    cores, devices = os.cpu_count() or 1, options.device.split(",")
+    jobs = min(options.jobs or (MOST_JOBS if devices == ["cpu"] else len(devices)), cores)
+    at_once = min(jobs, len(chosen))
+    given = {notebook.name: _given(notebook, options, jobs // at_once, len(chosen) == 1) for notebook in chosen}
+    for notebook in chosen:
+        notebooks.check(notebook, given[notebook.name])
+    if own:
+        from fednb.commands import project, trivial
+
+        project.refuse(own, chosen)
+    if absent := [name for name in JUPYTER if importlib.util.find_spec(name) is None]:
+        raise RunError(f'notebooks need {", ".join(absent)}: pip install -e ".[notebooks]" in a clone of fednb.')
+    require_device(options.device)
+    runs = home / "results" if recording else report / "runs"
+    if refusal := unwritable(runs, report / "notebooks"):
+        raise RunError(refusal if recording else f"{refusal} --report names another folder.")
+    _tell_kernels(options, runs, cores // jobs)
+    before = _records(runs)
+    failed = _execute(chosen, report, given, at_once, runs)
+    if recording:  # the committed notebooks show their default parameters
+        shown = {name: {each: some[each] for each in some.keys() & MACHINE} for name, some in given.items()}
+        failed |= _execute(chosen, report, shown, at_once, runs) if shown != given else {}
+    counts = f"{len(chosen) - len(failed)} notebooks executed, {len(failed)} failed"
+    done = [f"{counts}; {_records(runs) - before} runs trained"]
+    done += [f"FAILED {name}: {error}" for name, error in failed.items()]
+    if own:
+        trivial.add(own / "results" / "trivial.json", (runs, own / "results"))
+        done += [f"note: {note}" for note in project.left_open(own)]
     try:
-        if desk.record:
-            for book in due:
-                if book.name not in broken:
-                    recording.commit_outputs(desk.root, desk.report, book)
-            place = f"recorded: results/, figures/ and notebooks/ in {desk.root}"
-        elif not absent and not options.part:
-            print(folder.writing(), flush=True)
-            place = f"report: {folder.write_page(desk.report, notebooks.found(), [done, *told, *beside], broken)}"
-    except (FednbError, OSError) as error:  # a full disk: the summary is told all the same
-        shown = False
-        told.append(f"FAILED {'recording' if desk.record else 'report'}: {error}")
-    if any(line.startswith("FAILED") for line in told):
-        next_step = "mend what FAILED; the same command tries it again, what is finished is kept"
-    print("\n" + "\n".join([done, *told, place, f"next: {next_step}"]), flush=True)
-    return 1 if failed or broken or not shown or any(each.error for _, each in needs) else 0
+        done += _shown(options, home, report, [each for each in chosen if each.name not in failed], recording)
+    except (FednbError, OSError) as error:
+        failed["report"] = str(error)
+        done.append(f"FAILED {'recording' if recording else 'report'}: {error}")
+    if failed:
+        done.append("next: mend what FAILED; the same command tries it again, what is finished is kept")
+    print("\n" + "\n".join(done), flush=True)
+    return 1 if failed else 0
 
 
-def _wanted(desk: Desk, needs: list[tuple[Notebook, Needs]]) -> tuple[dict, dict]:
-    """For all runs that can be trained: recipe -> notebooks that wait for it, and recipe -> seconds.
+def _given(notebook: Notebook, options, jobs: int, alone: bool) -> dict:
+    """The parameters of a notebook: those of the command's options that it has, and every `--set`, which it must have.
 
-    First all of the first seed: whoever stops has whole tables of one seed, not half of one table at three.
+    `--data` is the folder of the data sets, which notebooks find by FEDNB_DATA; it is the user's own folder of sites
+    where a notebook of such is the only one chosen.
     """
-    records = [record for _, each in needs for record in each.records]
-    wanted, seconds = {}, {}
-    for book, each in needs:
-        seconds |= desk.seconds(book, each, records)
-        for recipe in (*each.trainable, *(each.renewable if desk.again else ())):
-            wanted.setdefault(recipe, {})[book.name] = None
-    return {recipe: list(wanted[recipe]) for recipe in sorted(wanted, key=lambda recipe: recipe.seed)}, seconds
+    shared = {"PROFILE": options.profile, "DEVICE": options.device, "JOBS": jobs}
+    if alone and options.data and notebook.about.get("data") == "folders":
+        shared["DATA"] = str(Path(options.data).expanduser().absolute())
+    known = notebooks.parameters(notebook)
+    return {name: value for name, value in shared.items() if name in known} | dict(options.set)
 
 
-def _part(wanted: dict, needs: list[tuple[Notebook, Needs]], number: int, count: int) -> dict:
-    """Of what is wanted what falls to one of so many parts. All recipes are dealt out, recorded or not, so that parts
-    which start one after the other have nothing in common."""
-    recipes = list(dict.fromkeys(recipe for _, each in needs for recipe in each.found))
-    mine = set(recipes[number - 1 :: count])
-    return {recipe: books for recipe, books in wanted.items() if recipe in mine}
+def require_device(devices: str) -> None:
+    """RunError unless torch can use each device, ``"cuda:0,cuda:1"``, in the double precision that sums are kept in."""
+    for device in devices.split(",") if devices != "cpu" else ():
+        import torch
+
+        try:
+            torch.zeros(1, device=device, dtype=torch.float64).item()
+        except (RuntimeError, AssertionError, TypeError) as error:  # torch's own words are long; its first line says it
+            found = f'device "{device}" cannot be used: {str(error).splitlines()[0]}'
+            raise RunError(f"{found} Choose cpu, or install a torch for it.") from error
 
 
-def _train(desk: Desk, wanted: dict, jobs: int, device: str, engine: str | None, display: Display) -> dict:
-    """Train every run; returns recipe -> what went wrong."""
+def _tell_kernels(options, runs: Path, threads: int) -> None:
+    """Sets what kernels and their processes have from this command: absolute paths, as they start elsewhere."""
+    from fednb.datasets import data_root
 
-    def whom(recipe) -> str:
-        first, *others = wanted[recipe]
-        return f", for {first}" + (f" and {len(others)} more" if others else "")
-
-    ended = workers.train(list(wanted), desk.store, jobs, device, None, display.runs(list(wanted), whom), engine=engine)
-    failed = {recipe: error for recipe, error in ended.items() if error}
-    for recipe, error in failed.items():
-        display.finish(recipe.key, f"run failed: {recipe}: {error}")
-    return failed
+    os.environ[outside.FOLDERS] = outside.searched()
+    os.environ["FEDNB_DATA"] = str(data_root(options.data).absolute())
+    os.environ["FEDNB_RUNS"] = str(runs)
+    os.environ["FEDNB_STALE"] = "again" if options.stale else ""
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, threads)))
 
 
-def _execute(desk: Desk, books: list[Notebook], jobs: int, display: Display) -> dict[str, str]:
-    """Execute notebooks in `jobs` processes; returns name -> what went wrong."""
-    for book in books:
-        folder.unstamp(desk.report, book)
-    given = {book.name: {} if desk.record else desk.given[book.name] for book in books}
-
-    def tell(book: Notebook, _) -> None:
-        display.finish(book.name, f"notebook {book.name} executed")
-
-    ended = parallel.in_processes(partial(_execute_one, desk.report, given), books, tell, jobs)
-    broken = {book.name: error for book, error in ended.items() if error}
-    for name, error in broken.items():
-        display.finish(name, f"notebook {name} failed: {error}")
-    state = _state(desk)
-    for book in books:
-        if book.name not in broken:
-            try:
-                folder.stamp(desk.report, book, given[book.name], state)
-            except (FednbError, OSError) as error:
-                broken[book.name] = str(error)
-    return broken
+def _records(runs: Path) -> int:
+    return sum(1 for _ in runs.glob("*/*.json"))
 
 
-def _execute_one(report: Path, given: dict[str, dict], book: Notebook, tell) -> None:
-    if error := notebooks.execute(book, folder.executed(report, book), given[book.name]):
+def _execute(chosen: list[Notebook], report: Path, given: dict[str, dict], at_once: int, runs: Path) -> dict[str, str]:
+    """Executes notebooks, so many at once, under a bar that says how many runs are trained; returns name -> error."""
+    from tqdm import tqdm
+
+    from fednb.loop import parallel
+
+    before, ended = _records(runs), threading.Event()
+    with tqdm(total=len(chosen), unit=" notebooks", disable=None) as bar:
+
+        def count() -> None:
+            while not ended.wait(5):
+                bar.set_postfix_str(f"{_records(runs) - before} runs trained")
+
+        def hear(notebook: Notebook, error: str) -> None:
+            bar.write(f"{notebook.name}: {error or 'executed'}", file=sys.stdout)
+            bar.update()
+
+        threading.Thread(target=count, daemon=True).start()
+        try:
+            errors = parallel.in_processes(partial(_execute_one, report, given), chosen, hear, at_once)
+        finally:
+            ended.set()
+    return {notebook.name: error for notebook, error in errors.items() if error}
+
+
+def _execute_one(report: Path, given: dict[str, dict], notebook: Notebook, tell) -> None:
+    error = notebooks.execute(notebook, notebooks.executed(report, notebook), given[notebook.name])
+    tell(error or "")
+    if error:
         raise NotebookError(error)
-    tell("executed")
 
 
-def _state(desk: Desk) -> str:
-    """Changes with the records and the images at hand."""
-    return folder.records(desk.store.folders) + folder.images(Path(os.environ["FEDNB_DATA"]))
+def _shown(options, home: Path, report: Path, executed: list[Notebook], recording) -> list[str]:
+    """Writes what others look at; says where it is."""
+    if recording:
+        for notebook in executed:
+            recording.commit_outputs(home, report, notebook)
+        if (home / "tools" / "readme.py").is_file():
+            notebooks.tool("readme").update()
+        return [f"recorded: results/, figures/ and notebooks/ in {home}", "next: look at the changes and commit them"]
+    if options.only or outside.project():
+        first = [str(notebooks.executed(report, notebook)) for notebook in executed[:1]]
+        return [f"executed: {report / 'notebooks'}", *(f"next: jupyter lab {copy}" for copy in first)]
+    from fednb.commands.report import build
 
-
-def _summary(desk, needs, runs: tuple, failed: dict, broken: dict, due: list, absent: list, part) -> tuple:
-    """What was done and what to do next, a sentence each, and the lines that only the report shows: on which data."""
-    trained, others = runs
-    recipes = {recipe for _, each in needs for recipe in each.found}
-    older = {} if desk.again else {recipe for _, each in needs for recipe in each.stale}
-    renewable = {recipe for _, each in needs for recipe in each.renewable} & {*older}
-    left_out = {recipe: reason for _, each in needs for recipe, reason in each.lacking.items() if recipe not in older}
-    before = len(recipes) - trained - others - len(left_out)
-    themselves = [recipe for recipe, record in desk.store.found(list(left_out)).items() if record]
-    for recipe in themselves:  # trained by the notebook that asks for them
-        del left_out[recipe]
-    trained += len(themselves) - len(failed)
-    counts = {
-        "failed": len(failed),
-        "left out for want of data": len(left_out),
-        "of the other parts" if part else f"missing and not trained, for {NO_TRAINING}=0": others,
-    }
-    counted = [f", {count} {what}" for what, count in counts.items() if count]
-    done = f"{before:,} runs recorded{' before' if trained else ''}, {trained or 'none'} trained{''.join(counted)}"
-    rest = len(desk.books) - len(due)
-    done += f"; {len(due) - len(broken)} notebooks executed" + (f", {len(broken)} failed" if broken else "")
-    done += f", {rest} {'not executed' if absent or part else 'up to date before'}" if rest else ""
-    stand_ins = [
-        f"stand-in data: {book.name} (proves nothing about the paper)" for book, each in needs if each.stand_in
-    ]
-    if absent:
-        install = 'pip install -e ".[notebooks]" in a clone of fednb'
-        next_step = f"notebooks need {', '.join(absent)}: {install}, then the same command"
-    elif part:
-        next_step = "when all parts are done, `fednb run` without --part executes the notebooks"
-    elif renewable:
-        next_step = (
-            f"`fednb run --stale` trains {len(renewable)} runs again that older code made; `fednb status` names them"
-        )
-    elif older or left_out or stand_ins:
-        next_step = "`fednb data` says which images are missing and where they come from"
-    elif desk.record:
-        next_step = "look at what has changed (git diff) and commit it"
-    else:
-        begin = "" if outside.project() else "; to try things yourself, begin with notebooks/together/quickstart.ipynb"
-        next_step = f"open the report in a browser{begin}"
-    copies, _ = folder.copies(desk.report, [] if absent else desk.books)
-    told = folder.notes({name: content for name, content in copies.items() if name not in broken})
-    missing = [f"data missing: {reason}" for reason in dict.fromkeys(left_out.values())]
-    return done, next_step, [*stand_ins, *missing, *(f"note: {note}" for note in dict.fromkeys(told))]
+    print("writing the site", flush=True)
+    build(home, report)
+    return [f"report: {report / 'index.html'}", "next: open it; to try things, begin with together/quickstart"]

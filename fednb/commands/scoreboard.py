@@ -10,14 +10,13 @@ from fednb.commands import notebooks
 from fednb.errors import NotebookError
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.report import scoreboard
 from fednb.report.claims import COLUMNS as OF_CLAIMS
-from fednb.report.claims import NOT_RUN
+from fednb.report.claims import NOT_RUN, judged
 from fednb.report.curves import AS_PRINTED, OTHERWISE
 from fednb.report.curves import COLUMNS as CURVE_COLUMNS
 from fednb.report.curves import curves as of_curves
 from fednb.report.effects import SPARE
-from fednb.report.sentences import PRINTED, SMALL, TESTED
+from fednb.report.verdicts import PRINTED, SMALL, TESTED
 from fednb.results import Results
 from fednb.study import Study, default_store
 
@@ -34,13 +33,13 @@ def claims(store: Store | None = None) -> "DataFrame":
 
     The runs are those that the notebooks of a claim's table ask for; they are found and never trained. A claim that ran
     at the paper's setting has a row for it, one that ran at a smaller one a row for that, of several the first that is
-    tested, declared runs before exploratory ones; one that did not run has one.
+    tested and differs least from the paper's setting; one that did not run has one.
 
     store: where records are; ``default_store()`` unless given.
     """
 
     def judge(results: Results, paper: str, table: str) -> "DataFrame":
-        return scoreboard(results, paper, table=table).frame
+        return judged(results, paper, claims=[claim for claim in papers.claims(paper) if claim["table"] == table])
 
     return _everywhere(store, papers.claims, "table", judge, COLUMNS)
 
@@ -115,12 +114,12 @@ def _of_claims(recipes: list[Recipe]) -> list[Recipe]:
     return [own for own in kept if own.precision == first[repr(own.federation)]]
 
 
-def _rank(row: dict) -> tuple[int, bool]:
+def _rank(row: dict) -> tuple[int, int]:
     """First 0 where a claim is tested, 1 where it has a number, 2 where it was run and has none, 3 where it was not
-    run; then whether its runs are exploratory. The first of equals is taken.
+    run; then in how much its runs differ from the paper's setting. The first of equals is taken.
     """
     if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
         there = 0
     else:
         there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
-    return there, bool(row["exploratory"])
+    return there, row["deviations"].count("; ")

@@ -1,37 +1,34 @@
-"""`fednb status`: for each notebook runs recorded, missing and by older code, and the time to train them."""
+"""`fednb status`: what is recorded, by federation, what of it is by older code, and what a project leaves open."""
+
+from collections import defaultdict
 
 from fednb import outside
-from fednb.commands import project
-from fednb.commands.desk import Desk
-from fednb.records.progress import between
+from fednb.commands import notebooks, project
+from fednb.errors import StoreError
+from fednb.records.record import read
+from fednb.records.staleness import changed
+from fednb.study import default_store
 
 
 def main(options) -> int:
-    desk = Desk.open(options)
-    needs = dict(desk.plan())
-    records = [record for each in needs.values() for record in each.records]
-    older = {}
-    width = max((len(book.name) for book in desk.books), default=0)
-    for book, each in needs.items():
-        missing = len(each.found) - len(each.records)
-        line = f"{book.name:<{width}}  {len(each.records):4} recorded {missing:4} missing"
-        seconds = desk.seconds(book, each, records)
-        if each.trainable:
-            line += f", about {between(seconds[recipe] for recipe in each.trainable)} to train one by one"
-        if each.stale:
-            names = ", ".join(sorted({name for names in each.stale.values() for name in names}))
-            line += f"; {len(each.stale)} of {len(each.records)} recorded are by older code: {names}"
-        older |= {recipe: seconds.get(recipe) for recipe in each.stale}
-        if each.stand_in:
-            line += " (stand-in data)"
-        if each.lacking:
-            line += f"; data missing: {next(iter(each.lacking.values()))}"
-        print(f"{book.name:<{width}}  cannot be planned: {each.error}" if each.error else line)
-    if older:
-        again = [each for each in older.values() if each]
-        time = f"about {between(again)} one by one" if again else "no data at hand"
-        print(f"by older code: {len(older)} runs; `fednb run --stale` trains {len(again)} of them again, {time}")
-    here = outside.project()
-    for note in (*desk.store.notes, *(project.lacking(here, desk.store.folders) if here else ())):
+    home, own = notebooks.home(), outside.project()
+    records, notes = defaultdict(dict), []
+    for path in (path for folder in default_store().folders for path in sorted(folder.glob("*/*.json"))):
+        try:
+            record, _ = read(path)
+        except StoreError as error:
+            notes.append(str(error))
+        else:
+            records[record.recipe["federation"]["name"]].setdefault(record.key, record)
+    for federation, found in sorted(records.items()):
+        hours = sum(record.origin["seconds"] for record in found.values()) / 3600
+        older = [names for names in map(changed, found.values()) if names]
+        line = f"{federation}: {len(found)} runs, {hours:.1f} h"
+        if older:
+            what = ", ".join(sorted({name for names in older for name in names}))
+            line += f"; {len(older)} by older code ({what}): `fednb run --stale` trains them again"
+        print(line)
+    print(f"{sum(map(len, records.values()))} runs are recorded for {home}")
+    for note in (*notes, *(project.left_open(own) if own else ())):
         print(f"note: {note}")
-    return 1 if any(each.error for each in needs.values()) else 0
+    return 0

@@ -4,7 +4,7 @@ It has
 
 - ``load(root, *, option=default, ...) -> Federation``;
 - ``missing(root, **options) -> str | None``: one sentence when these options of ``load`` cannot be loaded, found
-  quickly;
+  quickly; ``load`` raises DataError for the same;
 - ``NEEDS``: where the data come from, their licence and their layout; None if they are embedded;
 - if it can read one site without the others, a parameter ``site: str | None = None`` of ``load``, which asks
   ``federation.chosen_sites`` for the names;
@@ -52,11 +52,15 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
     Raises RecipeError for an unknown name or option, an option out of its range, or the seed ``"run"``, which only a
     recipe has (``Recipe.dealt``); DataError when data are missing or damaged, or there is no such site.
     """
-    loader = _loader(name, options).load
-    alone = {"site": site} if site and "site" in inspect.signature(loader).parameters else {}
+    loader = _loader(name, options)
+    alone = {"site": site} if site and "site" in inspect.signature(loader.load).parameters else {}
     try:
-        federation = loader(data_root(root), **options, **alone)
+        federation = loader.load(data_root(root), **options, **alone)
         return federation.only(site) if site else federation
+    except DataError as error:
+        if loader.NEEDS and (problem := loader.missing(data_root(root), **options, **alone)):
+            raise DataError(f"{problem} Expected: {loader.NEEDS}") from error
+        raise
     except OSError as error:
         raise DataError(f"{name} cannot be read: {error}. Allow reading it, or put it there again.") from error
     except MemoryError as error:

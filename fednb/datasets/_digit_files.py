@@ -3,13 +3,11 @@
 import bz2
 import gzip
 import io
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 
-from fednb.datasets._files import reading, refuse_more, unpacked
+from fednb.datasets._files import mat, npz, reading, unpacked
 from fednb.errors import DataError
 
 Arrays = dict[str, np.ndarray]
@@ -32,9 +30,9 @@ def find(root: Path, domain: str, more: bool = False) -> list[Path] | None:
     None if there are none or not all. more: with ``<domain>_more.npz`` where it lies beside the ``.npz``.
     """
     for base in (root / "digits", root):
-        if (base / f"{domain}.npz").is_file():
-            parts = [base / f"{domain}.npz", base / f"{domain}_more.npz"]
-            return [parts[0], *(part for part in parts[1:] if more and part.is_file())]
+        first, second = base / f"{domain}.npz", base / f"{domain}_more.npz"
+        if first.is_file():
+            return [first, second] if more and second.is_file() else [first]
         files = [_plain_or_gzipped(base / name) for name in _OWN.get(domain, [])]
         if files and all(files):
             return files
@@ -56,12 +54,12 @@ def read(domain: str, files: list[Path]) -> Arrays:
     if len(files) > 1 and files[0].suffix == ".npz":
         return _joined(files, [read(domain, [file]) for file in files])
     if files[0].suffix == ".npz":
-        arrays = reading(files[0], _npz, _NPZ * _IMAGES[domain])
+        arrays = reading(files[0], npz, _NPZ * _IMAGES[domain])
     elif domain == "mnist":
         names = ("x_train", "y_train", "x_test", "y_test")
         arrays = {name: reading(file, _idx, _IDX * _IMAGES[domain]) for name, file in zip(names, files, strict=True)}
     else:
-        reader, each = {"usps": (_libsvm, _LIBSVM), "svhn": (_mat, _MAT)}[domain]
+        reader, each = {"usps": (_libsvm, _LIBSVM), "svhn": (_svhn, _MAT)}[domain]
         arrays = {}
         for part, file in zip(("train", "test"), files, strict=True):
             arrays[f"x_{part}"], arrays[f"y_{part}"] = reading(file, reader, each * _IMAGES[domain])
@@ -101,12 +99,6 @@ def _check(file: Path, part: str, arrays: Arrays):
         raise DataError(f"{file}: {part} labels run from {y.min()} to {y.max()}; expected digits 0 to 9.")
 
 
-def _npz(file: Path, most: int) -> Arrays:
-    with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
-        refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), most)
-        return {name: held[name] for name in held.files}
-
-
 def _idx(file: Path, most: int) -> np.ndarray:
     """MNIST's format: two zero bytes, type 8 (uint8), the number of dimensions, big-endian sizes, the
     bytes."""
@@ -134,31 +126,8 @@ def _libsvm(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(pixels), np.array(labels)
 
 
-def _mat(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """SVHN: X [32, 32, 3, n] and y [n, 1], where 10 stands for the digit 0."""
-    try:
-        from scipy.io import loadmat
-    except ImportError:
-        raise DataError(f"{file} needs scipy to be read: pip install scipy, or make svhn.npz elsewhere.") from None
-    refuse_more(file, _mat_bytes(file, most), most)
-    held = loadmat(file, variable_names=("X", "y"))
+def _svhn(file: Path, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """X [32, 32, 3, n] and y [n, 1], where 10 stands for the digit 0."""
+    held = mat(file, most)
     digits = held["y"].ravel().astype(np.int64)
     return np.ascontiguousarray(held["X"].transpose(3, 0, 1, 2)), np.where(digits == 10, 0, digits)
-
-
-def _mat_bytes(file: Path, most: int) -> int:
-    """The bytes of a MATLAB 5 file's elements, unpacked; counted no further than just beyond ``most``."""
-    total = 0
-    with open(file, "rb") as handle:
-        order = "<" if handle.read(128)[126:] == b"IM" else ">"
-        while total <= most and len(tag := handle.read(8)) == 8:
-            kind, count = struct.unpack(f"{order}II", tag)
-            end = handle.tell() + count
-            if kind == 15:  # packed; 16 KB unpack to 16 MB at most
-                unpacker = zlib.decompressobj()
-                while total <= most and (piece := handle.read(min(2**14, end - handle.tell()))):
-                    total += len(unpacker.decompress(piece))
-            else:
-                total += count
-            handle.seek(end)
-    return total

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fednb.datasets._published import Needs
+from fednb.datasets._listed import Needs
 from fednb.datasets.celeba import Persons
 from fednb.federation import Federation
 
@@ -13,10 +13,9 @@ NEEDS = Needs(
     page="www.bioid.com/facedb",
     download="167 MB unpacked",
     licence="for research on face detection",
-    folders=("bioid",),
 )
-DATA = Persons("bioid", ("identity_BioID.txt", "images"), NEEDS, "BioID", (1521, 23), crop=256, channels=1)
-missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
+DATA = Persons("bioid", "identity_BioID.txt", "images", crop=256, channels=1, complete=(1521, 23))
+missing = DATA.missing
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
+from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares
-from fednb.datasets._published import Count, Listed, Needs
 from fednb.errors import DataError
 from fednb.federation import Federation
 
@@ -18,7 +16,6 @@ NEEDS = Needs(
     page="www.vision.caltech.edu/datasets/cub_200_2011",
     download="CUB_200_2011.tgz, 1.2 GB",
     licence="for non-commercial research and education; the photographs belong to their owners",
-    folders=("CUB_200_2011",),
 )
 FOLDER = "CUB_200_2011"
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -43,57 +40,42 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, and the paper does not say by which list it tests.
     """
     images.check_size(size)
-    NEEDS.require(missing(root))
-    classes, listed = DATA.listed(root)
+    classes, listed = _listed(root)
     notes, splits = [], []
-    for part, (paths, targets) in listed.items():
-        split, unusual = images.labelled(root, f"bird200_{part}", paths, targets, size)
-        splits.append(split)
-        notes += unusual
-        if len(paths) != COMPLETE[part]:
-            notes.append(f"{len(paths)} {part} images are listed; Bird-200 has {COMPLETE[part]}.")
+    for part, rows in listed.items():
+        splits.append(decoded(root, f"bird200_{part}", rows, size, notes))
+        if len(rows) != COMPLETE[part]:
+            notes.append(f"{len(rows)} {part} images are listed; Bird-200 has {COMPLETE[part]}.")
     sites, dealt = by_class_shares(*splits, CLASSES, clients, classes_per_client, "bird200", seed)
-    return Federation("bird200", sites, classes, (*notes, *dealt))
+    return Federation("bird200", sites, classes, [*notes, *dealt])
 
 
-class Birds(Listed):
-    """Its four lists, which have to agree."""
-
-    def named(self, root: Path) -> Path:
-        return root / FOLDER
-
-    def listed(self, root: Path) -> tuple[tuple[str, ...], dict[str, tuple[list[Path], np.ndarray]]]:
-        """The names of the classes; the image files and class numbers of each part, in the order of images.txt."""
-        place = root / FOLDER
-        names, paths, labels, parts = (pairs(place / name) for name in LISTS)
-        if list(names) != [str(number) for number in range(1, CLASSES + 1)]:
-            raise DataError(f"{place / LISTS[0]} has {len(names)} lines; expected those of the classes 1 to {CLASSES}.")
-        for number in paths | labels | parts:
-            path, label, part = (held.get(number, "") for held in (paths, labels, parts))
-            if label not in names or path.split("/")[0] != names[label] or part not in PARTS.values():
-                raise DataError(
-                    f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{part}"; '
-                    "expected a path in the folder of its class, a class of classes.txt, and 1 (training) or 0 (test). "
-                    f"Fetch {', '.join(LISTS)} again."
-                )
-        listed = {}
-        for part, mark in PARTS.items():
-            chosen = [number for number in paths if parts[number] == mark]
-            targets = np.array([int(labels[number]) - 1 for number in chosen], np.int64)
-            listed[part] = [place / "images" / paths[number] for number in chosen], targets
-        return tuple(names.values()), listed
-
-    def counts(self, root: Path) -> list[Count]:
-        made = []
-        for part, (paths, _) in self.listed(root)[1].items():
-            made.append(Count(f"{part}, in the lists", len(paths), COMPLETE[part]))
-            made.append(Count(f"{part}, on disk", sum(path.is_file() for path in paths), COMPLETE[part]))
-        return made
-
-    def told(self, root: Path) -> list[str]:
-        used = [path for paths, _ in self.listed(root)[1].values() for path in paths]
-        return super().told(root) + images.unused(root / FOLDER / "images", used, "images.txt")
+def missing(root: Path, **options) -> str | None:
+    """One sentence when a list or the folder of the images is not there, or the lists do not agree."""
+    return lacking(_listed, root)
 
 
-DATA = Birds(FOLDER, (*LISTS, "images"))
-missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
+def _listed(root: Path) -> tuple[list[str], dict[str, Rows]]:
+    """The names of the classes; the images of each part, in the order of images.txt."""
+    place = root / FOLDER
+    require(*(place / name for name in (*LISTS, "images")))
+    names, paths, labels, parts = (pairs(place / name) for name in LISTS)
+    if list(names) != [str(number) for number in range(1, CLASSES + 1)]:
+        raise DataError(f"{place / LISTS[0]} has {len(names)} lines; expected those of the classes 1 to {CLASSES}.")
+    for number in paths | labels | parts:
+        path, label, part = (held.get(number, "") for held in (paths, labels, parts))
+        if label not in names or path.split("/")[0] != names[label] or part not in PARTS.values():
+            raise DataError(
+                f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{part}"; '
+                "expected a path in the folder of its class, a class of classes.txt, and 1 (training) or 0 (test). "
+                f"Fetch {', '.join(LISTS)} again."
+            )
+    listed = {
+        part: [
+            (place / "images" / path, int(labels[number]) - 1)
+            for number, path in paths.items()
+            if parts[number] == mark
+        ]
+        for part, mark in PARTS.items()
+    }
+    return list(names.values()), listed

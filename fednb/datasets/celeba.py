@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
+from fednb.datasets._listed import Needs, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares, cut
-from fednb.datasets._published import Count, Listed, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Split
 from fednb.standalone.class_shares import check_whole
@@ -21,25 +18,24 @@ NEEDS = Needs(
     page="mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
     download="img_align_celeba.zip, 1.4 GB, and the list",
     licence="for non-commercial research; the photographs belong to their owners",
-    folders=("celeba",),
 )
 SHARES = (0.8, 0.2)  # training and test images of each person
 
 
 @dataclass(frozen=True)
-class Persons(Listed):
-    """Faces, where a class is a person and each client holds the images of one: CelebA or BioID. ``needed``: the file
-    with lines "<image> <person>", and the folder of the images.
+class Persons:
+    """Faces, where a class is a person and each client holds the images of one: CelebA or BioID.
 
-    title: for people. complete: images in the list, and persons. crop: the side of the square in the centre that is
-    kept, in pixels. channels: of the images, 1 or 3.
+    listing: the file in the folder ``name`` with lines "<image> <person>". folder: of the images, there. crop: the side
+    of the square in the centre that is kept, in pixels. channels: of the images, 1 or 3. complete: images and persons.
     """
 
-    needs: Needs
-    title: str
-    complete: tuple[int, int]
+    name: str
+    listing: str
+    folder: str
     crop: int
     channels: int
+    complete: tuple[int, int]
 
     def federation(self, root: Path, clients: int, size: int, seed: int) -> Federation:
         """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
@@ -47,44 +43,37 @@ class Persons(Listed):
         check_whole("clients", clients)
         if clients < 2:
             raise RecipeError("clients is 1; expected 2 or more: each is tested on images of the others as well.")
-        self.needs.require(self.missing(root))
         persons = self.listed(root)
         if clients > len(persons):
             raise DataError(
-                f"{self.named(root)} has {len(persons)} persons for {clients} clients; expected one for "
+                f"{root / self.name / self.listing} has {len(persons)} persons for {clients} clients; expected one for "
                 "each. Take fewer clients, or get the whole list."
             )
         chosen = sorted(persons, key=lambda person: (-len(persons[person]), len(person), person))[:clients]
-        paths = [path for person in chosen for path in persons[person]]
-        targets = np.repeat(np.arange(clients), [len(persons[person]) for person in chosen])
-        pixels, unusual = images.read(root, self.name, paths, size, crop=self.crop)
-        whole = Split(torch.from_numpy(pixels[:, : self.channels].copy()), torch.from_numpy(targets))
+        rows, unusual = [(file, number) for number, person in enumerate(chosen) for file in persons[person]], []
+        whole = decoded(root, self.name, rows, size, unusual, crop=self.crop)
+        whole = Split(whole.images[:, : self.channels].contiguous(), whole.targets)
         sites, dealt = by_class_shares(*cut(whole, SHARES, self.name), clients, clients, 1, self.name, seed)
-        found = sum(map(len, persons.values())), len(persons)
-        fewer = "{} images of {} persons are listed; {} has {} of {}.".format(*found, self.title, *self.complete)
-        return Federation(self.name, sites, chosen, (*[fewer] * (found != self.complete), *dealt, *unusual))
+        found, notes = (sum(map(len, persons.values())), len(persons)), []
+        if found != self.complete:
+            notes.append("{} images of {} persons are listed; complete are {} of {}.".format(*found, *self.complete))
+        return Federation(self.name, sites, chosen, [*notes, *dealt, *unusual])
+
+    def missing(self, root: Path, **options) -> str | None:
+        """One sentence when the list or the folder of the images is not there, or the list is damaged."""
+        return lacking(self.listed, root)
 
     def listed(self, root: Path) -> dict[str, list[Path]]:
         """The image files of each person, in the order of the list."""
-        held = {}
-        for name, person in pairs(self.named(root)).items():
-            held.setdefault(person, []).append(root / self.name / self.needed[1] / name)
+        place, held = root / self.name, {}
+        require(place / self.listing, place / self.folder)
+        for file, person in pairs(place / self.listing).items():
+            held.setdefault(person, []).append(place / self.folder / file)
         return held
 
-    def counts(self, root: Path) -> list[Count]:
-        persons, (count, number), (file, folder) = self.listed(root), self.complete, self.needed
-        paths = [path for own in persons.values() for path in own]
-        return [
-            Count(file, len(paths), count),
-            Count(file, len(persons), number, "persons"),
-            Count(f"{folder}, those in the list", sum(path.is_file() for path in paths), count),
-        ]
 
-
-DATA = Persons(
-    "celeba", ("identity_CelebA.txt", "img_align_celeba"), NEEDS, "CelebA", (202_599, 10_177), crop=178, channels=3
-)
-missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
+DATA = Persons("celeba", "identity_CelebA.txt", "img_align_celeba", crop=178, channels=3, complete=(202_599, 10_177))
+missing = DATA.missing
 
 
 def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:

@@ -4,24 +4,22 @@ from pathlib import Path
 
 import numpy as np
 
-from fednb.datasets import _class_folders as class_folders
 from fednb.datasets import _images as images
+from fednb.datasets._listed import Needs, Rows, decoded, in_classes, lacking
 from fednb.datasets._partition import by_class_shares, sizes
-from fednb.datasets._published import Count, Needs
 from fednb.federation import Federation
 from fednb.randomness import random_state
 
 NEEDS = Needs(
     what="CH-MNIST (Kather et al. 2016), 5,000 images of 150 x 150 pixels, 625 of each class",
     layout="ch_mnist/<class>/<file>.tif, classes 01_TUMOR, 02_STROMA, 03_COMPLEX, 04_LYMPHO, 05_DEBRIS, 06_MUCOSA, "
-    "07_ADIPOSE, 08_EMPTY; the folder may keep its name, Kather_texture_2016_image_tiles_5000",
+    "07_ADIPOSE, 08_EMPTY: the archive's folder Kather_texture_2016_image_tiles_5000, renamed",
     page="doi.org/10.5281/zenodo.53169",
     download="Kather_texture_2016_image_tiles_5000.zip, about 250 MB",
     licence="CC BY 4.0",
-    folders=("ch_mnist", "Kather_texture_2016_image_tiles_5000"),
 )
 CLASSES = tuple("01_TUMOR 02_STROMA 03_COMPLEX 04_LYMPHO 05_DEBRIS 06_MUCOSA 07_ADIPOSE 08_EMPTY".split())
-COMPLETE = 5000  # as many of each class
+COMPLETE = 5000
 SHARES = (0.8, 0.2)  # training and test images
 
 
@@ -42,32 +40,19 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     lists the folders, so it is not the one here.
     """
     images.check_size(size)
-    NEEDS.require(missing(root))
-    paths, targets, unused = class_folders.listed(_place(root), CLASSES)
-    whole, unusual = images.labelled(root, "ch_mnist", paths, targets, size)
+    unusual = []
+    whole = decoded(root, "ch_mnist", _rows(root), size, unusual)
     order = random_state("ch_mnist", "test").permutation(len(whole))
     train, test = (whole.select(part) for part in np.split(order, sizes(len(whole), SHARES)[:1]))
     sites, dealt = by_class_shares(train, test, len(CLASSES), clients, classes_per_client, "ch_mnist", seed)
-    notes = [*dealt, *unused, *unusual]
-    if len(whole) < COMPLETE:
-        notes.append(f"{len(whole)} of CH-MNIST's {COMPLETE} images are on disk.")
-    return Federation("ch_mnist", sites, CLASSES, tuple(notes))
+    fewer = [f"{len(whole)} of CH-MNIST's {COMPLETE} images are on disk."] if len(whole) < COMPLETE else []
+    return Federation("ch_mnist", sites, CLASSES, [*dealt, *unusual, *fewer])
 
 
 def missing(root: Path, **options) -> str | None:
-    """One sentence when a class folder is not there."""
-    return class_folders.missing([_place(root)], CLASSES)
+    """One sentence when a class folder is not there or empty."""
+    return lacking(_rows, root)
 
 
-def describe(root: Path) -> list[str]:
-    found = Count("all classes", len(class_folders.there(_place(root), CLASSES)), COMPLETE)
-    return [missing(root) or "ready", str(found), *class_folders.unused(_place(root), CLASSES)]
-
-
-def counts(root: Path) -> list[Count]:
-    return class_folders.counts(_place(root), CLASSES, COMPLETE)
-
-
-def _place(root: Path) -> Path:
-    archive = root / "Kather_texture_2016_image_tiles_5000"
-    return archive if archive.is_dir() and not (root / "ch_mnist").is_dir() else root / "ch_mnist"
+def _rows(root: Path) -> Rows:
+    return in_classes(root / "ch_mnist", CLASSES)

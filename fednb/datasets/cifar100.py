@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from fednb.datasets._published import Needs
+from fednb.datasets._listed import Needs
 from fednb.datasets.cifar10 import Cifar
 from fednb.federation import Federation
 
 NEEDS = Needs(
     what="CIFAR-100 (Krizhevsky 2009)",
-    layout="as torchvision unpacks it, cifar-100-python/ with train and test, or cifar-100-python.tar.gz, in cifar100/ "
-    "or in the data folder itself",
+    layout="as torchvision unpacks it, cifar-100-python/ with train and test, in cifar100/ or the data folder itself",
     page="www.cs.toronto.edu/~kriz/cifar.html",
     download="cifar-100-python.tar.gz, 169 MB",
     licence="for research; that of the photographs is not stated",
@@ -30,13 +29,11 @@ CIFAR = Cifar(
     name="cifar100",
     title="CIFAR-100",
     folder="cifar-100-python",
-    archive="cifar-100-python.tar.gz",
     files={"train": ("train",), "test": ("test",)},
     labels="fine_labels",
     classes=CLASSES,
-    needs=NEEDS,
 )
-missing, describe, counts, damaged = CIFAR.missing, CIFAR.describe, CIFAR.counts, CIFAR.damaged
+missing = CIFAR.missing
 
 
 def load(

@@ -9,8 +9,8 @@ from fednb.datasets import _digit_files as digit_files
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached
 from fednb.datasets._cache import key as cache_key
+from fednb.datasets._listed import Needs, lacking
 from fednb.datasets._partition import check_shares, sizes, stratified
-from fednb.datasets._published import Count, Needs, damage
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 
@@ -18,7 +18,7 @@ NEEDS = Needs(
     what="MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
     "(Netzer et al. 2011)",
     layout="in digits/ or in the data folder itself, each as torchvision downloads it (MNIST/raw/*-ubyte[.gz]; "
-    "usps.bz2 and usps.t.bz2; train_32x32.mat and test_32x32.mat, which need scipy) or as "
+    "usps.bz2 and usps.t.bz2; train_32x32.mat and test_32x32.mat) or as "
     "<mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, "
     "height, width, 3]), to which more=True adds <the same>_more.npz",
     page="yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets "
@@ -72,90 +72,70 @@ def load(
     Reference: FRAug, Sec. 4.1.1.
     """
     check_shares(fraction=fraction, test_fraction=test_fraction)
-    needed = chosen_sites("digits", domains or DOMAINS, site) if site else domains
-    if site == "mnist" and separate_mnist_m and "mnist_m" in (domains or DOMAINS):
-        needed.append("mnist_m")
-    NEEDS.require(missing(root, domains=domains, needed=needed, more=more))
-    here = [domain for domain in needed or DOMAINS if digit_files.find(root, domain)]
-    notes = [f"{domain} is not on disk and left out." for domain in DOMAINS if not needed and domain not in here]
-    held = {domain: _arrays(root, domain, more) for domain in here}
+    files = _files(root, domains=domains, separate_mnist_m=separate_mnist_m, more=more, site=site)
+    notes = [f"{name} is not on disk and left out." for name in DOMAINS if not (domains or site or name in files)]
+    held = {domain: _arrays(root, domain, files[domain]) for domain in files}
     chosen = {}
     # MNIST comes last, when it is known which of its digits MNIST-M uses.
-    for domain in sorted(here, key=lambda domain: domain == "mnist"):
+    for domain in sorted(files, key=lambda domain: domain == "mnist"):
         free = {part: np.arange(len(held[domain][f"y_{part}"])) for part in ("train", "test")}
-        if domain == "mnist" and separate_mnist_m and "mnist_m" in here:
-            used = _origins(root, held, chosen["mnist_m"], required=True)
+        if domain == "mnist" and separate_mnist_m and "mnist_m" in files:
+            used = _origins(files, held, chosen["mnist_m"], required=True)
             free = {part: np.setdiff1d(free[part], used[part]) for part in free}
         chosen[domain] = _choose(held[domain], free, fraction, test_fraction, notes, domain, seed)
-    if {"mnist", "mnist_m"} <= set(here):
-        notes.extend(_shared(root, held, chosen))
-    sites = [Site(domain, *(_split(held[domain], *cut) for cut in chosen[domain])) for domain in here]
+    if {"mnist", "mnist_m"} <= set(files):
+        notes.extend(_shared(files, held, chosen))
+    sites = [Site(domain, *(_split(held[domain], *cut) for cut in chosen[domain])) for domain in files]
     return Federation("digits", sites, tuple(str(digit) for digit in range(10)), tuple(notes))
 
 
-def missing(
-    root: Path, *, domains: tuple[str, ...] | None = None, needed=None, more: bool = False, **options
-) -> str | None:
-    """One sentence when one of the domains that are needed, else of those named, or without names every domain, is not
-    on disk, or when there is no second file of any of them though ``more`` asks for it."""
+def missing(root: Path, **options) -> str | None:
+    """One sentence when one of the domains that are needed or, if none is named, every domain is not on disk, or when
+    there is no second file of any of them though ``more`` asks for it."""
+    return lacking(_files, root, **options)
+
+
+def _files(
+    root: Path,
+    *,
+    domains: tuple[str, ...] | None = None,
+    separate_mnist_m: bool = False,
+    more: bool = False,
+    site: str | None = None,
+    **options,
+) -> dict[str, list[Path]]:
+    """The files of each domain that is used: those named, else those on disk."""
     for domain in domains or ():
         if domain not in DOMAINS:
             raise RecipeError(f'digits has no domain "{domain}"; {nearest(str(domain), DOMAINS)}')
-    needed = needed or domains
-    absent = [domain for domain in needed or DOMAINS if not digit_files.find(root, domain)]
-    if absent and (needed or len(absent) == len(DOMAINS)):
-        return f"There is no {' or '.join(absent)} in {root / 'digits'} or {root}."
-    if more and not any(_parts(root, domain) for domain in domains or DOMAINS):
-        names = " or ".join(f"{domain}_more.npz" for domain in domains or DOMAINS)
-        return f"There is no {names} beside its first file in {root / 'digits'} or {root}; more=False does without."
-    return None
+    named = list(domains or DOMAINS)
+    needed = chosen_sites("digits", named, site)
+    if site == "mnist" and separate_mnist_m and "mnist_m" in named:
+        needed.append("mnist_m")
+    found = {domain: files for domain in needed if (files := digit_files.find(root, domain, more))}
+    absent = [domain for domain in needed if domain not in found]
+    if absent and (domains or site or not found):
+        raise DataError(f"There is no {' or '.join(absent)} in {root / 'digits'} or {root}.")
+    if more and all(digit_files.find(root, name, more) == digit_files.find(root, name) for name in named):
+        names = " or ".join(f"{domain}_more.npz" for domain in named)
+        raise DataError(
+            f"There is no {names} beside its first file in {root / 'digits'} or {root}; more=False does without."
+        )
+    return found
 
 
-def _parts(root: Path, domain: str) -> bool:
-    files = digit_files.find(root, domain, more=True)
-    return bool(files) and files != digit_files.find(root, domain)
-
-
-def describe(root: Path) -> list[str]:
-    lines = [missing(root) or "ready"]
-    for domain in DOMAINS:
-        files = digit_files.find(root, domain, more=True)
-        lines.append(f"{domain}: " + (", ".join(str(f.relative_to(root)) for f in files) if files else "missing"))
-    return lines
-
-
-def counts(root: Path) -> list[Count]:
-    made = []
-    for domain, complete in COMPLETE.items():
-        files = digit_files.find(root, domain, more=True)
-        held = digit_files.read(domain, files) if files else {}
-        for part, published in zip(("train", "test"), complete, strict=True):
-            made.append(Count(f"{domain}, {part}", len(held.get(f"y_{part}", ())), published))
-    return made
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    places = {domain: files for domain in DOMAINS if (files := digit_files.find(root, domain, more=True))}
-    found = damage(places, lambda domain: digit_files.read(domain, places[domain]))
-    return [(places[domain][0].parent, reason) for domain, reason in found]
-
-
-def _arrays(root: Path, domain: str, more: bool) -> Arrays:
+def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:
     """What a domain's files hold, with images as uint8 [n, 1 or 3, 32, 32]; cached."""
-    files = digit_files.find(root, domain, more)
 
     def make() -> Arrays:
         arrays = digit_files.read(domain, files)
         return arrays | {name: _square(arrays[name]) for name in ("x_train", "x_test")}
 
-    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make, _fits)
+    def fits(held: Arrays) -> bool:
+        x, y = ([held[f"{kind}_{part}"] for part in ("train", "test")] for kind in "xy")
+        return all(a.shape[2:] == (SIZE, SIZE) and b.shape == a.shape[:1] for a, b in zip(x, y, strict=True))
 
-
-def _fits(held: Arrays) -> bool:
-    return all(
-        held[f"x_{part}"].shape[2:] == (SIZE, SIZE) and held[f"y_{part}"].shape == held[f"x_{part}"].shape[:1]
-        for part in ("train", "test")
-    )
+    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make, fits)
 
 
 def _square(pixels: np.ndarray) -> np.ndarray:
@@ -202,10 +182,10 @@ def _split(arrays: Arrays, part: str, positions: np.ndarray) -> Split:
     return Split(pixels.expand(-1, 3, -1, -1).contiguous(), targets)
 
 
-def _origins(root: Path, held: dict[str, Arrays], chosen: list[Cut], required: bool) -> dict | None:
+def _origins(files: dict, held: dict[str, Arrays], chosen: list[Cut], required: bool) -> dict | None:
     """The MNIST positions of the chosen MNIST-M images by part, if the file has them."""
     made, mnist = held["mnist_m"], held["mnist"]
-    file = digit_files.find(root, "mnist_m")[0]
+    file = files["mnist_m"][0]
     if not {"index_train", "index_test"} <= made.keys():
         if not required:
             return None
@@ -227,9 +207,9 @@ def _origins(root: Path, held: dict[str, Arrays], chosen: list[Cut], required: b
     return used
 
 
-def _shared(root: Path, held: dict[str, Arrays], chosen: dict[str, list[Cut]]) -> list[str]:
+def _shared(files: dict, held: dict[str, Arrays], chosen: dict[str, list[Cut]]) -> list[str]:
     """A line about digits that are in both sites."""
-    used = _origins(root, held, chosen["mnist_m"], required=False)
+    used = _origins(files, held, chosen["mnist_m"], required=False)
     if used is None:
         return ["mnist_m is made from mnist, and its file does not say from which digits: some are in both sites."]
     both = sum(len(np.intersect1d(used[part], positions)) for part, positions in chosen["mnist"])

@@ -2,30 +2,26 @@
 
 from pathlib import Path
 
-from fednb.datasets._fedbn_lists import Lists
-from fednb.datasets._published import Needs
+from fednb.datasets._fedbn import Lists
+from fednb.datasets._listed import Needs
 from fednb.federation import Federation
 
 NEEDS = Needs(
     what="DomainNet (Peng et al. 2019), ten of its 345 classes",
     layout="DomainNet/<domain>/<class>/<file>, domains clipart, infograph, painting, quickdraw, real, sketch (2629, "
     "3283, 3091, 5000, 6081, 2767 images), classes bird, feather, headphones, ice_cream, teapot, tiger, whale, "
-    "windmill, wine_glass, zebra; the others are not read and need not be unpacked. FedBN's lists are pickles "
-    "<domain>_<train|test>.pkl in DomainNet/ or splits/, or splits/domainnet_<domain>_<train|test>.csv (columns "
-    "path,label)",
+    "windmill, wine_glass, zebra; the others are not read and need not be unpacked; and FedBN's lists as "
+    "splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from its pickles by docs/data.md",
     page="ai.bu.edu/M3SDA; FedBN's lists are linked by github.com/med-air/FedBN and lie in github.com/tfzhou/FedFA "
     "(data/domainnet)",
     download="six archives of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB",
     licence="for research under fair use; the images belong to their authors",
-    folders=("DomainNet",),
 )
-DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("bird feather headphones ice_cream teapot tiger whale windmill wine_glass zebra".split())
 FEDBN = 105  # int(0.05 * 2103) of FedBN's fed_domainnet.py; 2103 is the length of the shortest list, clipart's.
 # Percent of a train list for training, from its start, and for validation, from its end.
 PERCENT = {"fedbn_95": (95, 5), "fedfa": (32, 20), "fedfa_released": (48, 20)}
-SPLITS = ("fedbn", *PERCENT, "stratified")
 
 
 def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
@@ -39,19 +35,14 @@ LISTS = Lists(
     name="domainnet",
     folder="DomainNet",
     domains={
-        "clipart": (2103, 526),
-        "infograph": (2626, 657),
-        "painting": (2472, 619),
-        "quickdraw": (4000, 1000),
-        "real": (4864, 1217),
-        "sketch": (2213, 554),
+        **{"clipart": (2103, 526), "infograph": (2626, 657), "painting": (2472, 619)},
+        **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
     },
     classes=CLASSES,
-    splits=SPLITS,
+    splits=("fedbn", *PERCENT, "stratified"),
     sizes=_sizes,
-    needs=NEEDS,
 )
-missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts, LISTS.damaged
+missing = LISTS.missing
 
 
 def load(

@@ -10,8 +10,8 @@ from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached
 from fednb.datasets._cache import key as cache_key
 from fednb.datasets._files import reading
+from fednb.datasets._listed import Needs, lacking
 from fednb.datasets._partition import cut
-from fednb.datasets._published import Count, Needs, damage
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
@@ -60,7 +60,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     """
     images.check_size(size)
     check_whole("clients", clients)
-    NEEDS.require(missing(root))
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
     if clients > len(fitting):
@@ -83,29 +82,16 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
 
 def missing(root: Path, **options) -> str | None:
     """One sentence when there is no file of LEAF's."""
-    return None if _files(root) else f"There is no all_data_*.json in {' or '.join(map(str, _places(root)))}."
-
-
-def describe(root: Path) -> list[str]:
-    return [missing(root) or "ready", *map(str, counts(root))]
-
-
-def counts(root: Path) -> list[Count]:
-    return [Count("all_data_*.json", len(_files(root)), COMPLETE, "files")]
-
-
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    return damage(_files(root), lambda file: _held(root, file, *images.digests([file])))
-
-
-def _places(root: Path) -> tuple[Path, Path]:
-    return root / "emnist", root / "femnist" / "data" / "all_data"
+    return lacking(_files, root)
 
 
 def _files(root: Path) -> list[Path]:
     """LEAF's files in the first place that has some."""
-    found = (sorted(place.glob("all_data_*.json")) for place in _places(root))
-    return next(filter(None, found), [])
+    places = root / "emnist", root / "femnist" / "data" / "all_data"
+    for place in places:
+        if files := sorted(place.glob("all_data_*.json")):
+            return files
+    raise DataError(f"There is no all_data_*.json in {' or '.join(map(str, places))}.")
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -1,37 +1,27 @@
 """Office-Caltech-10: ten kinds of objects seen by four sources of photographs."""
 
-from collections import defaultdict
 from pathlib import Path
 
-from fednb.datasets import _images as images
-from fednb.datasets._fedbn_lists import Lists
-from fednb.datasets._published import Needs
+from fednb.datasets._fedbn import Lists
+from fednb.datasets._listed import Needs
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 
 NEEDS = Needs(
     what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
     layout="office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 "
-    "images). FedBN's lists are splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label), or its "
-    "pickles <domain>_<train|test>.pkl in office_caltech_10/",
+    "images), and FedBN's lists as splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label)",
     page="the archive that github.com/med-air/FedBN links: images and lists",
     download="its size is not stated",
     licence="for research; the images belong to their photographers and shops",
-    folders=("office_caltech_10",),
 )
-DOMAINS = ("amazon", "caltech", "dslr", "webcam")
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("back_pack bike calculator headphones keyboard laptop_computer monitor mouse mug projector".split())
-SPLITS = ("fedbn", "fedfa", "stratified")
 # int(0.5 * 125) and int(0.4 * 125) of FedBN's fed_office.py; 125 is the length of the shortest list, dslr's.
 FEDBN_TRAIN, FEDBN_VALIDATION = 62, 50
 # FedFA, Table 11: train, validation, test.
-TABLE11 = {
-    "amazon": (459, 307, 192),
-    "caltech": (538, 360, 225),
-    "dslr": (75, 50, 32),
-    "webcam": (141, 95, 59),
-}
+TABLE11 = {"amazon": (459, 307, 192), "caltech": (538, 360, 225), "dslr": (75, 50, 32), "webcam": (141, 95, 59)}
+DOMAINS = tuple(TABLE11)
 
 
 def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
@@ -44,12 +34,10 @@ LISTS = Lists(
     folder="office_caltech_10",
     domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
     classes=CLASSES,
-    splits=SPLITS,
+    splits=("fedbn", "fedfa", "stratified"),
     sizes=_sizes,
-    needs=NEEDS,
-    whole=True,
 )
-missing, describe, counts, damaged = LISTS.missing, LISTS.describe, LISTS.counts, LISTS.damaged
+missing = LISTS.missing
 
 
 def load(
@@ -83,22 +71,3 @@ def load(
     if spare and split != "fedbn":
         raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')
     return LISTS.federation(root, split, size, drop_duplicates, site, train_images, spare)
-
-
-def straddling(root: Path) -> list[tuple[list[str], list[str]]]:
-    """Groups of byte-identical files on both sides of FedBN's lists: (paths in train, paths in test) of each.
-
-    The original images have nine groups, eight in amazon and one in caltech.
-    """
-    NEEDS.require(missing(root))
-    groups = []
-    for domain in DOMAINS:
-        files = LISTS.files(root, domain)
-        hashes = dict(zip(files, images.digests(list(files.values())), strict=True))
-        members = defaultdict(lambda: ([], []))
-        for side, part in enumerate(("train", "test")):
-            for path in LISTS.listed(root, domain, part):
-                if path in hashes:
-                    members[hashes[path]][side].append(path)
-        groups.extend(group for group in members.values() if all(group))
-    return groups

@@ -1,7 +1,7 @@
 """Office-Home: 65 kinds of objects in art, as clip art, in shops and in photographs."""
 
-from fednb.datasets._class_folders import Domains
-from fednb.datasets._published import Needs
+from fednb.datasets._domains import Domains
+from fednb.datasets._listed import Needs
 
 NEEDS = Needs(
     what="Office-Home (Venkateswara et al. 2017)",
@@ -11,7 +11,6 @@ NEEDS = Needs(
     page="www.hemanthdv.org/officeHomeDataset.html",
     download="one archive of 1.1 GB",
     licence="for research that is not commercial, under fair use: the images belong to their authors",
-    folders=("office_home",),
 )
 # Site, its folder and how many images it has.
 DOMAINS = {
@@ -34,7 +33,6 @@ DATA = Domains(
     "Office-Home",
     DOMAINS,
     CLASSES,
-    NEEDS,
     note="Office-Home has no lists: test, validation and training images are drawn by fednb.",
 )
-load, missing, describe, counts = DATA.load, DATA.missing, DATA.describe, DATA.counts
+load, missing = DATA.load, DATA.missing

@@ -1,7 +1,7 @@
 """PACS: seven kinds of objects as art paintings, cartoons, photographs and sketches."""
 
-from fednb.datasets._class_folders import Domains
-from fednb.datasets._published import Needs
+from fednb.datasets._domains import Domains
+from fednb.datasets._listed import Needs
 
 NEEDS = Needs(
     what="PACS (Li et al. 2017)",
@@ -11,7 +11,6 @@ NEEDS = Needs(
     page="www.eecs.qmul.ac.uk/~dl307/project_iccv2017",
     download="about 190 MB",
     licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",
-    folders=("pacs",),
 )
 DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
@@ -20,8 +19,7 @@ DATA = Domains(
     "PACS",
     {name: (name, complete) for name, complete in DOMAINS.items()},
     CLASSES,
-    NEEDS,
     note="PACS' own lists are not used: test, validation and training images are drawn by fednb.",
     side=227,
 )
-load, missing, describe, counts = DATA.load, DATA.missing, DATA.describe, DATA.counts
+load, missing = DATA.load, DATA.missing

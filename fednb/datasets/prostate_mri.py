@@ -1,5 +1,7 @@
 """The prostate in T2-weighted MRI volumes of six hospitals: a class for every pixel of a slice."""
 
+import gzip
+import math
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,9 +10,9 @@ import torch
 
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
-from fednb.datasets._files import reading
+from fednb.datasets._files import npy, reading, unpacked
+from fednb.datasets._listed import Needs, lacking
 from fednb.datasets._partition import sizes
-from fednb.datasets._published import Count, Needs, damage
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
@@ -26,7 +28,7 @@ NEEDS = Needs(
     download="its size is not stated",
     licence="for research: the terms are those of the three sources",
 )
-SITES = {"BIDMC": 12, "HK": 12, "I2CVB": 19, "BMC": 30, "RUNMC": 30, "UCL": 13}  # volumes
+SITES = ("BIDMC", "HK", "I2CVB", "BMC", "RUNMC", "UCL")
 SLICES = {"BIDMC": 261, "HK": 157, "I2CVB": 468, "BMC": 384, "RUNMC": 411, "UCL": 175}  # in FedFA's released indices
 FORMER = {"BMC": "ISBI_1.5", "RUNMC": "ISBI"}  # names of the released indices of two sites
 CLASSES = ("background", "prostate")
@@ -40,6 +42,8 @@ RATIO = 0.6  # of a site's slices for training
 FEWEST = 32  # training slices of a site, whatever the ratio
 FEWEST_VOLUMES = 5  # of a site; fewer cannot be divided by patient
 AROUND = np.array([-1, 0, 1])
+
+Pairs = list[tuple[Path, Path]]  # volumes and their masks
 
 
 def load(
@@ -84,61 +88,61 @@ def load(
         raise RecipeError(f"ratio is {ratio!r}; expected a share of a site's slices, above 0 and up to {RATIO}.")
     if split == "harmofl" and ratio != RATIO:
         raise RecipeError(f'ratio is {ratio} with split="harmofl", which trains on 0.64. Leave ratio or split out.')
-    here = chosen_sites("prostate_mri", SITES, site)
-    NEEDS.require(missing(root, split=split, index_files=index_files, sites=here))
     notes = []
-    sites = [_site(root, name, size, split, ratio, index_files, notes) for name in here]
+    found = _volumes(root, split=split, index_files=index_files, site=site)
+    sites = [_site(root, name, pairs, size, split, ratio, index_files, notes) for name, pairs in found.items()]
     if split != "patients":
         notes.append(f'split="{split}" has slices of one patient in training and in test; split="patients" has not.')
     return Federation("prostate_mri", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, *, split: str = "fedfa", index_files: bool = False, sites=SITES, **options) -> str | None:
+def missing(root: Path, **options) -> str | None:
     """One sentence when a site's folder, a volume's mask, a mask's volume, an index or nibabel is not there."""
+    return lacking(_volumes, root, **options)
+
+
+def _volumes(
+    root: Path, *, split: str = "fedfa", index_files: bool = False, site: str | None = None, **options
+) -> dict[str, Pairs]:
+    """By site every volume and its mask, sorted by name."""
     if split not in SPLITS:
         raise RecipeError(f'prostate_mri has no split "{split}"; {nearest(str(split), SPLITS)}')
-    absent = [str(_place(root, name)) for name in sites if not _place(root, name).is_dir()]
-    if absent:
-        return f"There is no folder {', '.join(absent)}."
-    for name in sites:
-        pairs = _pairs(root, name)
+    places = {name: root / "prostate_mri" / name for name in chosen_sites("prostate_mri", SITES, site)}
+    if absent := [str(place) for place in places.values() if not place.is_dir()]:
+        raise DataError(f"There is no folder {', '.join(absent)}.")
+    found = {name: _pairs(place) for name, place in places.items()}
+    for name, pairs in found.items():
         if not pairs:
-            return f"There is no volume in {_place(root, name)}."
-        lost = [pair for pair in pairs if not all(path.is_file() for path in pair)]
-        for volume, mask in lost[:1]:
+            raise DataError(f"There is no volume in {places[name]}.")
+        if lost := [pair for pair in pairs if not all(path.is_file() for path in pair)]:
+            volume, mask = lost[0]
             what = f"{volume} for the mask {mask.name}" if mask.is_file() else f"{mask} for the volume {volume.name}"
-            return f"There is no {what} ({len(lost)} such cases in {name})."
-        if index_files and not _index_file(root, name).is_file():
-            return (
-                f"There is no {_index_file(root, name)}, the order of the slices of {name}; index_files=False draws it."
-            )
+            raise DataError(f"There is no {what} ({len(lost)} such cases in {name}).")
+        if index_files and not (file := _index_file(root, name)).is_file():
+            raise DataError(f"There is no {file}, the order of the slices of {name}; index_files=False draws it.")
     if not find_spec("nibabel"):
-        return f"The volumes in {root / 'prostate_mri'} cannot be read: nibabel is not installed."
-    return None
+        raise DataError(f"The volumes in {root / 'prostate_mri'} cannot be read: nibabel is not installed.")
+    return found
 
 
-def describe(root: Path) -> list[str]:
-    return [missing(root) or "ready", *map(str, _volume_counts(root))]
-
-
-def counts(root: Path) -> list[Count]:
-    """Volumes by site, and the slices that FedFA's Table 13 is made from."""
-    used = {name: [pair for pair in _pairs(root, name) if _small(pair)] for name in SITES}
-    return _volume_counts(root) + [
-        Count(f"{name}, slices with prostate", len(_read(root, name, used[name], SIDE)["middle"]), complete, "slices")
-        for name, complete in SLICES.items()
+def _pairs(place: Path) -> Pairs:
+    """The volumes and masks in a folder; one of the two need not be there."""
+    masks, volumes = {}, {}
+    for path in place.iterdir():
+        if path.name.lower().endswith(MASK) and path.name[0] != ".":
+            masks[path.name[: -len(MASK)]] = path
+        elif path.name.endswith(".nii.gz") and path.name[0] != ".":
+            volumes[path.name.removesuffix(".nii.gz")] = path
+    return [
+        (volumes.get(case, place / f"{case}.nii.gz"), masks.get(case, place / f"{case}{MASK}"))
+        for case in sorted(masks.keys() | volumes.keys())
     ]
 
 
-def damaged(root: Path) -> list[tuple[Path, str]]:
-    """None where nibabel is not installed."""
-    files = (path for name in SITES for pair in _pairs(root, name) for path in pair if path.is_file())
-    return damage(files, _voxels) if find_spec("nibabel") else []
-
-
-def _site(root: Path, name: str, size: int, split: str, ratio: float, index_files: bool, notes: list[str]) -> Site:
-    pairs = _pairs(root, name)
-    small = [pair for pair in pairs if _small(pair)]
+def _site(
+    root: Path, name: str, pairs: Pairs, size: int, split: str, ratio: float, index_files: bool, notes: list[str]
+) -> Site:
+    small = [pair for pair in pairs if pair[1].stat().st_size < LARGEST_MASK]
     if len(small) < len(pairs):
         first = min(set(pairs) - set(small))[1].name
         note = f"{name}: left out for a mask of 1 MiB or more: {len(pairs) - len(small)} volumes, first {first}."
@@ -153,34 +157,7 @@ def _site(root: Path, name: str, size: int, split: str, ratio: float, index_file
     return Site(name, *(_part(held, cut) for cut in _cut(name, split, ratio, order, held["volume"])))
 
 
-def _volume_counts(root: Path) -> list[Count]:
-    return [Count(name, len(_pairs(root, name)), complete, "volumes") for name, complete in SITES.items()]
-
-
-def _small(pair: tuple[Path, Path]) -> bool:
-    return pair[1].stat().st_size < LARGEST_MASK
-
-
-def _place(root: Path, name: str) -> Path:
-    return root / "prostate_mri" / name
-
-
-def _pairs(root: Path, name: str) -> list[tuple[Path, Path]]:
-    """Every volume of a site and its mask, sorted by name; one of the two need not be there."""
-    masks, volumes = {}, {}
-    place = _place(root, name)
-    for path in place.iterdir() if place.is_dir() else ():
-        if path.name.lower().endswith(MASK) and path.name[0] != ".":
-            masks[path.name[: -len(MASK)]] = path
-        elif path.name.endswith(".nii.gz") and path.name[0] != ".":
-            volumes[path.name.removesuffix(".nii.gz")] = path
-    return [
-        (volumes.get(case, place / f"{case}.nii.gz"), masks.get(case, place / f"{case}{MASK}"))
-        for case in sorted(masks.keys() | volumes.keys())
-    ]
-
-
-def _read(root: Path, name: str, pairs: list[tuple[Path, Path]], size: int) -> Arrays:
+def _read(root: Path, name: str, pairs: Pairs, size: int) -> Arrays:
     """From the cache, if they have been read before.
 
     slices: uint8 ``[m, size, size]``, all slices of all volumes. middle, volume: int64 ``[n]``, of each slice with
@@ -244,9 +221,12 @@ def _voxels(path: Path) -> np.ndarray:
     import nibabel
 
     def voxels(path: Path) -> np.ndarray:
-        volume = nibabel.Nifti1Image.from_filename(path)
-        if len(volume.shape) != 3 or min(volume.shape) < 1 or np.prod(volume.shape, dtype=float) > MOST_VOXELS:
+        content = unpacked(path, gzip.open(path), 8 * MOST_VOXELS)
+        volume = nibabel.Nifti1Image.from_bytes(content)
+        if len(volume.shape) != 3 or min(volume.shape) < 1 or math.prod(volume.shape) > MOST_VOXELS:
             raise ValueError(f"its shape is {volume.shape}, no volume of up to {MOST_VOXELS} voxels")
+        if math.prod(volume.shape) * volume.get_data_dtype().itemsize > len(content):
+            raise ValueError(f"its shape is {volume.shape}, which {len(content)} bytes cannot be")
         voxels = np.asarray(volume.dataobj).astype(np.float64, casting="safe").transpose()
         if not np.isfinite(voxels).all():
             raise ValueError("it has voxels that are no numbers")
@@ -263,7 +243,9 @@ def _index_file(root: Path, name: str) -> Path:
 def _index(root: Path, name: str, count: int) -> np.ndarray:
     """The released order of a site's slices."""
     path = _index_file(root, name)
-    order = reading(path, lambda path: np.load(path)[:], advice="Expected numpy's list of numbers. Fetch it again.")
+    order = reading(
+        path, lambda path: npy(path.read_bytes()), advice="Expected numpy's list of numbers. Fetch it again."
+    )
     if order.dtype.kind not in "iu" or sorted(order.ravel()) != list(range(count)) or order.ndim != 1:
         raise DataError(
             f"{path} holds {order.dtype} {list(order.shape)}; expected each of 0..{count - 1} once, {name} has {count} "

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fednb.datasets import _class_folders as class_folders
 from fednb.datasets import _images as images
+from fednb.datasets._listed import Needs, lacking, require_folders
 from fednb.datasets._masks import refuse_other_size
 from fednb.datasets._partition import check_shares, sizes
-from fednb.datasets._published import Count, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
@@ -26,7 +25,6 @@ NEEDS = Needs(
     "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel)",
     download="two repositories whose sizes are not stated; 12 MB in this layout",
     licence="for research: each has terms of its own, ask its authors",
-    folders=("retinal_vessels",),
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
 KINDS = ("images", "masks", "fov")
@@ -61,50 +59,43 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     """
     images.check_size(size)
     check_shares(fraction=fraction)
-    here = chosen_sites("retinal_vessels", SITES, site)
-    NEEDS.require(missing(root, sites=here))
     notes = []
-    sites = [_site(root, name, size, fraction, seed, notes) for name in here]
+    sites = [_site(root, name, files, size, fraction, seed, notes) for name, files in _files(root, site=site).items()]
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, *, sites=SITES, **options) -> str | None:
+def missing(root: Path, **options) -> str | None:
     """One sentence when a site's folder is not there, or an image lacks its mask or its field of view."""
-    whole = root / "retinal_vessels"
-    if absent := class_folders.missing([whole / name for name in sites], KINDS):
-        return absent
-    for name in sites:
-        found = _files(root, name)
-        if len(found["images"]) < FEWEST:
-            return f"{whole / name} has {len(found['images'])} images; expected {FEWEST} or more."
+    return lacking(_files, root, **options)
+
+
+def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[str, list[Path]]]:
+    """By site its images, masks and fields of view, sorted by name."""
+    places = {name: root / "retinal_vessels" / name for name in chosen_sites("retinal_vessels", SITES, site)}
+    require_folders(places.values(), KINDS)
+    found = {}
+    for name, place in places.items():
+        listed = images.files(place / "images")
+        if len(listed) < FEWEST:
+            raise DataError(f"{place} has {len(listed)} images; expected {FEWEST} or more.")
+        found[name] = {kind: [place / kind / path.name for path in listed] for kind in KINDS}
         for kind in ("masks", "fov"):
-            lost = [path for path in found[kind] if not path.is_file()]
-            if lost:
-                return f"There is no {lost[0]} for the image of that name ({len(lost)} such images)."
-    return None
+            if lost := [path for path in found[name][kind] if not path.is_file()]:
+                raise DataError(f"There is no {lost[0]} for the image of that name ({len(lost)} such images).")
+    return found
 
 
-def describe(root: Path) -> list[str]:
-    lines = [missing(root) or "ready"]
-    for count in counts(root):
-        lines += [str(count), *(_unused(root, count.what, _files(root, count.what)) if count.found else [])]
-    return lines
-
-
-def counts(root: Path) -> list[Count]:
-    return [Count(name, len(_files(root, name)["images"]), complete) for name, complete in SITES.items()]
-
-
-def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: list[str]) -> Site:
-    found = _files(root, name)
-    _refuse_odd_masks(found)
-    read = [images.read(root, f"retinal_vessels_{name}_{kind}", found[kind], size) for kind in KINDS]
+def _site(
+    root: Path, name: str, files: dict[str, list[Path]], size: int, fraction: float, seed: int, notes: list[str]
+) -> Site:
+    _refuse_odd_masks(files)
+    read = [images.read(root, f"retinal_vessels_{name}_{kind}", files[kind], size) for kind in KINDS]
     (pixels, vessels, field), unusual = zip(*read, strict=True)
-    notes += [*_unused(root, name, found), *(note for lines in unusual for note in lines)]
+    notes += [note for lines in unusual for note in lines]
     vessels, field = (coverage[:, 0] >= 255 * COVERAGE for coverage in (vessels, field))
     masks = np.where(field, vessels, IGNORED).astype(np.uint8)
     whole = Split(torch.from_numpy(pixels), torch.from_numpy(masks))
-    train, *others = _cut(name, [path.stem for path in found["images"]], seed)
+    train, *others = _cut(name, [path.stem for path in files["images"]], seed)
     used = round(fraction * len(train))
     if not used:
         raise RecipeError(f"fraction={fraction} leaves {name} no training image of {len(train)}. Enlarge it.")
@@ -112,31 +103,18 @@ def _site(root: Path, name: str, size: int, fraction: float, seed: int, notes: l
     return Site(name, *(whole.select(cut) for cut in (np.sort(order[:used]), *others)))
 
 
-def _files(root: Path, name: str) -> dict[str, list[Path]]:
-    """The images of a site, and where their masks and fields of view should be."""
-    place = root / "retinal_vessels" / name
-    listed = images.files(place / "images") if (place / "images").is_dir() else []
-    return {kind: [place / kind / path.name for path in listed] for kind in KINDS}
-
-
-def _unused(root: Path, name: str, found: dict[str, list[Path]]) -> list[str]:
-    used = [path for paths in found.values() for path in paths]
-    return images.unused(root / "retinal_vessels" / name, used, f"{name}/<{'|'.join(KINDS)}>/<file>")
-
-
-def _refuse_odd_masks(found: dict[str, list[Path]]) -> None:
+def _refuse_odd_masks(files: dict[str, list[Path]]) -> None:
     """DataError for a mask or a field of view that is not black and white, is black alone, or has another size than its
     image."""
     for kind, drawing in (("masks", "the vessels"), ("fov", "the field of view")):
-        for path, other in zip(found["images"], found[kind], strict=True):
+        for path, other in zip(files["images"], files[kind], strict=True):
             drawn = images.decode_mask(other)
             refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
             values = set(np.unique(drawn).tolist())
             if strange := sorted(values - {0, 255}):
-                told = ", ".join(map(str, strange[:5])) + ", ..." * (len(strange) > 5)
                 raise DataError(
-                    f"{other} has the values {told}; expected black and white, 0 and 255. Write it so, in a format "
-                    "without loss such as PNG."
+                    f"{other} has the values {', '.join(map(str, strange[:5]))}{', ...' * (len(strange) > 5)}; "
+                    "expected black and white, 0 and 255. Write it so, in a format without loss such as PNG."
                 )
             if 255 not in values:
                 raise DataError(

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from fednb.datasets import _images as images
 from fednb.datasets._files import table
+from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
 from fednb.datasets._partition import cut
-from fednb.datasets._published import Count, Listed, Needs
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 from fednb.standalone.class_shares import check_whole
@@ -19,7 +17,6 @@ NEEDS = Needs(
     page="wilds.stanford.edu/datasets",
     download="7.4 GB",
     licence="CC BY-NC-SA 4.0",
-    folders=("rxrx1_v1.0",),
 )
 FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
 COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
@@ -32,8 +29,6 @@ CLASSES = tuple(
 )
 TEST, VALIDATION = 0.2, 0.1  # of a client's images; of the others
 LEAST = 10  # images of a client: with fewer a part may be empty
-
-Images = list[tuple[str, int]]  # path and class number
 
 
 def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
@@ -60,69 +55,49 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     check_whole("clients_per_cell_type", clients_per_cell_type)
     if clients_per_cell_type > GROUPS:
         raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
-    NEEDS.require(missing(root))
     sites, notes = [], ["48 classes as released; the paper says 50. Its division of the images is not known."]
-    for cell_type, batches in DATA.listed(root).items():
+    for cell_type, batches in _batches(root).items():
         each = len(batches) // GROUPS
-        if not each:
-            raise DataError(
-                f"{DATA.named(root)} has {len(batches)} experiments on {cell_type}; expected {GROUPS} or "
-                "more, one for each group. Fetch it again."
-            )
-        notes += [f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over."]
+        notes.append(f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over.")
         if len(batches) != BATCHES[cell_type]:
             notes.append(f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}.")
         for number in range(clients_per_cell_type):
             group = sorted(batches)[number * each : (number + 1) * each]
-            held = [entry for experiment in group for entry in batches[experiment]]
-            site, unusual = _site(root, f"{cell_type}_{number + 1}", held, size, seed)
-            sites.append(site)
-            notes += unusual
+            rows = [row for experiment in group for row in batches[experiment]]
+            sites.append(_site(root, f"{cell_type}_{number + 1}", rows, size, seed, notes))
     return Federation("rxrx1", sites, CLASSES, notes)
 
 
-class Cells(Listed):
-    """Its table."""
-
-    def listed(self, root: Path) -> dict[str, dict[str, Images]]:
-        """The images of ``CLASSES`` of each experiment, by cell type and experiment."""
-        held = {cell_type: {} for cell_type in BATCHES}
-        numbers = {name: number for number, name in enumerate(CLASSES)}
-        for cell_type, experiment, plate, well, site, treatment in table(self.named(root), COLUMNS):
-            if cell_type not in held:
-                raise DataError(
-                    f'{self.named(root)} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. '
-                    "Fetch it again."
-                )
-            batch = held[cell_type].setdefault(experiment, [])
-            if treatment in numbers:
-                batch.append((f"images/{experiment}/Plate{plate}/{well}_s{site}.png", numbers[treatment]))
-        return held
-
-    def counts(self, root: Path) -> list[Count]:
-        made = []
-        for cell_type, batches in self.listed(root).items():
-            paths = [root / FOLDER / path for batch in batches.values() for path, _ in batch]
-            made.append(Count(cell_type, len(batches), BATCHES[cell_type], "batches"))
-            found = sum(path.is_file() for path in paths)
-            made.append(Count(f"{cell_type}, those listed of {len(CLASSES)} classes", found, len(paths)))
-        return made
+def missing(root: Path, **options) -> str | None:
+    """One sentence when the table or the folder of the images is not there, or the table is damaged."""
+    return lacking(_batches, root)
 
 
-DATA = Cells(FOLDER, (TABLE, "images"))
-missing, describe, counts, damaged = DATA.missing, DATA.describe, DATA.counts, DATA.damaged
+def _batches(root: Path) -> dict[str, dict[str, Rows]]:
+    """By cell type and experiment the images of ``CLASSES``."""
+    place = root / FOLDER
+    require(place / TABLE, place / "images")
+    held = {cell_type: {} for cell_type in BATCHES}
+    numbers = {name: number for number, name in enumerate(CLASSES)}
+    for cell_type, experiment, plate, well, site, treatment in table(place / TABLE, *COLUMNS):
+        if cell_type not in held:
+            raise DataError(
+                f'{place / TABLE} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. Fetch it again.'
+            )
+        batch = held[cell_type].setdefault(experiment, [])
+        if treatment in numbers:
+            file = place / "images" / experiment / f"Plate{plate}" / f"{well}_s{site}.png"
+            batch.append((file, numbers[treatment]))
+    return held
 
 
-def _site(root: Path, name: str, held: Images, size: int, seed: int) -> tuple[Site, list[str]]:
-    """One client, and notes on its images."""
-    if len(held) < LEAST:
+def _site(root: Path, name: str, rows: Rows, size: int, seed: int, notes: list[str]) -> Site:
+    if len(rows) < LEAST:
         raise DataError(
-            f"{DATA.named(root)} has {len(held)} images of the {len(CLASSES)} classes for {name}; expected "
+            f"{root / FOLDER / TABLE} has {len(rows)} images of the {len(CLASSES)} classes for {name}; expected "
             f"{LEAST} or more. Fetch it again."
         )
-    paths = [root / FOLDER / path for path, _ in held]
-    targets = np.array([label for _, label in held], np.int64)
-    whole, unusual = images.labelled(root, f"rxrx1_{name}", paths, targets, size)
+    whole = decoded(root, f"rxrx1_{name}", rows, size, notes)
     rest, test = cut(whole, (1 - TEST, TEST), "rxrx1", name)
     train, validation = cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed)
-    return Site(name, train, validation, test), unusual
+    return Site(name, train, validation, test)

@@ -70,10 +70,6 @@ def missing(root: Path | None = None, **options) -> str | None:
     return "The images come with scikit-learn, which is not installed: pip install scikit-learn."
 
 
-def describe(root: Path | None = None) -> list[str]:
-    return ["embedded: scikit-learn's 1,797 digits, four sites of about 450"]
-
-
 def _enlarge(digits: np.ndarray) -> np.ndarray:
     """[n, 8, 8] -> [n, 32, 32], bilinear. All weights are eighths, so the result is exact on every
     machine."""

@@ -9,7 +9,7 @@ from fednb.datasets import _images as images
 from fednb.datasets.shifted_digits import missing, seen
 from fednb.federation import Federation, Site, Split
 
-__all__ = ["NEEDS", "TASK", "describe", "load", "missing"]
+__all__ = ["NEEDS", "TASK", "load", "missing"]
 
 TASK = "segmentation"
 NEEDS = None
@@ -26,7 +26,3 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
         whole = Split(pixels, torch.from_numpy((ink >= 128).astype(np.uint8)))
         sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
     return Federation("shifted_strokes", sites, ("ground", "stroke"), task=TASK)
-
-
-def describe(root: Path | None = None) -> list[str]:
-    return ["embedded: the strokes of scikit-learn's 1,797 digits, four sites of about 450"]

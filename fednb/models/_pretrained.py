@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fednb.datasets import data_root
-from fednb.datasets._files import refuse_more
+from fednb.datasets._files import npz, refuse_more
 from fednb.errors import RunError
 
 Weights = Mapping[str, Tensor]
@@ -124,9 +123,7 @@ def _read(file: Path, changed: int) -> Weights:
     """The entries of a file; nothing in it is executed."""
     refuse_more(file, file.stat().st_size, MOST)
     if file.suffix == ".npz":
-        with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
-            refuse_more(file, sum(entry.file_size for entry in held.zip.infolist()), MOST)
-            return {name: torch.from_numpy(held[name]) for name in held.files}
+        return {name: torch.from_numpy(array.copy()) for name, array in npz(file, MOST).items()}
     return torch.load(file, map_location="cpu", weights_only=True)
 
 

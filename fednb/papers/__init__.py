@@ -26,7 +26,8 @@ SETTINGS = {"title", "venue", "printed", "not_printed", "profile", "algorithm"}
 PROFILES = {"smoke", "quick", "paper", "stand_in"}
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 _PRINTED = {"algorithm", "augmentation", "federation", "site", "value"}
-_CLAIM = {"table", "federation", "setting", "site", "better", "worse", "place"}
+_PAIR = ("federation", "setting", "site", "better", "worse")  # what a claim is of
+_CLAIM = {"table", *_PAIR, "place"}
 
 
 def names() -> list[str]:
@@ -216,6 +217,12 @@ def sites(paper: str, federation: str) -> list[str]:
     return [site for site in found if site != "average"]
 
 
+def labels_of(printed) -> list[str]:
+    """The rows of a printed table as labels of recipes: ``["fedavg", "fedavg+fedrdn"]``."""
+    rows = zip(printed["algorithm"], printed["augmentation"], strict=True)
+    return list(dict.fromkeys("+".join(filter(None, row)) for row in rows))
+
+
 def numbers(paper: str, table: str):
     """A printed table of other numbers than accuracies, such as bytes or parameters, with the columns of its file."""
     return _frame(_entry(_files(paper), table, f"{paper}'s table")).copy()
@@ -262,21 +269,23 @@ def caption(paper: str, table: str) -> str:
 
 
 def claims(paper: str) -> list[dict]:
-    """The rows of the paper's ``claims.csv``: its claims that compare two runs of one printed table.
+    """The paper's claims that compare two runs of one printed table, each pair once, from its ``claims.csv``.
 
-    table: the printed table. federation, setting, site: of the two printed numbers, as in ``printed``.
-    better: the run that the paper finds better, ``"algorithm"`` or ``"algorithm+augmentation"``, as a recipe's label.
-    worse: the other one. place: where the text says it.
+    table: the first printed table that has the pair. tables: all of them. federation, setting, site: of the two printed
+    numbers, as in ``printed``. better: the run that the paper finds better, ``"algorithm"`` or
+    ``"algorithm+augmentation"``, as a recipe's label. worse: the other one. place: where the text says it.
 
-    The lines before the rows say what is left out, and why.
+    The lines before the rows say what is left out, and why. RecipeError for other columns.
     """
-    claims = [dict(claim) for claim in _rows(folder(paper) / "claims.csv")]
-    for claim in claims:
-        if claim.keys() != _CLAIM:
+    found = {}
+    for row in _rows(folder(paper) / "claims.csv"):
+        if row.keys() != _CLAIM:
             raise RecipeError(
-                f"{paper}/claims.csv has the columns {', '.join(claim)}; expected {', '.join(sorted(_CLAIM))}."
+                f"{paper}/claims.csv has the columns {', '.join(row)}; expected {', '.join(sorted(_CLAIM))}."
             )
-    return claims
+        first = found.setdefault(tuple(row[name] for name in _PAIR), row | {"tables": []})
+        first["tables"].append(row["table"])
+    return list(found.values())
 
 
 def curves(paper: str) -> list[dict]:
@@ -326,13 +335,8 @@ def _rows(path: Path) -> list[dict]:
 
 
 def family(paper: str, federation: str) -> int:
-    """How many distinct pairs the paper's claims on a data set are of: they are judged together."""
-    pairs = {
-        (claim["setting"], claim["site"], frozenset((claim["better"], claim["worse"])))
-        for claim in claims(paper)
-        if claim["federation"] == federation
-    }
-    return len(pairs)
+    """How many claims the paper has on a data set: they are tested together."""
+    return sum(claim["federation"] == federation for claim in claims(paper))
 
 
 def report(paper: str) -> str:

@@ -8,8 +8,6 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from fednb.papers.protocol import declarations, rules_hash
-
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
 
 
@@ -29,13 +27,9 @@ def maker(model) -> dict:
 
 
 def origin(model, seconds: float) -> dict:
-    """What a record says of where it comes from: its maker, the processor, the rules of claims and what protocols
-    from outside declare (hashes), parameters, seconds."""
-    declared = declarations()
+    """What a record says of where it comes from: its maker, the processor, parameters, seconds."""
     return maker(model) | {
         **processor(),
-        "protocol": rules_hash(),
-        **({"declared": declared} if declared else {}),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": round(seconds, 1),
     }

@@ -35,10 +35,9 @@ class Record:
     each client's own training images); where clients are elsewhere, ``absent``: those that did not answer, who took no
     part or have the scores of their last test.
     fingerprint: of the federation. notes: what its reader must know (of the federation, of a run that is none).
-    origin: version of the code, torch, device, threads, seconds of training and evaluation; ``declared``, the hashes of
-    what protocols from outside declare; where clients were elsewhere, ``engine``: what carried their messages, and
-    ``wire``: for each kind of message the bytes ``down`` and ``up`` as they were sent, tests included, over the whole
-    run.
+    origin: version of the code, torch, device, threads, seconds of training and evaluation; where clients were
+    elsewhere, ``engine``: what carried their messages, and ``wire``: for each kind of message the bytes ``down`` and
+    ``up`` as they were sent, tests included, over the whole run.
     behaviours: the hashes of what it used, as they were then (see ``fednb.records.staleness``).
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
     name, over the file's bytes. They are made where it is written. What several runs have in common, such as the images

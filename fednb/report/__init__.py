@@ -7,8 +7,6 @@ from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
-from fednb.report.matrix import matrix
-from fednb.report.overview import rules_table, runs_table
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import (
@@ -21,7 +19,9 @@ from fednb.report.selection import (
     over_seeds,
     selected,
 )
-from fednb.report.sentences import TESTED, sentences, told
+from fednb.report.sentences import sentences, told
+from fednb.report.tables import joined, rules_table, runs_table
+from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
 
 __all__ = [
@@ -38,9 +38,9 @@ __all__ = [
     "first_near",
     "in_words",
     "late_rise",
+    "joined",
     "late_steps",
     "losses",
-    "matrix",
     "over_seeds",
     "participation",
     "readings",

@@ -7,8 +7,9 @@ from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.claims import judged
 from fednb.report.effects import SPARE
-from fednb.report.sentences import CLAIM, TESTED, untested
+from fednb.report.sentences import untested
 from fednb.report.tables import Table
+from fednb.report.verdicts import CLAIM, TESTED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,14 +20,15 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
 
     rule and errors: as in ``fednb.report.claims.judged``, whose columns its frame has. table: the claims of one alone.
     """
-    frame = judged(results, paper, rule, [claim for claim in papers.claims(paper) if table in (None, claim["table"])])
+    claims = [claim for claim in papers.claims(paper) if table is None or table in claim["tables"]]
+    frame = judged(results, paper, rule, claims)
     everything = wording.frame_of(results)
-    cells, wide = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
+    cells = shown(frame, _verdicts(frame), {**_standing(frame), "table": frame["table"]}, frame["claim"])
     chosen_by = wording.rule_words(rule or protocol.rules()["selection"], everything)
     stand_ins = wording.mark(everything)
     caption = (
-        f"Claims of {paper} that compare two runs; effects in points, in the seeds that both have, of the average "
-        f"unless a claim names a site. {wording.AVERAGE} Selection: {chosen_by}.",
+        f"Claims of {_called(paper)} that compare two runs; effects in points, in the seeds that both have, of the "
+        f"average unless a claim names a site. {wording.AVERAGE} Selection: {chosen_by}.",
         *([f"Results on {stand_ins} are left out: they say nothing about the paper."] if stand_ins else []),
     )
     deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
@@ -35,23 +37,22 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
         *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
         *wording.setting_lines(results),
     )
-    return Table(frame.drop(columns="sides"), caption, cells, made, wide)
+    return Table(frame.drop(columns="sides"), caption, cells, made)
 
 
 def board(claims: "DataFrame") -> Table:
     """The claims of all papers, rows of ``fednb.commands.scoreboard.claims``, as a table; its frame is all of them,
     unrounded."""
-    cells, wide = shown(
-        claims, _verdicts(claims), {**_standing(claims), "notebook": claims["notebook"]}, claims["claim"]
-    )
+    last = {**_standing(claims), "notebook": claims["notebook"]}
+    cells = shown(claims, _verdicts(claims), last, claims["claim"])
     about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
-    return Table(claims, caption, cells, tuple(wording.effect_lines(claims)), wide)
+    return Table(claims, caption, cells, tuple(wording.effect_lines(claims)))
 
 
 def curve_board(claims: "DataFrame") -> Table:
     """The rows of ``fednb.commands.scoreboard.curves`` as a table: claims on orders and curves."""
-    rows = claims.assign(setting=wording.standing(claims)).set_index("claim")
+    rows = claims.set_index("claim")
     cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
@@ -63,11 +64,11 @@ def _verdicts(frame: "DataFrame") -> dict:
 
 def _standing(frame: "DataFrame") -> dict:
     why, others = frame["why"], frame["other_rules"]
-    return {"why": why, "by the paper's rule": others, "setting": wording.standing(frame)}
+    return {"why": why, "by the paper's rule": others, "setting": frame["setting"]}
 
 
-def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> tuple:
-    """Effects as cells of a table for text, and for a page, where the interval stands below the value.
+def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> "DataFrame":
+    """Effects as the cells of a table.
 
     frame: with ``fednb.report.effects.COLUMNS``. first, last: columns before and after, ``last`` where they say
     something. rows: their labels.
@@ -83,7 +84,6 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         value: frame["ours"].map(wording.signed),
         "95 %": wording.told_bounds(frame),
         "simultaneous": between("together_low", "together_high"),
-        "images fixed": between("fixed_low", "fixed_high"),
         "detectable": frame["smallest"].map(wording.number),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
     }
@@ -94,17 +94,14 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         spare = bounds["ours"].map(wording.signed) + ", " + wording.bounds(bounds, wording.signed)
         last = {"with spare images": spare.where(bounds["ours"].notna(), ""), **last}
     texts |= {name: column for name, column in last.items() if (column != "").any()}
-    cells = pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
-    wide = cells.assign(**{value: wording.below(cells[value], cells["95 %"])}).drop(columns="95 %")
-    return cells, wide
+    return pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":
     """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
 
-    claims: what the verdicts and "not tested" are counted of. distinct comparisons: a pair of runs on the same data,
-    setting and site that stands in several tables is one of them, and several claims. on both boards: claims that are
-    tested at either setting, and so have two verdicts.
+    claims: what the verdicts and "not tested" are counted of; a pair that stands in several tables is one. on both
+    boards: claims that are tested at either setting, and so have two verdicts.
     """
     import pandas
 
@@ -113,9 +110,6 @@ def by_paper(claims: "DataFrame") -> "DataFrame":
     every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))
     counts = counts.reindex(sorted(every.index), fill_value=0)
     counts.insert(0, "claims", every)
-    counts.insert(
-        1, "distinct comparisons", claims.drop_duplicates(["of", "federation", "effect"])["of"].value_counts()
-    )
     counts["on both boards"] = counts[list(TESTED)].sum(axis=1) - told.reindex(counts.index, fill_value=0)
     counts["not tested"] = untested(claims)["of"].value_counts().reindex(counts.index, fill_value=0)
     counts.loc["all"] = counts.sum()

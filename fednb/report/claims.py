@@ -1,8 +1,4 @@
-"""The scoreboard: every claim of a paper, its printed effect, ours, and one verdict by ``fednb/papers/protocol.toml``.
-
-When the rules were made: those of the protocol after 127 claims had verdicts by earlier ones. So all records are
-exploratory but those of runs that the protocol declared before they were made.
-"""
+"""Every claim of a paper, its printed effect, ours, and one verdict by ``fednb/papers/protocol.toml``."""
 
 from functools import cache, partial
 from math import nan
@@ -12,21 +8,21 @@ from fednb.errors import DataError, RecipeError
 from fednb.papers import protocol
 from fednb.report import labels
 from fednb.report.comparison import on_federation, tested
-from fednb.report.deviations import declared_runs, deviations, labels_of, of_unseen, other_options
+from fednb.report.deviations import deviations, of_unseen, other_options
 from fednb.report.effects import COLUMNS as EFFECT
 from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, claimed, effect
+from fednb.report.sentences import claimed, effect
+from fednb.report.verdicts import PRINTED, SMALL
 from fednb.report.wording import all_took_part, frame_of, spaced
 
 # effect: the claim in short. paper: the printed effect. why: of a claim that is not testable. other_rules: the paper's
 # own where it gives another verdict, "best validation: not told". setting: the board, PRINTED or SMALL, "" without a
-# run. deviations: from the paper's setting. exploratory: a run was not declared before it was made. gap_low, gap_high:
-# of ours minus the printed effect, at the paper's setting.
+# run. deviations: from the paper's setting. gap_low, gap_high: of ours minus the printed effect, at that setting.
 COLUMNS = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
-COLUMNS += ("exploratory", "gap_low", "gap_high")
+COLUMNS += ("gap_low", "gap_high")
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 
 
@@ -97,7 +93,6 @@ def judged(
     there = [_printed_rows(paper, claim) for claim in claims]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     differing = deviations(results.records, paper)
-    declared = declared_runs(results.records, paper)
     known = partial(alike, results, seeds=rules["seeds"])
     by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
@@ -128,7 +123,7 @@ def judged(
         rows.append(
             {
                 "claim": claimed(claim, there[number]["value"], said[number]),
-                "table": claim["table"],
+                "table": ", ".join(claim["tables"]),
                 "effect": effect(claim),
                 "paper": said[number],
                 **columns(None if isinstance(own, str) else own),
@@ -138,7 +133,6 @@ def judged(
                 "other_rules": "; ".join(f"{name}: {word}" for name, word in others_say.items()),
                 "setting": board,
                 "deviations": "; ".join(deviating),
-                "exploratory": not declared.issuperset(keys),
                 "gap_low": against.low if against else nan,
                 "gap_high": against.high if against else nan,
                 "sides": [frozenset(side["key"]) for side in sides.values()],
@@ -153,7 +147,7 @@ def judged(
 def _printed_effect(there, claim: dict) -> float:
     """RecipeError, naming the claim, where its two sides are one run, a side is no printed row, or the table does not
     print the one above the other."""
-    rows = labels_of(there)
+    rows = papers.labels_of(there)
     missing = [side for side in (claim["better"], claim["worse"]) if side not in rows]
     if missing or claim["better"] == claim["worse"]:
         wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"

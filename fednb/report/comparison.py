@@ -6,21 +6,19 @@ read, nothing else.
 """
 
 from fednb.errors import RecipeError
+from fednb.papers import protocol
 from fednb.report import labels
 from fednb.report.deviations import deviations, of_unseen
 from fednb.report.intervals import Measured, alike, of_settings
-from fednb.report.overview import runs_table
 from fednb.report.selection import selected
-from fednb.report.tables import Table
+from fednb.report.tables import Table, runs_table
 from fednb.report.wording import (
     AVERAGE,
     OTHER_DATA,
     STAND_IN,
     all_took_part,
     as_text,
-    below,
     bounds,
-    counted,
     frame_of,
     grid,
     mark,
@@ -28,13 +26,14 @@ from fednb.report.wording import (
     note_lines,
     number,
     older,
-    row_names,
     rule_words,
+    scored,
     setting_lines,
     settings,
     signed,
     spaced,
     stand_in_line,
+    with_interval,
     with_seeds,
 )
 
@@ -45,12 +44,12 @@ UNSEEN_SITES = (
 HIGHER, LOWER = "background-color: #9ecae1; color: black", "background-color: #fdae6b; color: black"
 
 
-def table(results, printed, rule: str = "last", title: str = "", caption: str = "") -> Table:
+def table(results, printed, rule: str | None = None, title: str = "", caption: str = "") -> Table:
     """Paper and ours with its interval side by side, on average, with their difference, and for each site.
 
     printed: rows of ``fednb.papers.printed`` for one federation. What was not run is blank under ours, what
         is not printed is blank under paper. Rows are in printed order, other runs below.
-    rule: see ``fednb.report.selection``.
+    rule: see ``fednb.report.selection``, the protocol's unless given.
     title: stands first in the caption. caption: the paper's own, quoted where the caption unfolds.
 
     Runs that differ in seed only are one row. A run stands beside the printed row of its methods, with its
@@ -81,41 +80,39 @@ def table(results, printed, rule: str = "last", title: str = "", caption: str = 
         ours, paper = here["ours"].map(number), here["paper"].map(number) + here["star"].fillna("")
         flag = here["outside"].eq(True).map({True: "!", False: ""})
         pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
-        called = labels.site(site)
-        short[f"{called} ({count}){marked}" if count else called] = pair.where(pair != "- | -", "")
-        columns = {"paper": paper, f"ours{marked}": below(ours, bounds(here, number))}
+        name = labels.site(site)
+        short[f"{name} ({count}){marked}" if count else name] = pair.where(pair != "- | -", "")
+        columns = {"paper": paper, f"ours{marked}": with_interval(ours, bounds(here, number))}
         if site == "average":
             columns["difference"] = here["difference"].map(signed)
-        head = f"{called} ({count} images)" if count else called
+        head = f"{name} ({count} images)" if count else name
         coloured = (here["difference"] > 0).map({True: HIGHER, False: LOWER}).where(flag == "!", "")
-        for name, texts in columns.items():
+        for column, texts in columns.items():
             if (texts != "").any():
-                wide[head, name] = texts
-                colours[head, name] = "" if name == "paper" else coloured
+                wide[head, column] = texts
+                colours[head, column] = "" if column == "paper" else coloured
     about, made = _caption(results, frame, printed, rule, title)
-    keys = frame.dropna(subset="keys").groupby("row")["keys"]
-    records = {row: [*dict.fromkeys(key for each in own for key in each)] for row, own in keys}
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     return Table(
-        frame.drop(columns=["star", "sites", "clients", "elsewhere", "keys"]),
+        frame.drop(columns=["star", "sites", "clients", "elsewhere"]),
         about,
         grid(short, rows),
         (*quoted, *made),
         grid(wide, rows),
         pandas.DataFrame(colours, index=rows),
         mark=mark(frame_of(results)),
-        records=records,
     )
 
 
-def comparison(results, printed, rule: str = "last"):
+def comparison(results, printed, rule: str | None = None):
     """The numbers behind ``table``, long: one row per method and site.
 
-    Columns: row (label), site (or setting), paper, remark and star (what is wrong with the printed number),
-    sites and clients (what the printed average and ours are over), keys (of ours), ours, low, high (its 95 % interval),
-    images, seeds (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the
-    spread of runs explains, ours and the printed ones; never with one seed, nor of older code). Per cent and points;
-    NaN where there is none.
+    Columns: row (its name), run (its label, of what was not run the printed one), a column for each option that labels
+    name, such as ``fedfa.stages``, site (or setting), paper, remark and star (what is wrong with the printed number),
+    sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval), images, seeds
+    (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the spread of runs
+    explains, ours and the printed ones; never with one seed, nor of older code). Per cent and points; NaN where there
+    is none.
     """
     import pandas
 
@@ -126,40 +123,37 @@ def comparison(results, printed, rule: str = "last"):
             "Give it to fednb.papers.printed(paper, table, federation)."
         )
     across = printed["source"].any()
-    if across and rule != "last":
+    if across and rule not in (None, "last"):
         raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')
+    rule = rule or protocol.rules()["selection"]
     unseen = of_unseen(printed)
     printed = printed.assign(setting="") if unseen else printed
     theirs = _theirs(printed)
     chosen = cross_site(results) if across else selected(frame_of(results), rule, unseen).assign(source="")
     chosen = chosen if unseen else all_took_part(chosen, results)
     chosen = _by_setting(chosen, results, printed)
-    printed_labels = dict.fromkeys(label for label, _ in theirs)
-    beside = {run: labels.printed_for(run, printed_labels) for run in chosen["run"].unique()}
-    not_run = [label for label in printed_labels if label not in beside.values()]
-    texts = row_names([*beside, *not_run])
+    rows_of_paper = dict.fromkeys(label for label, _ in theirs)
+    beside = {run: labels.printed_for(run, rows_of_paper) for run in chosen["run"].unique()}
     known = None if across else alike(results, rule, unseen)[1]
-    differing = deviations(results.records, results.paper) if results.paper else {}
-    ours = list(_ours(chosen, federations[0], not_run, results.records, known, differing))
-    rows = []
+    ours, rows = _ours(chosen, federations[0], results, known), []
     for (printed_label, source), cells in theirs.items():
-        same = [found[2:] for found in ours if (beside[found[0]], found[1]) == (printed_label, source)]
-        text = texts.get(printed_label, labels.pretty(printed_label))
-        for label, found in same or [(_from(text, source), {})]:
-            rows += _side_by_side(label, cells, found)
-    for run, source, label, found in ours:
+        same = [(run, found) for run, of, found in ours if (beside[run], of) == (printed_label, source)]
+        for run, found in same or [(printed_label, {})]:
+            rows += _side_by_side(run, source, cells, found)
+    for run, source, found in ours:
         if (beside[run], source) not in theirs:
-            rows += _side_by_side(label, {}, found)
-    columns = "row site paper remark sites ours low high outside elsewhere images seeds stand_in clients keys".split()
+            rows += _side_by_side(run, source, {}, found)
+    columns = "row run site paper remark sites ours low high outside elsewhere images seeds stand_in clients".split()
     frame = pandas.DataFrame(rows, columns=columns)
     if "average" not in set(printed["site"]):
         frame = frame[frame["site"] != "average"].reset_index(drop=True)
+    frame = frame.join(pandas.DataFrame(map(labels.option_values, frame["run"]), index=frame.index))
     for column in ("remark", "sites", "clients"):
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "")
     seeds = frame.groupby("row")["seeds"].transform("max")
     if seeds.nunique() > 1:
-        told = list(map(with_seeds, frame["row"], seeds))
-        frame["row"] = frame["row"].where(seeds.isna(), told)
+        counted = list(map(with_seeds, frame["row"], seeds))
+        frame["row"] = frame["row"].where(seeds.isna(), counted)
     frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
     frame["stand_in"] = frame["stand_in"].eq(True)
     comparable = ~frame["stand_in"] & ~_other_sites(frame)
@@ -186,14 +180,26 @@ def cross_site(results):
     return pandas.concat(parts, ignore_index=True)
 
 
+def on_federation(chosen, results, run_on: str):
+    """The rows of runs on ``cifar10(classes_per_client=6)``, whatever else their federation has."""
+    [(federation, _)] = labels.parts(run_on) or [("", "")]
+    wanted = {option for _, option in labels.options(run_on)}
+    made = {record.key: {f"{k}={v}" for k, v in record.recipe["federation"].items()} for record in results.records}
+    same = chosen["key"].map(lambda key: wanted <= made[key]).astype(bool)
+    return chosen[same & (chosen["federation"] == federation)]
+
+
+def tested(rows) -> str:
+    return ", ".join(sorted(rows.loc[rows["images"] > 0, "client"].unique()))
+
+
 def _theirs(printed) -> dict:
     """{(label, source): {site or setting: numbers}} of each printed row, in printed order."""
     theirs = {}
     for cell in printed.itertuples():
         label = "+".join(filter(None, (cell.algorithm, cell.augmentation)))
-        cells = theirs.setdefault((label, cell.source), {})
         numbers = {"paper": cell.value, "runs": cell.runs, "remark": cell.remark, "sites": cell.sites}
-        cells[cell.setting or cell.site] = numbers
+        theirs.setdefault((label, cell.source), {})[cell.setting or cell.site] = numbers
     return theirs
 
 
@@ -224,17 +230,48 @@ def _by_setting(chosen, results, printed):
     return chosen.assign(column=chosen["key"].map(columns)).drop(columns=varied)
 
 
-def on_federation(chosen, results, run_on: str):
-    """The rows of runs on ``cifar10(classes_per_client=6)``, whatever else their federation has."""
-    [(federation, _)] = labels.parts(run_on) or [("", "")]
-    wanted = {option for _, option in labels.options(run_on)}
-    made = {record.key: {f"{k}={v}" for k, v in record.recipe["federation"].items()} for record in results.records}
-    same = chosen["key"].map(lambda key: wanted <= made[key]).astype(bool)
-    return chosen[same & (chosen["federation"] == federation)]
+def _ours(chosen, federation: str, results, known: dict | None) -> list[tuple]:
+    """(run, source, {site or setting: numbers}) of each row that was run. known: see ``of_settings``."""
+    differing = deviations(results.records, results.paper) if results.paper else {}
+    parts = {
+        (label, source, column): part
+        for label, runs in settings(chosen)
+        for (source, column), part in runs.groupby(["source", "column"], sort=False)
+    }
+    rows = {}
+    measured = of_settings(parts.values(), scored(chosen, results), known)
+    for ((label, source, column), part), found in zip(parts.items(), measured, strict=True):
+        images = part.groupby("client", sort=False)["images"].first()
+        about = {
+            "row": label,
+            "stand_in": bool(part["stand_in"].any() or (part["federation"] != federation).any()),
+            "older": older(part),
+            "elsewhere": any(differing.get(key) for key in part["key"]),
+        }
+        numbers = {site: about | {"ours": own, "images": images.get(site, images.sum())} for site, own in found.items()}
+        numbers["average"]["clients"] = tested(part)
+        row = rows.setdefault((label, source), (part["run"].iloc[0], source, {}))
+        row[-1].update({column: numbers["average"]} if column else numbers)
+    return list(rows.values())
 
 
-def tested(rows) -> str:
-    return ", ".join(sorted(rows.loc[rows["images"] > 0, "client"].unique()))
+def _side_by_side(run: str, source: str, theirs: dict, ours: dict) -> list[dict]:
+    label = next((numbers["row"] for numbers in ours.values()), labels.pretty(run))
+    head = {"row": f"{label}, model of {labels.site(source)}" if source else label, "run": run}
+    sites = dict.fromkeys((*theirs, *ours))
+    return [{**theirs.get(site, {}), **_beside(theirs, ours, site), **head, "site": site} for site in sites]
+
+
+def _beside(theirs: dict, ours: dict, site: str) -> dict:
+    """What is shown of ours, and whether the printed number is farther off than the chance of all runs explains."""
+    if site not in ours:
+        return {}
+    found, printed = ours[site], theirs.get(site, {})
+    own: Measured = found["ours"]
+    compared = "paper" in printed and not found["older"] and not found["elsewhere"]
+    difference = own.against(printed["paper"], printed["runs"]) if compared else None
+    outside = difference is not None and not difference.low <= 0 <= difference.high
+    return found | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
 
 
 def _other_sites(frame):
@@ -242,57 +279,10 @@ def _other_sites(frame):
     return (frame["sites"] != "") & (frame["clients"] != "") & (frame["sites"] != frame["clients"])
 
 
-def _ours(chosen, federation: str, not_run, records, known, differing):
-    """(run, source, label, {site or setting: numbers}) of each row that was run. known: see ``of_settings``. differing:
-    in what each run differs from the paper's setting."""
-    parts = {
-        (part["run"].iloc[0], source, _from(label, source), column): part
-        for label, runs in settings(chosen, not_run)
-        for (source, column), part in runs.groupby(["source", "column"], sort=False)
-    }
-    of_images = None if counted(chosen) else {record.key: record for record in records}
-    rows = {}
-    measured = of_settings(parts.values(), of_images, known)
-    for (*row, column), part, found in zip(parts, parts.values(), measured, strict=True):
-        numbers = _numbers(part, federation, found)
-        elsewhere = any(differing.get(key) for key in part["key"])
-        numbers = {site: own | {"elsewhere": elsewhere} for site, own in numbers.items()}
-        rows.setdefault(tuple(row), {}).update({column: numbers["average"]} if column else numbers)
-    return [(*row, found) for row, found in rows.items()]
-
-
-def _numbers(rows, federation: str, found: dict) -> dict:
-    """What is shown of one setting, by site."""
-    images = rows.groupby("client", sort=False)["images"].first()
-    images["average"] = images.sum()
-    stand_in = bool(rows["stand_in"].any() or (rows["federation"] != federation).any())
-    about = {"stand_in": stand_in, "older": older(rows), "keys": tuple(rows["key"].unique())}
-    numbers = {site: {"ours": own, "images": images[site], **about} for site, own in found.items()}
-    numbers["average"]["clients"] = tested(rows)
-    return numbers
-
-
-def _side_by_side(label: str, theirs: dict, ours: dict) -> list[dict]:
-    return [
-        {"row": label, "site": site, **theirs.get(site, {}), **_beside(theirs.get(site, {}), ours.get(site, {}))}
-        for site in dict.fromkeys((*theirs, *ours))
-    ]
-
-
-def _beside(theirs: dict, ours: dict) -> dict:
-    """What is shown of ours, and whether the printed number is farther off than the chance of all runs explains."""
-    if not ours:
-        return {}
-    own: Measured = ours["ours"]
-    compared = "paper" in theirs and not ours["older"] and not ours["elsewhere"]
-    difference = own.against(theirs["paper"], theirs["runs"]) if compared else None
-    outside = difference is not None and not difference.low <= 0 <= difference.high
-    return ours | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
-
-
-def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the numbers are, and how they were made."""
     runs, stand_in = frame_of(results), frame["stand_in"].any()
+    rule = "last" if printed["source"].any() else rule or protocol.rules()["selection"]
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
     outside = "Coloured (plain text: !): farther from the paper's than chance in our runs and in its own explains."
@@ -304,12 +294,14 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
     elif not (frame["seeds"] > 1).any():
         outside = "One seed: nothing is coloured, as nothing is known of the spread of runs."
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
+    settings_printed = printed["setting"].any() and not of_unseen(printed)
     caption = (
         *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
         *([f"{title.rstrip('.')}."] if title else []),
         f"Test {measure(runs)} in per cent, {rule_words(rule, runs)}.",
         *([AVERAGE] if "average" in set(frame["site"]) else []),
-        *_setting_words(printed),
+        *([UNSEEN_SITES] if of_unseen(printed) else []),
+        *(["Columns are the paper's settings, each with the mean over clients."] if settings_printed else []),
         *([outside] if frame["difference"].notna().any() else []),
         *(
             f"Averages not compared: the paper's are over {_sites(cell.sites)}, ours over {_sites(cell.clients)}."
@@ -324,16 +316,6 @@ def _caption(results, frame, printed, rule: str, title: str) -> tuple[tuple[str,
         *(f"* {cell.row}, {labels.site(cell.site)}: {cell.remark}" for cell in wrong.itertuples()),
     )
     return caption, made
-
-
-def _setting_words(printed) -> list[str]:
-    if of_unseen(printed):
-        return [UNSEEN_SITES]
-    return ["Columns are the paper's settings, each with the mean over clients."] if printed["setting"].any() else []
-
-
-def _from(label: str, source: str) -> str:
-    return f"{label}, model of {labels.site(source)}" if source else label
 
 
 def _sites(listed: str) -> str:

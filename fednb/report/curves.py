@@ -15,16 +15,17 @@ from fednb.papers import protocol
 from fednb.report import labels
 from fednb.report.claims import NOT_RUN, on_site
 from fednb.report.comparison import on_federation
-from fednb.report.deviations import declared_runs, deviations
+from fednb.report.deviations import deviations
 from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
-from fednb.report.sentences import PRINTED, SMALL, curve_in_words
+from fednb.report.sentences import curve_in_words
+from fednb.report.verdicts import PRINTED, SMALL
 from fednb.report.wording import ALWAYS, all_took_part, frame_of, spaced
 
 AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"
-COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations", "exploratory", "notebook")
+COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations", "notebook")
 
 
 def curves(results, paper: str, figure: str | None = None):
@@ -42,7 +43,6 @@ def curves(results, paper: str, figure: str | None = None):
     chosen = all_took_part(selected(real, rule), results)
     _, spreads = alike(results, rule, seeds=protocol.rules()["seeds"])
     differing = deviations(results.records, paper)
-    declared = declared_runs(results.records, paper)
     rows = []
     for claim in papers.curves(paper):
         if figure in (None, claim["figure"]):
@@ -58,7 +58,6 @@ def curves(results, paper: str, figure: str | None = None):
                     "why": why,
                     "setting": (SMALL if others else PRINTED) if keys else "",
                     "deviations": "; ".join(others),
-                    "exploratory": not declared.issuperset(keys),
                 }
             )
     return pandas.DataFrame(rows, columns=[name for name in COLUMNS if name not in ("of", "notebook")])

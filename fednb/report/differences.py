@@ -7,7 +7,7 @@ from fednb.report.board import shown
 from fednb.report.claims import judged, runs_of
 from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.intervals import alike
-from fednb.report.labels import site
+from fednb.report.labels import pretty, site
 from fednb.report.selection import selected
 from fednb.report.tables import Table
 
@@ -47,7 +47,6 @@ def effects(
     runs = list(chosen["run"].unique())
     if isinstance(pairs, str):
         pairs = [(run, pairs) for run in runs if run != pairs]
-    texts = wording.row_names(runs)
     about, compared, verdicts = [], [], {}
     groups = (
         sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in wording.DOWNWARDS) if by else [("", chosen)]
@@ -59,7 +58,7 @@ def effects(
             if not any(side.empty for side in sides):
                 compared.append(Pair(*sides, client))
                 within = f"{wording.spaced(by)} {value}: " if by else ""
-                row = within + wording.minus(*(texts[label] for label in labels))
+                row = within + wording.minus(*map(pretty, labels))
                 about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
         if rule == protocol.rules()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
@@ -74,7 +73,7 @@ def effects(
     spare = SPARE if any(more) else ()
     names = ["row", "better", "worse", by or "by", *COLUMNS, *spare, "direction", "why"]
     frame = pandas.DataFrame(rows, columns=names)
-    cells, wide = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
+    cells = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
     where = f"average over {wording.which_sites(everything, unseen)}" if client == "average" else site(client)
     marked = wording.mark(chosen)
     caption = (
@@ -82,7 +81,7 @@ def effects(
         f"Differences in test {wording.measure(chosen)}, points, {where}, in the seeds that both have; "
         f"{wording.rule_words(rule, chosen)}.",
     )
-    return Table(frame.drop(columns="row"), caption, cells, tuple(wording.effect_lines(frame)), wide, mark=marked)
+    return Table(frame.drop(columns="row"), caption, cells, tuple(wording.effect_lines(frame)), mark=marked)
 
 
 def _of_claims(results, paper: str, part, asked: set[str]) -> dict:

@@ -83,21 +83,20 @@ def effects_of(
     return [Effect(*each, together) for each in found]
 
 
-COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "fixed_low", "fixed_high", "smallest", "seeds")
+COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
 
 
 def columns(effect: Effect | None) -> dict:
     """An effect's numbers as columns of a frame; NaN and no seed where there is none.
 
-    low, high: 95 %. together_low, together_high: what decides. fixed_low, fixed_high: 95 %, with the test images held
-    fixed. smallest: the true effect that would be told in 80 of 100 cases.
+    low, high: 95 %, what is drawn. together_low, together_high: what decides. smallest: the true effect that would be
+    told in 80 of 100 cases.
     """
     if effect is None:
         return dict.fromkeys(COLUMNS, nan) | {"seeds": 0}
     own, together = effect.measured, effect.together
-    fixed = (nan, nan) if effect.untested else own.images_fixed[1:]
     smallest = nan if effect.untested else own.smallest_told(effect.level)
-    values = (own.value, own.low, own.high, own.p, together.low, together.high, *fixed, smallest, own.seeds)
+    values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
     return dict(zip(COLUMNS, values, strict=True))
 
 

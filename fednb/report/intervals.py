@@ -109,12 +109,6 @@ class Measured(NamedTuple):
         reach = _quantile(self.freedom, level) * self.error
         return Interval(self.value, self.value - reach, self.value + reach)
 
-    @property
-    def images_fixed(self) -> Interval:
-        """The 95 % interval over runs alone, as if there were no other test images than these: what papers print."""
-        reach = _quantile(self.run.freedom) * sqrt(self.run.variance / self.seeds)
-        return Interval(self.value, self.value - reach, self.value + reach)
-
     def smallest_told(self, level: float, power: float = 0.8) -> float:
         """The true effect that leaves zero out of ``at(level)`` with this probability, were its error known."""
         return (_quantile(self.freedom, level) + _quantile(self.freedom, 2 * (1 - power))) * self.error
@@ -389,7 +383,16 @@ def by_seed(part) -> dict[str, "Series"]:
 
 
 def _scored(part, records: dict) -> dict[str, Interval]:
+    """The intervals of the images' scores around the recorded value, as each score is kept to fewer digits than their
+    sum."""
+    scores, values = image_scores(part, records), by_seed(part)
     if dealt_by_seed(part):
-        by_client = {client: map(of_scores, own.values()) for client, own in image_scores(part, records).items()}
-        return {client: Interval(*map(mean, zip(*each, strict=True))) for client, each in by_client.items()}
-    return {client: of_scores(sum(own.values()) / len(own)) for client, own in image_scores(part, records).items()}
+        by_client = {client: map(of_scores, own.values()) for client, own in scores.items()}
+        found = {client: Interval(*map(mean, zip(*each, strict=True))) for client, each in by_client.items()}
+    else:
+        found = {client: of_scores(sum(own.values()) / len(own)) for client, own in scores.items()}
+    recorded = {client: float(values[client].mean()) for client in found}
+    return {
+        client: Interval(recorded[client], *(bound + recorded[client] - each.value for bound in each[1:]))
+        for client, each in found.items()
+    }

@@ -1,5 +1,6 @@
 """How runs, data sets and sites are called: run labels taken apart, and the names that papers print."""
 
+import ast
 import re
 
 from fednb import catalogue
@@ -71,17 +72,16 @@ def site(name: str) -> str:
     return SITES.get(name, name)
 
 
-def pretty(run: str, options: bool = False) -> str:
-    """``"FedProx + FedRDN"``, with options ``"FedProx (μ = 0.1) + FedRDN"``; always "FRAug, as released", as with
-    these options a method is another one. Unknown names stay."""
+def pretty(run: str, options: bool = True) -> str:
+    """``"FedProx (μ = 0.1) + FedRDN"``, with each option that is not the default, so that no other run has this name;
+    without options "FedProx + FedRDN". As released is always said. Unknown names stay."""
     return " + ".join(_pretty(name, given, options) for name, given in parts(run))
 
 
 def _pretty(name: str, given: str, options: bool) -> str:
-    each = _split(given)
-    released = AS_RELEASED * (RELEASED in each)
-    told = ", ".join(_in_words(name, option) for option in each if option != RELEASED) if options else ""
-    return f"{printed(name)}{released}" + (f" ({told})" if told else "")
+    of = _split(given)
+    texts = ", ".join(_in_words(name, option) for option in of if option != RELEASED) if options else ""
+    return f"{printed(name)}{AS_RELEASED * (RELEASED in of)}" + (f" ({texts})" if texts else "")
 
 
 def _in_words(name: str, option: str) -> str:
@@ -97,15 +97,10 @@ def _in_words(name: str, option: str) -> str:
     return {"True": f"with {spaced}", "False": f"without {spaced}"}.get(value, f"{spaced} {value}")
 
 
-def alone(run: str) -> str:
-    """Without FedAvg where a method follows it: ``"fedfa(stages=[1])"``, but ``"fedavg+normalise"``."""
-    rest = run.removeprefix("fedavg+")
-    return run if rest.startswith(("normalise", "image_noise")) else rest
-
-
 def short(run: str) -> str:
-    """With options, as ``alone``: ``"FedFA (stages {1})"``, but ``"FedAvg + norm."``"""
-    return pretty(alone(run), options=True)
+    """As ``pretty``, without FedAvg where a method follows it: ``"FedFA (stages {1})"``, but ``"FedAvg + norm."``"""
+    rest = run.removeprefix("fedavg+")
+    return pretty(run if rest.startswith(("normalise", "image_noise")) else rest)
 
 
 def method(run: str) -> str:
@@ -124,6 +119,19 @@ def options(run: str) -> frozenset[tuple[str, str]]:
 
 def _split(given: str) -> list[str]:
     return re.findall(r"\w+=(?:\[[^]]*\]|[^,[])*", given)
+
+
+def option_values(run: str) -> dict:
+    """``"fedavg+fedfa(stages=[1, 2], p=0.5)"`` -> ``{"fedfa.stages": (1, 2), "fedfa.p": 0.5}``: columns of a frame."""
+    return {f"{name}.{option.partition('=')[0]}": _value(option.partition("=")[2]) for name, option in options(run)}
+
+
+def _value(text: str):
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+    return tuple(value) if isinstance(value, list) else value
 
 
 def printed_for(run: str, labels) -> str | None:

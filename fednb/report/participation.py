@@ -1,5 +1,6 @@
 """What a site gains by taking part: its score where it trained with the others, and where it was left out."""
 
+from fednb.papers import protocol
 from fednb.report import labels
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of
@@ -25,11 +26,11 @@ from fednb.report.wording import (
 )
 
 
-def participation(results, rule: str = "last") -> Table:
+def participation(results, rule: str | None = None) -> Table:
     """Each setting's score at the sites that were left out in turn, and at the same sites in the runs that had them.
 
     results: of runs with unseen sites, such as one for each site; others are passed over. rule: see
-        ``fednb.report.selection``: it looks at the sites that took part, for both numbers.
+        ``fednb.report.selection``, the protocol's unless given: it looks at the sites that took part, for both numbers.
 
     Its frame holds row, run, client (a site or ``"average"``), images, unseen and seen (in per cent) and, of the
     average, the *participation gap* seen - unseen (Yuan et al. 2022) as ours, low, high, p, seeds and direction. Each
@@ -38,6 +39,7 @@ def participation(results, rule: str = "last") -> Table:
     """
     import pandas
 
+    rule = rule or protocol.rules()["selection"]
     frame = frame_of(results)
     frame = frame[frame["key"].isin(frame.loc[frame["took_part"].eq(False), "key"])]
     pairs = _pairs(*(dict(settings(selected(frame, rule, unseen))) for unseen in (False, True)))
@@ -72,8 +74,7 @@ def participation(results, rule: str = "last") -> Table:
         AVERAGE,
     )
     made = (UNSEEN_SITES, *effect_lines(average), *setting_lines(results))
-    records = {label: [*dict.fromkeys([*pair.worse["key"], *pair.better["key"]])] for label, pair in pairs.items()}
-    return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked, records=records)
+    return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked)
 
 
 def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:

@@ -1,6 +1,7 @@
 """Which rounds of a run are reported: four small rules over what was recorded."""
 
 from fednb.errors import DataError, RecipeError, nearest
+from fednb.papers import protocol
 from fednb.records.scores import TIE
 
 WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
@@ -34,18 +35,20 @@ def mean_of_last(frame) -> list[int]:
 RULES = {"last": last, "best_validation": best_validation, "best_test": best_test, "mean_of_last": mean_of_last}
 
 
-def selected(frame, rule: str = "last", unseen: bool = False):
+def selected(frame, rule: str | None = None, unseen: bool = False):
     """The test rows of each run's chosen rounds, with the rule's name in a column ``rule``.
 
     Rules look at the clients that took part, and the rows are theirs.
 
     frame: one row per (run, round, client, split), columns ``key``, ``round``, ``split``, ``took_part``, ``accuracy``,
         ...; runs are told apart by ``key``, which differs from seed to seed.
+    rule: of ``RULES``; the protocol's unless given, so that tables, figures and sentences tell one number.
     unseen: the rows of the sites that were in no round instead; rules do not look at them.
     Returns one row per (run, client). ``correct`` and ``accuracy`` are means over the chosen rounds, which a column
     ``rounds_taken`` lists; other columns are those of the last of them. RecipeError for an unknown rule, DataError
     where a run has no images that the rule looks at.
     """
+    rule = rule or protocol.rules()["selection"]
     if rule not in RULES:
         raise RecipeError(f'selection rule "{rule}" is not known; {nearest(rule, RULES)}')
     took_part = frame["took_part"].astype(bool)

@@ -6,65 +6,20 @@ from fednb import papers
 from fednb.catalogue import task
 from fednb.report import labels, wording
 from fednb.report.tables import Table
+from fednb.report.verdicts import CLAIM, NOT_PAIRED, PRINTED, SMALL, TESTED, VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pandas import DataFrame
 
-AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # words of the board of the paper's claims alone
-TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
-UNTESTED = {
+WHY_UNTESTED = {
     "not run": "not run",
     "not testable": "not testable here",
     "one seed": "run with one seed only",
     "older code": "run by older code only",
-    "not paired": "run without scores of the same images in the same seeds",
+    "not paired": f"run {NOT_PAIRED}",
     "other sites": "run over other sites than the paper's",
-}
-SIGNS = {  # beside each verdict, as colour never says it alone
-    "reproduced": "✓",
-    "as in print": "✓",
-    "larger": "▲",
-    "smaller": "▼",
-    "opposite": "✕",
-    "otherwise than in print": "✕",
-    "above": "△",
-    "below": "▽",
-    "no effect as printed": "≈",
-    "not told": "?",
-    "not testable": "⊘",
-    "one seed": "1",
-    "older code": "↺",
-    "not paired": "∦",
-    "other sites": "≠",
-    "not run": "–",
-}
-CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two
-PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
-OUTCOMES = {  # the heading of the claims with a verdict, and of those that have a number and none
-    "reproduced": "Reproduced",
-    "larger": "Larger than printed",
-    "smaller": "Smaller than printed",
-    "opposite": "The opposite",
-    "above": "Above, at another setting",
-    "below": "Below, at another setting",
-    "no effect as printed": "No effect as printed",
-    "not told": "Not distinguished from zero",
-    "not testable": "Not testable here",
-    "one seed": "One seed, no verdict",
-    "older code": "By older code, no verdict",
-    "not paired": "Without scores of the same images in the same seeds, no verdict",
-}
-BETWEEN = {
-    "above": "is above {}",
-    "below": "is below {}",
-    "not told": "cannot be distinguished from {}",
-    "no effect as printed": "against {}, no effect as printed",
-    "not testable": "against {}, not testable",
-    "one seed": "against {}, one seed and no verdict",
-    "older code": "against {}, by older code and without a verdict",
-    "not paired": "against {}, without scores of the same images in the same seeds and without a verdict",
 }
 
 
@@ -132,16 +87,17 @@ def sentences(table: Table) -> str:
         rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
         return "\n".join([*head, *(_of_effect(label, row) for label, row in rows)]) or "No pair was run."
     silent, blocks = table.frame["ours"].isna(), ["\n".join(head)]
-    for word, heading in OUTCOMES.items():
+    for word, verdict in VERDICTS.items():
         rows = table.frame[~silent & (table.frame["verdict"] == word)]
         if len(rows):
             lines = [
-                f"{SIGNS[word]} {heading} ({len(rows)} of {len(silent)} claims)",
+                f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)",
                 *map(_of_claim, rows.itertuples()),
             ]
             blocks.append("\n- ".join(lines))
     counts = table.frame.loc[silent, "verdict"].value_counts()
-    blocks += [f"{SIGNS[word]} {UNTESTED[word].capitalize()}: {count} claims" for word, count in counts.items()]
+    for word, count in counts.items():
+        blocks.append(f"{VERDICTS[word].sign} {WHY_UNTESTED[word].capitalize()}: {count} claims")
     return "\n\n".join(filter(None, blocks))
 
 
@@ -157,7 +113,7 @@ def _of_effect(label: str, row) -> str:
     better, worse = (side[1:-1] if side.startswith("(") else side for side in (better, worse))
     better += "," * better.endswith(labels.AS_RELEASED)
     why = f", as {row.why}" if row.why else ""
-    return f"{where}{better} {BETWEEN[row.direction].format(worse)}{why}: {_points(row)}."
+    return f"{where}{better} {VERDICTS[row.direction].phrase.format(worse)}{why}: {_points(row)}."
 
 
 def _points(row) -> str:
@@ -193,18 +149,14 @@ def told(claims: "DataFrame") -> list[str]:
     tested = claims[claims["verdict"].isin(TESTED)]
     found = []
     for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL)):
-        counts, declared = own["verdict"].value_counts(), int((~own["exploratory"].astype(bool)).sum())
+        counts = own["verdict"].value_counts()
         outcome = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none"
-        found.append(
-            f"{len(own)} are tested: {outcome}. {declared} of these rest on runs that were declared before "
-            f"they were made; {len(own) - declared} are exploratory."
-        )
+        found.append(f"{len(own)} are tested: {outcome}.")
     turned = int((tested["other_rules"] != "").sum())
     every = claims.drop_duplicates(["of", *CLAIM])
-    distinct = claims.drop_duplicates(["of", "federation", "effect"])
     without = untested(claims)
     verdicts = without["verdict"].value_counts()
-    others = [f"{verdicts[word]} {text}" for word, text in UNTESTED.items() if verdicts.get(word)]
+    others = [f"{verdicts[word]} {text}" for word, text in WHY_UNTESTED.items() if verdicts.get(word)]
     waiting = without[without["verdict"] == "not run"]
     begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
     why = {
@@ -213,9 +165,8 @@ def told(claims: "DataFrame") -> list[str]:
     }
     waits = " and ".join(f"{len(rows)} {what} ({on_data(rows)})" for what, rows in why.items() if len(rows))
     return [
-        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs. They are {len(distinct)} distinct "
-        "comparisons, as a pair can stand in several tables; claims are counted here. At the paper's setting "
-        + found[0],
+        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs; a pair that stands in several "
+        f"tables is one. At the paper's setting {found[0]}",
         f"At a smaller setting, which says nothing of what the paper found, {found[1]} On the two boards together "
         f"{turned} have another verdict by the paper's own rule of selection.",
         f"Tested at neither: {', '.join(others) or 'none'}.",

@@ -23,16 +23,6 @@ LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
 CLASSES = (*MARKERS, "*")
 HATCHES = ("", "//", "..", "\\\\", "xx", "--")
-VERDICTS = {  # told apart in grey by their markers
-    "reproduced": {"color": GREEN, "marker": "o"},
-    "larger": {"color": BLUE, "marker": "^"},
-    "smaller": {"color": ORANGE, "marker": "v"},
-    "opposite": {"color": RED, "marker": "X"},
-    "above": {"color": BLUE, "marker": ">", "markerfacecolor": "white"},
-    "below": {"color": RED, "marker": "<", "markerfacecolor": "white"},
-    "no effect as printed": {"color": "0.45", "marker": "s"},
-    "not told": {"color": "0.45", "marker": "p", "markerfacecolor": "white"},
-}
 
 
 def style(run: str) -> dict:

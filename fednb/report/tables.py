@@ -1,22 +1,29 @@
-"""A table that shows itself: HTML in a notebook or a page, plain text where it is printed or checked, CSV and LaTeX."""
+"""A table that shows itself, in a notebook as HTML and as plain text where it is printed or checked; and two of them:
+runs side by side, and how firm their averages are."""
 
 import hashlib
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from fednb.errors import RecipeError
+from fednb.papers import protocol
+from fednb.report import labels, wording
+from fednb.report.intervals import alike, of_settings
+from fednb.report.selection import RULES, late_rise, selected
+from fednb.report.wording import number, signed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MOST = 6  # sites beside each other; more unfold
+NOTHING = "No row: nothing of it is recorded."
+MOST_CLIENTS = 20  # with a column each
 STYLE = [
     {"selector": "caption", "props": "caption-side: top; text-align: left; min-width: min(40em, 80vw)"},
     {"selector": "th, td", "props": "text-align: right; vertical-align: top; padding: .15em .3em"},
     {"selector": "th", "props": "white-space: normal"},
-    {"selector": "td", "props": "white-space: nowrap"},
     {"selector": "th.row_heading, th.blank", "props": "text-align: left; min-width: 7em"},
     {"selector": "th[colspan]", "props": "text-align: center"},
-    {"selector": "small", "props": "display: block; white-space: pre; font-size: 80%"},
 ]
 
 
@@ -26,13 +33,11 @@ class Table:
 
     frame: the numbers, long and unrounded, for whoever goes on from them.
     caption: what the numbers are; its first line is bold and red where there is a ``mark``.
-    cells: the plain-text form, texts only.
+    cells: the plain-text form, texts only. An interval is in a cell's text, "71.3 (67.0 to 75.5)".
     setting: how the numbers were made, one line per statement; the HTML form folds it.
-    wide: the HTML form, texts only, what follows the first line of a text in small letters; ``cells`` where it is None.
-        Where its first column is the average, sites beyond six are folded.
+    wide: the HTML form, texts only; ``cells`` where it is None.
     colours: CSS for each cell of the HTML form, or None.
     mark: what the data are where they are not the paper's, as ``fednb.report.wording.mark``.
-    records: for each row the keys of its runs' records, to which the site links it.
     """
 
     frame: "DataFrame"
@@ -42,32 +47,27 @@ class Table:
     wide: "DataFrame | None" = None
     colours: "DataFrame | None" = None
     mark: str = ""
-    records: dict[str, list[str]] = field(default_factory=dict)
 
     def text(self) -> str:
         """Caption, setting and the rounded numbers: what a checked cell prints."""
-        lines = self.cells.to_string().split("\n")
+        lines = self.cells.to_string().split("\n") if len(self.cells) else [NOTHING]
         return "\n".join((*self.caption, *self.setting, "", *(line.rstrip() for line in lines)))
 
     def html(self) -> str:
         """The caption and the table; the same numbers always give the same text."""
-        shown = self.cells if self.wide is None else self.wide
-        first, *sites = dict.fromkeys(shown.columns.get_level_values(0)) or [""]
-        if not first.startswith("average") or len(sites) <= MOST:
-            return self._html(shown, self._caption())
-        folded = self._html(shown[sites], "")
-        return f"{self._html(shown[[first]], self._caption())}{_folded(f'Each of the {len(sites)} sites', folded)}"
-
-    def _html(self, shown: "DataFrame", caption: str) -> str:
         from pandas.io.formats.style import Styler
 
-        name = hashlib.sha256(f"{caption}{self.text()}".encode()).hexdigest()[:8]
+        shown = self.cells if self.wide is None else self.wide
+        caption, text = self._caption(), self.text()
+        if not len(shown):
+            return f"{caption}<br>{NOTHING}"
+        name = hashlib.sha256(f"{caption}{text}".encode()).hexdigest()[:8]
         styler = Styler(shown, uuid=name, caption=caption, cell_ids=False).set_table_styles(STYLE)
-        styler = styler.format(_cell).format_index(escape="html").format_index(escape="html", axis=1)
-        if "$" in self.text():  # a notebook would read it as a formula
+        styler = styler.format(escape="html").format_index(escape="html").format_index(escape="html", axis=1)
+        if "$" in text:  # a notebook would read it as a formula
             styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
         if self.colours is not None:
-            styler = styler.apply(lambda _: self.colours[shown.columns], axis=None)
+            styler = styler.apply(lambda _: self.colours, axis=None)
         return styler.to_html()
 
     def _caption(self) -> str:
@@ -75,17 +75,8 @@ class Table:
         if self.mark:
             lines[0] = f'<strong style="color: #a40000">{lines[0]}</strong>'
         made = "<br>".join(html.escape(line) for line in self.setting)
-        return " ".join(lines) + (_folded("How these numbers were made", made) if made else "")
-
-    def csv(self) -> str:
-        """The numbers, to six digits."""
-        return self.frame.to_csv(index=False, float_format="%.6g")
-
-    def latex(self) -> str:
-        """The rounded numbers, for a paper that loads booktabs."""
-        rows = self.cells.style.format(escape="latex").format_index(escape="latex")
-        rows = rows.format_index(escape="latex", axis=1)
-        return rows.to_latex(column_format="l" + "r" * self.cells.shape[1], hrules=True)
+        folded = f"<details><summary>How these numbers were made</summary>{made}</details>"
+        return " ".join(lines) + (folded if made else "")
 
     def __repr__(self) -> str:
         return self.text()
@@ -93,23 +84,115 @@ class Table:
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _repr_latex_(self) -> str:
-        return self.latex()
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict[str, str], dict]:
-        """What the site's pages offer and link to; Jupyter adds the other forms."""
-        return {"text/csv": self.csv()}, {"fednb": {"records": self.records}} if self.records else {}
+def joined(ours: "DataFrame", theirs: "DataFrame") -> "DataFrame":
+    """The columns of ``ours`` and then of ``theirs``, a row for each of ours.
 
-
-def keys_of(parts: dict) -> dict[str, list[str]]:
-    """``Table.records`` of ``{row: its runs' rows of a frame}``."""
-    return {label: [*rows["key"].unique()] for label, rows in parts.items()}
-
-
-def _cell(text: str) -> str:
-    line, _, small = html.escape(text).partition("\n")
-    return f"{line}<small>{small}</small>" if small else line
+    RecipeError for a row of ours without a partner: two sources that call one run differently share none.
+    """
+    alone = ours.index.difference(theirs.index)
+    if len(alone):
+        raise RecipeError(
+            f"{', '.join(map(str, alone))}: no such row among {', '.join(map(str, theirs.index))}. "
+            "Give both the same index, such as labels of runs."
+        )
+    return ours.join(theirs)
 
 
-def _folded(summary: str, text: str) -> str:
-    return f"<details><summary>{summary}</summary>{text}</details>"
+def runs_table(results, rule: str | None = None) -> Table:
+    """One row per setting, one column for the unweighted mean and one per client: ``92.3 (88.1 to 95.0)``.
+
+    Of more than 20 clients it holds and shows the mean alone.
+
+    results: of a study. rule: see ``fednb.report.selection``, the protocol's unless given. Runs that differ in seed
+    only are one row. Its frame holds row, run, client, value, low and high (95 %, see ``fednb.report.intervals``), in
+    per cent, and seeds.
+    """
+    import pandas
+
+    rule = rule or protocol.rules()["selection"]
+    chosen = selected(results.frame, rule)
+    parts = wording.told_seeds(dict(wording.settings(chosen)))
+    measured = of_settings(parts.values(), wording.scored(chosen, results), alike(results, rule)[1])
+    numbers = pandas.DataFrame(
+        {"row": label, "run": rows["run"].iloc[0], "client": client, **own._asdict()}
+        for (label, rows), found in zip(parts.items(), measured, strict=True)
+        for client, own in found.items()
+    )[["row", "run", "client", "value", "low", "high", "seeds"]]
+    if numbers["client"].nunique() > 1 + MOST_CLIENTS:
+        numbers = numbers[numbers["client"] == "average"]
+    value, low, high = (numbers[name].map(number) for name in ("value", "low", "high"))
+    texts = numbers.assign(text=value + " (" + low + " to " + high + ")")
+    clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
+    cells = texts.pivot(index="row", columns="client", values="text").loc[numbers["row"].unique(), clients].fillna("")
+    images = chosen.groupby("client")["images"].unique()
+    counts = {client: "/".join(map(str, sorted(found))) for client, found in images.items()}
+    heads = {client: f"{labels.site(client)} ({count} images)" for client, count in counts.items()}
+    cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
+    seeds = " or ".join(map(str, sorted(numbers["seeds"].unique())))
+    alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""
+    marked = wording.mark(results.frame)
+    caption = (
+        *([wording.stand_in_line(results.frame, "the paper's images")] if marked else []),
+        f"Test {wording.measure(chosen)} in per cent with its 95 % interval{alone}, "
+        f"{wording.rule_words(rule, chosen)}, seeds per row: {seeds}.",
+        wording.AVERAGE,
+    )
+    made = (f"Setting: {wording.setting(results)}.", *wording.note_lines(results))
+    return Table(numbers, caption, cells, made, mark=marked)
+
+
+def rules_table(results, title: str = "") -> Table:
+    """How firm the average test accuracy (or Dice) is: under each selection rule, at the end of its curve, over seeds.
+
+    For the runs where the rules differ. Rounds of the runs in the order of their seeds; once where all take the same.
+    Its frame holds row, rule, ours (per cent), rounds and, of the row, rise and spread in points, as the table's
+    setting says; NaN where there are too few rounds or seeds.
+    """
+    import pandas
+
+    frame = wording.frame_of(results)
+    images = frame["images"].where(frame["split"] == "validation", 0)
+    validated = images.groupby(frame["key"]).sum().gt(0).all()
+    rules = [rule for rule in RULES if validated or rule != "best_validation"]
+    numbers = []
+    for rule in rules:
+        parts = wording.told_seeds(dict(wording.settings(selected(frame, rule))))
+        for (label, rows), found in zip(parts.items(), of_settings(parts.values()), strict=True):
+            spans = list(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first()))
+            rounds = "/".join(spans if len(set(spans)) > 1 else spans[:1])
+            numbers.append({"row": label, "rule": rule, "ours": found["average"].value, "rounds": rounds})
+    numbers = pandas.DataFrame(numbers, columns=["row", "rule", "ours", "rounds"])
+    ends = wording.told_seeds(dict(wording.settings(selected(frame, "last"))))
+    rise = {row: late_rise(frame[frame["key"].isin(end["key"])]).mean() for row, end in ends.items()}
+    spread = {row: end.groupby("seed")["accuracy"].mean().std() for row, end in ends.items()}
+    numbers = numbers.assign(rise=numbers["row"].map(rise), spread=numbers["row"].map(spread))
+    values = numbers["ours"].map(number)
+    differ = list(dict.fromkeys(numbers.loc[values.groupby(numbers["row"]).transform("nunique") > 1, "row"]))
+    marked = wording.mark(frame)
+    texts = numbers.assign(text=values + " (round " + numbers["rounds"] + ")").set_index("row")
+    shown = {wording.spaced(rule): texts.loc[texts["rule"] == rule, "text"].reindex(differ) for rule in rules}
+    firm = numbers.drop_duplicates("row").set_index("row").loc[differ]
+    shown |= {"late rise": firm["rise"].map(signed), "spread of seeds": firm["spread"].map(number)}
+    shown = {f"{name} {marked}".strip(): column for name, column in shown.items()}
+    same = numbers["row"].nunique() - len(differ)
+    caption = (
+        *([wording.stand_in_line(frame, "the paper's images")] if marked else []),
+        *([f"{title.rstrip('.')}."] if title else []),
+        f"Average test {wording.measure(frame)} in per cent under each selection rule. {wording.AVERAGE}",
+        *([f"The rules agree in {same} of {numbers['row'].nunique()} rows, which are left out."] if same else []),
+    )
+    made = (
+        *(f"{wording.spaced(rule)}: {wording.rule_words(rule, frame)}." for rule in rules),
+        "late rise: points by which the mean of the last quarter of the rounds is above that of the quarter before; "
+        "where it is large, the rounds do not show where the curve ends.",
+        "spread of seeds: standard deviation of the last round, in points, over the row's own seeds; verdicts moderate "
+        "it by that of the setting's other methods.",
+        *([] if validated else ["best validation is not shown: some runs have no validation images."]),
+        *wording.setting_lines(results, intervals=False),
+    )
+    return Table(numbers, caption, wording.grid(shown, differ), made, mark=marked)
+
+
+def _span(rounds: tuple[int, ...]) -> str:
+    return str(rounds[-1]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"

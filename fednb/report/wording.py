@@ -16,20 +16,10 @@ RULES_IN_WORDS = {
     "mean_of_last": "mean of the last rounds (ten, or a tenth of fewer than 100)",
 }
 AVERAGE = "The average is the mean of the sites, each counted alike."
-ALWAYS = {"run", "algorithm", "augmentation", "federation", "task", "seed", "key", "stand_in", "stale", "round"}
-ALWAYS |= {
-    "dealt_by_seed",
-    "client",
-    "took_part",
-    "split",
-    "correct",
-    "images",
-    "accuracy",
-    "source",
-    "rule",
-    "rounds_taken",
-    "column",
-}
+ALWAYS = set(
+    "run algorithm augmentation federation task seed key stand_in stale round dealt_by_seed client took_part split "
+    "correct images accuracy source rule rounds_taken column".split()
+)  # columns of every frame; those with a dot are options of methods, which a run's label names
 MOST_NOTES = 6
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 
@@ -51,6 +41,11 @@ def counted(frame) -> bool:
     return measure(frame) == TASKS["classification"].measure
 
 
+def scored(frame, results) -> dict | None:
+    """The records by key, where intervals need the scores of the images: those of Dice, not of right and wrong."""
+    return None if counted(frame) else {record.key: record for record in results.records}
+
+
 def rule_words(rule: str, frame) -> str:
     """Which round a selection rule takes."""
     return RULES_IN_WORDS[rule].format(measure=measure(frame))
@@ -69,19 +64,17 @@ def which_sites(frame, unseen: bool) -> str:
     return "sites" if frame["took_part"].all() else "sites that took part"
 
 
-def settings(chosen, beside=()):
-    """(label, rows) of all runs that differ in seed only; labels say no more than tells them apart.
+def settings(chosen):
+    """(label, rows) of all runs that differ in seed only: the methods with their options, and what else varies.
 
-    beside: labels of other rows in the same table. Runs whose methods, network or data behave otherwise today are
-    labelled as of older code.
+    Runs whose methods, network or data behave otherwise today are labelled as of older code.
     """
-    others = [name for name in chosen.columns if name not in ALWAYS]
+    others = [name for name in chosen.columns if name not in ALWAYS and "." not in name]
     varied = [name for name in ("federation", *others) if chosen[name].astype(str).nunique() > 1]
-    texts = row_names([*chosen["run"].unique(), *beside])
     keys = [chosen[name].astype(str) for name in ("run", *varied)]
     for _, rows in chosen.groupby(keys, sort=False):
-        text = texts[rows["run"].iloc[0]]
         varying = (_varying(name, rows[name].iloc[0]) for name in varied)
+        text = labels.pretty(rows["run"].iloc[0])
         yield ", ".join((text, *varying, *(["older code"] if older(rows) else []))), rows
 
 
@@ -104,7 +97,8 @@ def with_seeds(label: str, count: int) -> str:
 def setting_of(rows) -> tuple:
     """What runs have in common whose spreads moderate each other: all but methods and seeds (the column of a table,
     too, where columns are printed settings); and whether they are older."""
-    others = [name for name in rows.columns if name not in (ALWAYS - {"column"}) | METHODS_AND_SEEDS]
+    left_out = (ALWAYS - {"column"}) | METHODS_AND_SEEDS
+    others = [name for name in rows.columns if name not in left_out and "." not in name]
     return rows["federation"].iloc[0], older(rows), *(f"{name} {rows[name].iloc[0]}" for name in others)
 
 
@@ -239,12 +233,6 @@ def _origins(results, name: str) -> str:
     return " / ".join(sorted({str(record.origin[name]) for record in results.records}))
 
 
-def row_names(runs: list[str]) -> dict[str, str]:
-    """Each run as it is shown; with its options where another run would be called the same."""
-    short = [labels.pretty(run) for run in runs]
-    return {run: labels.pretty(run, options=short.count(name) > 1) for run, name in zip(runs, short, strict=True)}
-
-
 DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
 
 
@@ -289,18 +277,11 @@ def _one_decimal(value: float) -> Decimal | float:
     return Decimal(f"{value:.6f}").quantize(Decimal("0.1"), ROUND_HALF_UP) if isfinite(value) else value
 
 
-def below(values, small):
-    """Texts for an HTML form: each value with its interval, or what else there is, in small letters below it."""
-    return values + ("\n" + small.str.replace(" (", "\n(")).where(small != "", "")
+def with_interval(values, small):
+    """Texts: each value with its interval behind it, "71.3 (67.0 to 75.5)"."""
+    return values + (" (" + small + ")").where((small != "") & (values != ""), "")
 
 
 def bounds(frame, text):
     low, high = (frame[name].astype(object).map(text) for name in ("low", "high"))  # texts, also of no rows
     return (low + " to " + high).where(frame["ours"].notna(), "")
-
-
-def standing(claims):
-    """The board of each claim, and whether its runs were declared before they were made; "" without a run."""
-    return (claims["setting"] + claims["exploratory"].map({True: ", exploratory", False: ", declared"})).where(
-        claims["setting"] != "", ""
-    )

@@ -27,7 +27,7 @@ import pandas
 from fednb.report.claims import verdict
 from fednb.report.effects import Effect
 from fednb.report.intervals import crossed, moderated, moderated_within_seeds, nested
-from fednb.report.sentences import PRINTED
+from fednb.report.verdicts import PRINTED
 
 SITES = (112, 32, 157, 59)  # test images of a site, as Office's
 IMAGES, RESIDUAL = 25.0, 30.0  # standard deviations of an image's difference, and of its noise in a run; points

@@ -3,11 +3,18 @@
 import textwrap
 
 from fednb.report import labels
+from fednb.report.deviations import deviations
 from fednb.report.style import HATCHES
 
 MOST = len(HATCHES)  # settings in one panel
 WIDEST = 10.0  # inches, a thousand pixels
 PAPER = "the paper"  # what a diamond is, in all legends
+
+
+def of_paper(results) -> str:
+    """What diamonds are beside the runs of these results: the paper's numbers, and where they were made."""
+    elsewhere = results is not None and results.paper and any(deviations(results.records, results.paper).values())
+    return f"{PAPER}, at its own setting" if elsewhere else PAPER
 
 
 def new_figure(panels: int, width: float, height: float = 4.2, columns: int | None = None, common: bool = True):

@@ -3,6 +3,7 @@
 from fednb.report import wording
 from fednb.report.plots._axes import (
     MOST,
+    PAPER,
     WIDEST,
     as_written,
     decorate,
@@ -11,16 +12,14 @@ from fednb.report.plots._axes import (
     printed_values,
     wrapped,
 )
-from fednb.report.plots.pointer import curves_spec, with_pointer
 from fednb.report.style import LINES, MARKERS, colour, style
-from fednb.report.wording import mark, measure, settings, told_seeds
 
 
 def convergence(frame, title: str = "", printed=None):
     """Test accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
 
     A curve is the unweighted mean over all sites that took part. More than six methods have a panel each, with FedAvg
-    (else the first) in grey behind. JupyterLab and the site draw all in one panel that answers to the pointer.
+    (else the first) in grey behind.
 
     frame: rows of ``Results.frame``.
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
@@ -29,19 +28,16 @@ def convergence(frame, title: str = "", printed=None):
     shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
     curves = {
         label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
-        for label, rows in told_seeds(dict(settings(shown))).items()
+        for label, rows in wording.told_seeds(dict(wording.settings(shown))).items()
     }
-    marked, what, theirs = mark(frame), f"test {measure(frame)} (%)", {}
-    if printed is not None and not marked and len(curves) <= MOST:
-        averages = {run: printed_values(printed_rows(printed, run)).get("average") for run, _ in curves.values()}
-        theirs = {label: averages[run] for label, (run, _) in curves.items()}
+    marked, what = wording.mark(frame), f"test {wording.measure(frame)} (%)"
     if len(curves) <= MOST:
         figure, (axes,) = new_figure(1, width=7.6)
         for label, curve in curves.items():
             _curve(axes, label, *curve)
         decorate(axes, "round", f"{what}, mean over clients", title, marked)
-        if theirs:
-            _ends(axes, curves, theirs)
+        if printed is not None and not marked:
+            _ends(axes, curves, printed)
         else:
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     else:
@@ -56,7 +52,7 @@ def convergence(frame, title: str = "", printed=None):
             axes.tick_params(labelbottom=lowest)
         figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return with_pointer(as_written(figure), curves_spec(curves, what, title, marked, theirs))
+    return as_written(figure)
 
 
 def _curve(axes, label: str, run: str, by_seed) -> None:
@@ -72,11 +68,12 @@ def _mean(by_seed):
     return by_seed.groupby("round")["accuracy"].mean()
 
 
-def _ends(axes, curves: dict, printed: dict) -> None:
+def _ends(axes, curves: dict, printed) -> None:
     """Beside each curve its name, where it ends, and the printed number, which is a diamond as well."""
+    theirs = {label: printed_values(printed_rows(printed, run)).get("average") for label, (run, _) in curves.items()}
     last = max(by_seed["round"].max() for _, by_seed in curves.values())
     ends = {label: float(_mean(by_seed).iloc[-1]) for label, (_, by_seed) in curves.items()}
-    values = [value for value in (*ends.values(), *printed.values()) if value is not None]
+    values = [value for value in (*ends.values(), *theirs.values()) if value is not None]
     axes.set_ylim(top=max(axes.get_ylim()[1], max(values) + 2))
     low, high = axes.get_ylim()
     places = []
@@ -84,17 +81,16 @@ def _ends(axes, curves: dict, printed: dict) -> None:
         places.append(max(value, places[-1] + (high - low) / 11 if places else low))
     down = max(0, places[-1] - high)
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
-        look, theirs, at = style(curves[label][0]), printed[label], (1.05 * last, place - down)
-        told = f"{label}\n{wording.number(value)} %" + (
-            "" if theirs is None else f", the paper {wording.number(theirs)} ◇"
-        )
+        look, paper, at = style(curves[label][0]), theirs[label], (1.05 * last, place - down)
+        text = f"{label}\n{wording.number(value)} %"
+        text += "" if paper is None else f", {PAPER} {wording.number(paper)} ◇"
         beside = {"annotation_clip": False, "verticalalignment": "center", "fontsize": 8}
         axes.plot([last, at[0]], [value, at[1]], color="0.8", linewidth=1, clip_on=False)
         axes.plot(*at, marker=look["marker"], color=look["color"], linestyle="none", markersize=6, clip_on=False)
-        axes.annotate(told, at, (8, 0), textcoords="offset points", **beside)
-        if theirs is not None:
+        axes.annotate(text, at, (8, 0), textcoords="offset points", **beside)
+        if paper is not None:
             frame = {"marker": "D", "s": 26, "color": "white", "edgecolors": look["color"], "zorder": 4}
-            axes.scatter(last, theirs, **frame, clip_on=False)
+            axes.scatter(last, paper, **frame, clip_on=False)
     axes.set_xlim(right=last)
 
 
@@ -109,9 +105,8 @@ def lines(curves: dict, x: str, y: str, title="", log=False, joined=True, apart=
     for number, (label, (across, up)) in enumerate(curves.items()):
         axes = every[number if apart else 0]
         line = LINES[number % len(LINES)] if joined else "none"
-        look = {"color": colour(number), "linestyle": line}
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
-        axes.plot(across, up, label=label, marker=marker, markersize=5, **look)
+        axes.plot(across, up, label=label, marker=marker, markersize=5, color=colour(number), linestyle=line)
         if apart:
             decorate(axes, x, f"{label}, {y}", title)
             axes.set_ylim(min(up) - 0.05 * span, min(up) + 1.05 * span)

@@ -1,23 +1,22 @@
 """Bars in groups, panels of dots where the bars would be too many, and lines from taking part to being left out."""
 
 from fednb.report.comparison import tested
-from fednb.report.deviations import deviations
 from fednb.report.intervals import alike, of_settings
 from fednb.report.labels import federation, site
 from fednb.report.plots._axes import (
     MOST,
-    PAPER,
     as_written,
     decorate,
     diamonds,
     new_figure,
+    of_paper,
     printed_rows,
     printed_values,
     wrapped,
 )
 from fednb.report.plots.rows import Dot, rows_of_dots
 from fednb.report.style import HATCHES, styles
-from fednb.report.wording import DOWNWARDS, counted, mark, measure, settings, told_seeds
+from fednb.report.wording import DOWNWARDS, mark, measure, scored, settings, told_seeds
 
 
 def bars(chosen, x: str = "client", printed=None, title: str = "", results=None):
@@ -37,8 +36,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", results=None)
     marked = mark(chosen)
     of_images = known = None
     if results is not None:
-        of_images = None if counted(chosen) else {record.key: record for record in results.records}
-        known = alike(results, chosen["rule"].iloc[0])[1]
+        of_images, known = scored(chosen, results), alike(results, chosen["rule"].iloc[0])[1]
     parts = {}  # (value of x, label) -> its rows
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
         told = dict(settings(part))
@@ -66,7 +64,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", results=None)
             for panel, group in zip(panels, groups, strict=True):
                 if group in found:
                     panels[panel][label] = Dot(runs[label], *found[group][:3], printed=theirs.get(label, {}).get(group))
-        return rows_of_dots(panels, what, title, marked, theirs=_paper(results))
+        return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
     figure, (axes,) = new_figure(1, width=max(8.4, 0.3 * len(groups) * (len(heights) + 1)))
     width, looks = min(0.25, 0.8 / len(heights)), styles(runs)
     for number, (label, found) in enumerate(heights.items()):
@@ -76,7 +74,7 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", results=None)
         fill = {"color": looks[label]["color"], "edgecolor": "w", "hatch": HATCHES[number]}
         axes.bar(places.values(), values, width, label=label, alpha=0.55, **fill)
         axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
-        diamonds(axes, places, theirs.get(label, {}), _paper(results))
+        diamonds(axes, places, theirs.get(label, {}), of_paper(results))
     axes.set_xticks(range(len(groups)), [wrapped(_called(group)) for group in groups])
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=(0, min(100, axes.get_ylim()[1])))
     decorate(axes, below, what, title, marked)
@@ -89,12 +87,6 @@ def bars(chosen, x: str = "client", printed=None, title: str = "", results=None)
 def _called(group):
     """A site or a data set by its name; a number as it is."""
     return site(federation(group))
-
-
-def _paper(results) -> str:
-    """What the diamonds are."""
-    elsewhere = results is not None and results.paper and any(deviations(results.records, results.paper).values())
-    return f"{PAPER}, at its own setting" if elsewhere else PAPER
 
 
 def seen_and_unseen(panels: dict, title: str = ""):

@@ -14,12 +14,13 @@ from fednb.report.plots._axes import (
     decorate,
     diamonds,
     new_figure,
+    of_paper,
     printed_rows,
     printed_values,
     titled,
 )
-from fednb.report.sentences import CLAIM, PRINTED, TESTED
-from fednb.report.style import VERDICTS, styles
+from fednb.report.style import styles
+from fednb.report.verdicts import CLAIM, PRINTED, TESTED, VERDICTS
 
 HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
 DIAMOND = {"marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
@@ -43,7 +44,7 @@ def claims(rows, paper: str):
     ends = [0, *numpy.clip(values[~numpy.isnan(values)], -reach, reach)]
     figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(tested)))
     for place, row in enumerate(tested.itertuples()):
-        look = VERDICTS[row.verdict]
+        look = VERDICTS[row.verdict].look
         for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
             axes.plot(numpy.clip(span, -reach, reach), [place] * 2, color=look["color"], linewidth=width)
         for end in (end for end in (row.together_low, row.together_high) if abs(end) > reach):
@@ -62,7 +63,7 @@ def claims(rows, paper: str):
     board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
     axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
     axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(min(ends) - 0.04 * reach, max(ends) + 0.04 * reach))
-    used = {word: look for word, look in VERDICTS.items() if (tested["verdict"] == word).any()}
+    used = {word: own.look for word, own in VERDICTS.items() if (tested["verdict"] == word).any()}
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in used.items()]
     shown.append(Line2D([], [], linestyle="none", **DIAMOND, label=PAPER))
     shown += [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
@@ -86,7 +87,7 @@ def _dot(axes, value: float, place: float, reach: float, **look) -> None:
     axes.plot(numpy.clip(value, -reach, reach), place, linestyle="none", clip_on=False, **look)
 
 
-def effects(tables, title: str = "", printed=None):
+def effects(tables, title: str = "", printed=None, results=None):
     """What one run scores more than another, in points: dots in rows around zero, with their intervals.
 
     The thick line is the 95 % interval, the thin one that of all that are tested together. A dot is filled where the
@@ -95,17 +96,18 @@ def effects(tables, title: str = "", printed=None):
     tables: of ``fednb.report.effects``, or ``{title of a panel: table}``.
     printed: rows of ``fednb.papers.printed`` for the federation of the runs: the printed difference of the averages as
         a white diamond. A stand-in and other data are never drawn beside it.
+    results: of the runs, needed beside ``printed``: the legend says where the paper's numbers are of another setting.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     runs = dict.fromkeys(run for table in tables.values() for side in ("worse", "better") for run in table.frame[side])
-    texts = wording.row_names([*map(labels.alone, runs)])
+    texts = {run: labels.short(run) for run in runs}
     against = {run for table in tables.values() for run in table.frame["worse"]}
     panels = {}
     for name, table in tables.items():
         by = table.frame.columns[2]
         for row in table.frame.to_dict("records"):
             panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
-            both = [texts[labels.alone(row[side])] for side in ("better", "worse")]
+            both = [texts[row[side]] for side in ("better", "worse")]
             theirs = None if printed is None or table.mark else _printed_difference(printed, row, by)
             panels.setdefault(panel, {})[both[0] if len(against) == 1 else wording.minus(*both)] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
@@ -113,8 +115,8 @@ def effects(tables, title: str = "", printed=None):
                 printed=theirs,
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
-    what = f"points above {texts[labels.alone(against.pop())]}" if len(against) == 1 else "points"
-    figure = rows_of_dots(panels or {"": {}}, what, title, marked, across=3, common=True)
+    what = f"points above {texts[against.pop()]}" if len(against) == 1 else "points"
+    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results))
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     return as_written(figure)

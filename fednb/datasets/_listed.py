@@ -1,0 +1,83 @@
+"""Data sets of image files: each lists which files are in which part of a site, and they are decoded here."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fednb.datasets import _images as images
+from fednb.errors import DataError
+from fednb.federation import Site
+
+Rows = list[tuple[Path, int]]  # image files and the numbers of their classes
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Where a data set is from; ``str()`` is one text for errors.
+
+    what: its name, authors and year, and what of it is read. layout: where its files lie under the data folder.
+    page: where it is had. download: how large that is. licence: its own, or what its page says.
+    """
+
+    what: str
+    layout: str
+    page: str
+    download: str
+    licence: str
+
+    def __str__(self) -> str:
+        return f"{self.what}. Layout: {self.layout}. From {self.page}; {self.download}. Licence: {self.licence}."
+
+
+def lacking(listing: Callable, root: Path, **options) -> str | None:
+    """What ``listing(root, **options)`` raises DataError for, in one sentence; None where it finds all it needs."""
+    try:
+        listing(root, **options)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+def require(*paths: Path) -> None:
+    """DataError that names the files and folders that are not there."""
+    if absent := [str(path) for path in paths if not path.exists()]:
+        raise DataError(f"There is no {' and no '.join(absent)}.")
+
+
+def require_folders(places: Iterable[Path], inside: Sequence[str]) -> None:
+    """DataError that names the folders inside of the places that are not there, or the places themselves."""
+    absent = [place / name for place in places for name in inside if not (place / name).is_dir()]
+    whole = dict.fromkeys(folder.parent for folder in absent if not folder.parent.is_dir())
+    if absent:
+        raise DataError(f"There is no folder {', '.join(str(folder) for folder in whole or absent)}.")
+
+
+def in_classes(place: Path, classes: Sequence[str]) -> Rows:
+    """The image files in a folder for each class, sorted by name; DataError for a class without any."""
+    require_folders([place], classes)
+    rows = [(file, number) for number, name in enumerate(classes) for file in images.files(place / name)]
+    if empty := sorted(set(range(len(classes))) - {number for _, number in rows}):
+        raise DataError(f"{place / classes[empty[0]]} has no images; expected those of the class. Add them.")
+    return rows
+
+
+def targets(rows: Rows) -> np.ndarray:
+    """The class numbers, int64 ``[n]``."""
+    return np.array([number for _, number in rows], np.int64)
+
+
+def decoded(root: Path, name: str, rows: Rows, size: int, notes: list[str], **how):
+    """The images of some rows as a ``Split``, cached under a name; adds notes on unusual ones."""
+    split, unusual = images.labelled(root, name, [file for file, _ in rows], targets(rows), size, **how)
+    notes += unusual
+    return split
+
+
+def site_of(root: Path, data: str, name: str, parts: Sequence[Rows], size: int, notes: list[str]) -> Site:
+    """A site of training, validation, test and perhaps spare images, each decoded once."""
+    every = sorted({row for part in parts for row in part})
+    position = {row: number for number, row in enumerate(every)}
+    whole = decoded(root, f"{data}_{name}", every, size, notes)
+    return Site(name, *(whole.select([position[row] for row in part]) for part in parts))

@@ -1,0 +1,61 @@
+"""The words of verdicts, each with all that shows it: sign, heading, phrase, colour and marker.
+
+Colour never says a verdict alone: signs tell the words apart in text, markers in a figure.
+"""
+
+from typing import NamedTuple
+
+
+class Verdict(NamedTuple):
+    """How a word is shown.
+
+    sign: beside the word. heading: over the claims with it. phrase: what two runs are to each other, the second at
+    ``{}``. color, marker, hollow: of a dot; "" where nothing is drawn.
+    """
+
+    sign: str
+    heading: str
+    phrase: str = ""
+    color: str = ""
+    marker: str = ""
+    hollow: bool = False
+
+    @property
+    def look(self) -> dict:
+        """Arguments of a matplotlib line."""
+        return {"color": self.color, "marker": self.marker} | ({"markerfacecolor": "white"} if self.hollow else {})
+
+
+GREEN, BLUE, ORANGE, RED, GREY = "#009E73", "#0072B2", "#E69F00", "#D55E00", "0.45"
+NOT_PAIRED = "without scores of the same images in the same seeds"
+VERDICTS = {
+    "reproduced": Verdict("✓", "Reproduced", color=GREEN, marker="o"),
+    "larger": Verdict("▲", "Larger than printed", color=BLUE, marker="^"),
+    "smaller": Verdict("▼", "Smaller than printed", color=ORANGE, marker="v"),
+    "opposite": Verdict("✕", "The opposite", color=RED, marker="X"),
+    "above": Verdict("△", "Above, at another setting", "is above {}", BLUE, ">", hollow=True),
+    "below": Verdict("▽", "Below, at another setting", "is below {}", RED, "<", hollow=True),
+    "no effect as printed": Verdict(
+        "≈", "No effect as printed", "against {}, no effect as printed", color=GREY, marker="s"
+    ),
+    "not told": Verdict(
+        "?", "Not distinguished from zero", "cannot be distinguished from {}", color=GREY, marker="p", hollow=True
+    ),
+    "as in print": Verdict("✓", "As in print"),
+    "otherwise than in print": Verdict("✕", "Otherwise than in print"),
+    "not testable": Verdict("⊘", "Not testable here", "against {}, not testable"),
+    "one seed": Verdict("1", "One seed, no verdict", "against {}, one seed and no verdict"),
+    "older code": Verdict("↺", "By older code, no verdict", "against {}, by older code and without a verdict"),
+    "not paired": Verdict(
+        "∦",
+        f"{NOT_PAIRED.capitalize()}, no verdict",
+        f"against {{}}, {NOT_PAIRED} and without a verdict",
+    ),
+    "other sites": Verdict("≠", "Over other sites than the paper's"),
+    "not run": Verdict("–", "Not run"),
+}
+AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # on the board of the paper's own setting alone
+TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
+UNTESTED = ("not run", "not testable", "one seed", "older code", "not paired", "other sites")
+PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
+CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two
