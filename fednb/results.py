@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fednb.at_hand import is_stand_in
-from fednb.catalogue import OF_THE_RUN, complete, find, options, task
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.records.staleness import changed
 from fednb.records.store import Record, Store
+from fednb.registry import OF_THE_RUN, complete, find, options, task
 from fednb.varied import plain, varied_columns
 
 _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in
@@ -63,7 +63,7 @@ class Results:
                 continue
             try:
                 if _setting(record) in settings:
-                    found[_recipe_of(record)] = record
+                    found[recipe_of(record)] = record
             except RecipeError:  # by other options than a method or a loader has today
                 left_out.append(record.recipe["algorithm"]["name"])
         told = (
@@ -153,7 +153,7 @@ class Results:
         return replace(self, notes=(*self.notes, *notes))
 
 
-def _recipe_of(record: Record) -> Recipe:
+def recipe_of(record: Record) -> Recipe:
     """The recipe of a record, without what its algorithm had as an option then and has no more; RecipeError where the
     rest is another run."""
     algorithm = record.recipe["algorithm"]

@@ -18,8 +18,8 @@ from itertools import product
 
 from methods import CASES, DOORS, label, row_of
 
-from fednb.catalogue import make
 from fednb.methods import overrides
+from fednb.registry import make
 
 PRECISIONS = ("fp32", "bf16")
 EXCHANGING = {"keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect"}
@@ -48,6 +48,8 @@ def refused(one: str, other: str) -> bool:
         row, beside = row_of(CASE[needing]), row_of(CASE[changing])
         changed = beside.room == "algorithms" and "inputs" in doors(changing)
         if (row.hard_labels and beside.mixes_labels) or (row.untouched_images and changed):
+            return True
+        if row.measures_images and make(beside.room, beside.name).images_become:
             return True
         if row.pools and EXCHANGING & doors(changing):
             return True

@@ -12,7 +12,7 @@ import torch
 from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
-from fednb import outside
+from fednb import registry
 from fednb.errors import DataError, RunError, StoreError
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
@@ -388,10 +388,10 @@ def test_a_method_from_outside_is_the_same_file_on_both_sides(toy, tmp_path, mon
 
     def on_the_client(asked, read=federate._recipe):
         with monkeypatch.context() as patch:
-            patch.setattr(outside, "loaded", lambda found: (loaded(found)[0], "another hash"))
+            patch.setattr(registry, "_imported", lambda *file: (imported(*file)[0], "another hash"))
             return read(asked)
 
-    loaded = outside.loaded
+    imported = registry._imported
     monkeypatch.setattr(federate, "_recipe", on_the_client)
     with pytest.raises(RunError, match="refuses: the server has another augmentations/plain than this client. Install"):
         by_flower(recipe, grid(), tmp_path / "other")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import fednb
 from fednb.errors import RecipeError, RunError
-from fednb.outside import FOLDERS, searched
 from fednb.recipe import Recipe
+from fednb.registry import FOLDERS, searched
 from fednb.study import default_store
 
 APP = """[project]
