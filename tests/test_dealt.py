@@ -9,9 +9,10 @@ from methods import TINY
 import fednb
 from fednb import registry
 from fednb.errors import RecipeError
-from fednb.loop.introduction import Introduction
+from fednb.loop.flower.client import answer
+from fednb.loop.flower.handshake import Introduction
+from fednb.loop.flower.server import RemoteRun
 from fednb.loop.loop import FederatedRun
-from fednb.loop.remote import RemoteRun, answer
 from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.records.training import federation_of, train_one

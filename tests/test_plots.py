@@ -309,7 +309,9 @@ def test_bars_of_dice_have_the_intervals_of_their_images():
     """Student's t of 39 degrees of freedom is 2.0227 at 97.5 %."""
     rows = selected(run("fedavg", [(30, 20)], images={"DRIVE": 40, "HRF": 40}, federation="retinal_vessels"))
     scores = [numpy.linspace(0.7, 0.8, 40), numpy.linspace(0.45, 0.55, 40)]
-    record = SimpleNamespace(key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], scores=lambda: {1: scores})
+    record = SimpleNamespace(
+        key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], checksums={}, scores=lambda: {1: scores}
+    )
     study = SimpleNamespace(records=[record], paper=None, alike=SimpleNamespace(frame=rows))
 
     def upper(**given):

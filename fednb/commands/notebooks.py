@@ -30,6 +30,7 @@ from fednb.parameters import kind_of, misfit, sampled
 from fednb.records.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+SCRIPT = "injectModule("  # of what itables loads into a notebook
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 LARGEST = 220_000  # bytes of a photograph whose colours stay
 
@@ -321,7 +322,8 @@ def settle(content: dict) -> dict:
 def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
-        if output.get("metadata") == MARK:
+        script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
+        if output.get("metadata") == MARK or script:
             continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
