@@ -270,13 +270,14 @@ class Results:
 
         recipes = list(self.found)
         columns = _columns(recipes)
+        labels = _labels(recipes)
         several = len({recipe.full["federation"]["name"] for recipe in recipes}) > 1
         rows = []
         for recipe, record in self.found.items():
             if record is None:
                 continue
             on = f" on {recipe.full['federation']['name']}" if several else ""
-            head = {"run": recipe.label, "label": _with_varied(recipe, columns) + on} | _about(recipe)
+            head = {"run": recipe.label, "label": labels[recipe] + on} | _about(recipe)
             head |= {"key": recipe.key, "stand_in": is_stand_in(recipe, self.paper), "stale": recipe in self.stale}
             head |= {name: plain(value(recipe)) for name, value in columns.items()}
             for values in record.rounds:
@@ -344,10 +345,9 @@ def _named(recipes: list[Recipe]) -> str:
     """Which runs these are: by federation, those that differ in their seeds alone together."""
     if len(recipes) == 1:
         return str(recipes[0])
-    columns, alike = _columns(recipes), {}
-    for recipe in recipes:
-        runs = alike.setdefault(recipe.full["federation"]["name"], {})
-        runs.setdefault(_with_varied(recipe, columns), {})[recipe.seed] = None
+    alike: dict[str, dict] = {}
+    for recipe, label in _labels(recipes).items():
+        alike.setdefault(recipe.full["federation"]["name"], {}).setdefault(label, {})[recipe.seed] = None
     phrases = []
     for federation, runs in alike.items():
         named = (f"{label}, seed {', '.join(map(str, seeds))}" for label, seeds in runs.items())
@@ -433,11 +433,18 @@ def _columns(recipes: list[Recipe]) -> dict:
     return {column: value for column, value in columns.items() if column != "federation"}
 
 
-def _with_varied(recipe: Recipe, columns: dict) -> str:
-    """The run's methods, and what else it differs in from the others, seeds and what is evaluated apart."""
-    varied = [f"{n} {plain(value(recipe))}" for n, value in columns.items() if n not in ("evaluation", "unseen")]
-    unseen = [f"unseen {' + '.join(recipe.unseen)}"] if recipe.unseen and "unseen" in columns else []
-    return ", ".join((recipe.label, *varied, *unseen))
+def _labels(recipes: list[Recipe]) -> dict[Recipe, str]:
+    """What each is called among these: its methods, and what else it differs in from the others on its federation,
+    seeds and what is evaluated apart."""
+    labels = {}
+    for federation in dict.fromkeys(recipe.full["federation"]["name"] for recipe in recipes):
+        alike = [recipe for recipe in recipes if recipe.full["federation"]["name"] == federation]
+        columns = {n: value for n, value in _columns(alike).items() if n not in ("evaluation", "unseen")}
+        for recipe in alike:
+            varied = [f"{name} {plain(value(recipe))}" for name, value in columns.items()]
+            unseen = [f"unseen {' + '.join(recipe.unseen)}"] if recipe.unseen else []
+            labels[recipe] = ", ".join((recipe.label, *varied, *unseen))
+    return labels
 
 
 def _options(recipes: list[Recipe]):

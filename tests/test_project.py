@@ -16,8 +16,7 @@ from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import gates
-from fednb.results import Results
-from fednb.study import default_store
+from fednb.study import Results, default_store
 
 ROOT = Path(__file__).parents[1]
 

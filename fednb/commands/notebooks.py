@@ -26,8 +26,7 @@ from types import ModuleType
 from fednb import registry
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_atomically
-from fednb.parameters import kind_of, misfit, sampled
-from fednb.records.progress import MARK
+from fednb.parameters import COPY, kind_of, misfit, sampled
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 SCRIPT = "injectModule("  # of what itables loads into a notebook
@@ -264,6 +263,8 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
 
     check(notebook, given)
     part = output.with_name(f".{output.stem}{PART}.ipynb")
+    os.environ["PYTHONSAFEPATH"] = "1"  # of the kernel, which has the notebook's folder behind Python's own files then
+    os.environ[COPY] = str(Path(__file__).parents[1])
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(
@@ -299,7 +300,7 @@ def written(content: dict) -> list:
 
 
 def settle(content: dict) -> dict:
-    """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
+    """An executed notebook as it is committed: without times, durations, papermill's own cells, and what an
     editor knows of the language and the kernel. What a cell prints is one piece, wherever the kernel cut it.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
@@ -323,7 +324,7 @@ def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
         script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
-        if output.get("metadata") == MARK or script:
+        if script:
             continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:

@@ -19,6 +19,9 @@ def display(recipes: list[Recipe], records: list[Record], jobs: int = 1, device:
 
     records: recorded runs, by which the time is estimated. jobs: runs side by side.
     """
+    if not _is_watched():
+        yield lambda recipe, rounds: None
+        return
     from tqdm import tqdm
 
     known = {recipe: expected_seconds(recipe, records, device) for recipe in recipes}
@@ -27,7 +30,7 @@ def display(recipes: list[Recipe], records: list[Record], jobs: int = 1, device:
     work = {recipe: (seconds or usual) / max(1, jobs) for recipe, seconds in known.items()}
     shares: dict[Recipe, float] = {}
     order = {recipe: number for number, recipe in enumerate(recipes, 1)}
-    shown = {"bar_format": BAR, "file": sys.stderr, "leave": False, "disable": not _is_watched(), "dynamic_ncols": True}
+    shown = {"bar_format": BAR, "file": sys.stderr, "leave": False, "dynamic_ncols": True}
     with tqdm(total=sum(work.values()), **shown) as bar:
 
         def progress(recipe: Recipe, rounds: int) -> None:

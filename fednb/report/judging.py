@@ -23,8 +23,7 @@ from fednb.report.curves import COLUMNS as OF_CURVES
 from fednb.report.curves import curves as judged_curves
 from fednb.report.effects import SPARE
 from fednb.report.verdicts import PRINTED, SMALL, TESTED
-from fednb.results import Results, recipe_of
-from fednb.study import default_store
+from fednb.study import Results, default_store, recipe_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
