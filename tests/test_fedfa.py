@@ -5,17 +5,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from methods import SIZES, TINY, federation, heard, train
+from methods import SIZES, TINY, federation, train
 from torch import nn
 
 from fednb import models, randomness
-from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations._feature_statistics import layers
-from fednb.methods.augmentations.fedfa import FedFA, gamma_of_channels, gamma_of_one_variance
+from fednb.methods.augmentations.fedfa import gamma_of_channels, gamma_of_one_variance
 from fednb.models._staged import Staged
 from fednb.recipe import Recipe
-from fednb.standalone import FeatureAugmentation
 
 
 def run(rounds: int = 2, **options) -> FederatedRun:
@@ -73,57 +71,6 @@ def test_the_gamma_of_what_clients_told_is_in_every_clients_layer(variant):
         assert gamma == (([2, 0, 2, 0], [0, 2, 0, 2]) if variant == "paper" else ([1, 1, 1, 1], [1, 1, 1, 1]))
 
 
-def test_released_fedfa_is_fedfa_c_with_twice_the_variance():
-    """With the same draws, all that the layer adds to the features is the square root of 2 times as large; nothing that
-    other clients sent enters."""
-    released, *_ = entered(run(rounds=1, variant="released"), "clinic")
-    alone = FeatureAugmentation(4, 1.0, fusion="client", correction=1).double()
-    x = torch.rand(6, 4, 4, 4, dtype=torch.float64)
-    added = []
-    for layer in (released, alone):
-        layer.generator = torch.Generator().manual_seed(0)
-        added.append(layer.train()(x) - x)
-    assert added[1].abs().max() > 0.1
-    torch.testing.assert_close(added[0], 2**0.5 * added[1])
-
-
-def test_running_statistics_stay_with_the_client_as_printed_and_are_averaged_as_released():
-    made = run(rounds=1, momentum=0.5)
-    after = {
-        client: {n: v.clone() for n, v in made.clients[client].memories["fedfa"].items()} for client in made.clients
-    }
-    started = {}
-    for client in made.clients.values():
-        client.receive(made.server.send(client.name), 2)
-        for method in client.methods:
-            method.begin(client)
-        started[client.name] = layers(client.model)[0].mean.clone()
-    assert all(torch.equal(started[name], after[name]["1/mean"]) for name in started)
-
-    made = run(rounds=1, momentum=0.5, variant="released")
-    average = made.server.memories["fedfa"]["1/mean"]
-    for client in made.clients.values():
-        client.receive(made.server.send(client.name), 2)
-        for method in client.methods:
-            method.begin(client)
-        assert torch.equal(layers(client.model)[0].mean, average)
-        assert not client.memories.get("fedfa")
-
-
-def test_reset_starts_each_round_from_0_and_1():
-    """At momentum 0.5 and one step a round (tower has one), the reply is half the batch's statistics: below half of
-    what two rounds reach together."""
-    kept, reset = (heard(run(rounds=1, momentum=0.5, reset=reset), "fedfa") for reset in (False, True))
-    assert kept["tower"]["1/mean"].sum() > 1.2 * reset["tower"]["1/mean"].sum()
-
-
-def test_only_the_chosen_stages_carry_a_layer():
-    made = run(stages=[3, 1])
-    where = [name for name, module in made.model.named_modules() if module in layers(made.model)]
-    assert [name.split(".")[0] for name in where] == ["stage1", "stage3"]
-    assert set(made.server.memories["fedfa"]) == {f"{n}/gamma_{kind}" for n in (1, 2) for kind in ("mean", "std")}
-
-
 def test_a_round_costs_four_numbers_a_channel():
     """FedFA, Appendix D: 4 x sum of C_k numbers a client and round, two up and two down, in float32."""
     made = FederatedRun(Recipe(**TINY | {"augmentations": ["fedfa"]}), federation())
@@ -133,32 +80,6 @@ def test_a_round_costs_four_numbers_a_channel():
     assert counted["up"]["fedfa"] == counted["down"]["fedfa"] == 3 * 2 * 4 * channels
     assert 4 * 4 * (64 + 192 + 384 + 256 + 256) == 18 * 1024  # AlexNet
     assert 4 * 4 * (32 + 64 + 128 + 256 + 512) == 15.5 * 1024  # U-Net
-
-
-def test_statistics_are_not_moved_by_the_second_pass_of_sam():
-    """One step of one batch at momentum 0: both passes would leave other statistics than the first pass alone."""
-    settings = {"rounds": 1, "batch_size": 12, "precision": "fp64", "flow": ()}
-    chosen = {"name": "fedfa", "probability": 1.0, "momentum": 0.0}
-    plain = train(settings | {"augmentations": [chosen]}).run
-    twice = train(settings | {"augmentations": [chosen], "algorithm": "fedsam"}).run
-    for name, value in plain.clients["tower"].memories["fedfa"].items():
-        torch.testing.assert_close(value, twice.clients["tower"].memories["fedfa"][name])
-
-
-def test_bad_input_is_named():
-    for options, told in (
-        ({"variant": "printed"}, 'no variant "printed"; '),
-        ({"probability": 2.0}, "probability 2.0; expected a value in"),
-        ({"momentum": -0.5}, "momentum -0.5; expected a value in"),
-        ({"stages": "1"}, "stages '1'; expected a list such as"),
-        ({"stages": []}, "expected a list such as"),
-    ):
-        with pytest.raises(RecipeError, match=told):
-            FedFA(**options)
-    with pytest.raises(RecipeError, match="after stage 4 of DigitsCNN, which has stages 1 to 3"):
-        run(stages=[4])
-    with pytest.raises(RecipeError, match="after its stages of Linear, which has none"):
-        FedFA().build(nn.Linear(2, 2))
 
 
 class Small(Staged):

@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from methods import TINY, federation, train
+from methods import TINY, federation
 from test_rivals import a_batch, started, within
 from torch import nn
 
 from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
-from fednb.methods.augmentations.advprop import AdvProp, Doubled, auxiliary_layers
+from fednb.methods.augmentations.advprop import auxiliary_layers
 from fednb.methods.augmentations.embedding_noise import UNIT
 from fednb.methods.augmentations.image_noise import ImageNoise
 from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe
-from fednb.standalone.feature_augmentation import FeatureAugmentation
 
 ADVPROP = {"name": "advprop", "epsilon": 0.1, "step_size": 0.05, "steps": 3}
 
@@ -41,21 +40,6 @@ def auxiliary_as_main(model: nn.Module) -> dict[str, torch.Tensor]:
         for name, value in known.items()
         if ".auxiliary." not in name
     }
-
-
-def test_main_entries_keep_names_and_values_and_auxiliary_ones_start_equal():
-    plain, client = started(), started("advprop")
-    known = client.model.state_dict()
-    main = {name: value for name, value in known.items() if ".auxiliary." not in name}
-    assert list(main) == list(plain.model.state_dict())
-    assert all(torch.equal(value, main[name]) for name, value in plain.model.state_dict().items())
-    added = {name: value for name, value in known.items() if ".auxiliary." in name}
-    assert all(torch.equal(value, main[name.replace(".auxiliary.", ".")]) for name, value in added.items())
-    kinds = [type(m) for m in plain.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    layers = [m for m in client.model.modules() if isinstance(m, Doubled)]
-    assert len(kinds) == 5
-    assert [type(layer.auxiliary) for layer in layers] == kinds
-    assert len(added) == 5 * 5  # weight, bias, two running statistics, batches seen
 
 
 def test_the_attack_by_hand():
@@ -86,52 +70,6 @@ def trained():
     return run
 
 
-@pytest.mark.parametrize("site", ["clinic", "harbour", "tower"])
-def test_adversarial_images_are_near_and_raise_the_loss(trained, site):
-    """More than the random start does: every image's loss, and so that of the batch."""
-    client = trained.clients[site]
-    client.receive(trained.server.send(site), 3)
-    batch = a_batch(client)
-    found = attacked(client, batch)
-    away = (found - batch.images).abs()
-    assert 0.09 < float(away.max()) <= 0.1 + 1e-12
-    assert float(found.min()) >= 0 and float(found.max()) <= 1
-    noise = 0.2 * torch.rand(batch.images.shape, generator=generator("noise"), dtype=torch.float64) - 0.1
-    client.model.eval()
-    with auxiliary_layers(client.model), torch.no_grad():
-        clean, random, adversarial = (
-            F.cross_entropy(client.model(images), batch.targets, reduction="none")
-            for images in (batch.images, (batch.images + noise).clamp(0, 1), found)
-        )
-    assert (adversarial > clean).all()
-    assert (adversarial > random).all()
-
-
-def test_after_a_normalisation_the_ball_is_in_its_units():
-    client = started(ADVPROP, "normalise")
-    batch = a_batch(client)
-    found = attacked(client, batch)
-    assert float(batch.images.max()) > 1
-    assert 0.09 < float((found - batch.images).abs().max()) <= 0.1 + 1e-12
-    assert float(found.max()) > float(batch.images.max())
-
-
-def test_the_attack_changes_nothing_but_the_images():
-    client = started(ADVPROP)
-    batch = a_batch(client)
-    before = {name: value.clone() for name, value in client.model.state_dict().items()}
-    images = batch.images.clone()
-    first, again = attacked(client, batch), attacked(client, batch)
-    assert torch.equal(first, again)
-    assert torch.equal(batch.images, images)
-    assert all(torch.equal(value, before[name]) for name, value in client.model.state_dict().items())
-    assert all(parameter.grad is None for parameter in client.model.parameters())
-    assert all(module.training for module in client.model.modules())
-    assert not torch.equal(first, attacked(client, a_batch(client)))
-    batch.images.requires_grad_()  # as DisTrans has them, whose offset moves by the loss of the clean images
-    assert not attacked(client, batch).requires_grad
-
-
 def test_the_loss_is_the_sum_of_two_networks_that_share_all_but_batch_normalisation(trained):
     """Each of them built on its own. Main statistics are those of a run without adversarial images."""
     client = trained.clients["clinic"]
@@ -157,45 +95,6 @@ def test_the_loss_is_the_sum_of_two_networks_that_share_all_but_batch_normalisat
     torch.testing.assert_close(auxiliary, dict(other.state_dict()), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("algorithm", ["fedavg", "fedsam"])
-def test_a_step_counts_a_batch_once_in_the_statistics_of_fedfa(algorithm):
-    """The clean images' of the first pass, by momentum 0.9: 0.9 (0, 1) + 0.1 (mean, std) of the features before it."""
-    client = started(ADVPROP, {"name": "fedfa", "probability": 1.0, "momentum": 0.9}, algorithm=algorithm)
-    for method in client.methods:
-        method.begin(client)
-    client.optimiser = torch.optim.SGD(client.model.parameters(), lr=0.05)
-    first, seen = next(layer for layer in client.model.modules() if isinstance(layer, FeatureAugmentation)), []
-    first.register_forward_hook(lambda layer, given, made: seen.append((layer.training, given[0].detach().clone())))
-    norm = client.model.stage1[1]
-    client.owner["step"].step(client, a_batch(client))
-    passes = [features for training, features in seen if training]
-    assert len(passes) == (2 if algorithm == "fedavg" else 4)
-    features = passes[0].numpy()
-    np.testing.assert_allclose(first.mean, 0.1 * features.mean((2, 3)).mean(0), rtol=1e-12)
-    np.testing.assert_allclose(first.std, 0.9 + 0.1 * features.std((2, 3)).mean(0), rtol=1e-12)
-    assert int(norm.num_batches_tracked) == int(norm.auxiliary.num_batches_tracked) == 1
-
-
-def test_every_parameter_gets_a_gradient_in_every_step():
-    client = started(ADVPROP)
-    client.objective(a_batch(client)).backward()
-    for name, parameter in client.model.named_parameters():
-        assert parameter.grad is not None, name
-    assert any(layer.auxiliary.weight.grad.any() for layer in client.model.modules() if isinstance(layer, Doubled))
-
-
-def test_auxiliary_layers_stay_at_the_client_under_fedbn():
-    client = started(ADVPROP, algorithm="fedbn")
-    assert {name for name in client.model.state_dict() if ".auxiliary." in name} <= client.keeps
-    assert not {name for name in client.keeps if name.startswith("head")}
-
-
-def test_a_network_without_batch_normalisation_gets_nothing():
-    network = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    names = list(network.state_dict())
-    assert list(AdvProp().build(network).state_dict()) == names
-
-
 # Noise on features
 
 
@@ -214,21 +113,6 @@ def test_noise_has_the_wanted_deviation_and_shape(name, kurtosis):
     assert name != "uniform" or np.abs(drawn).max() <= math.sqrt(3)
 
 
-@pytest.mark.parametrize("gamma", [0.1, 0.5])
-def test_gamma_is_the_deviation_of_the_noise(gamma):
-    """Seen by a head that remembers what it is given: 5 images of 16 features, 300 times."""
-    client = started({"name": "embedding_noise", "distribution": "laplace", "gamma": gamma})
-    batch, added = a_batch(client), []
-    client.forward(batch)
-    client.model.head.register_forward_hook(lambda layer, given, made: added.append(given[0] - batch.features))
-    for _ in range(300):
-        client.methods[1].before_step(client, batch)
-        client.methods[1].loss(client, batch)
-    noise = torch.stack(added).detach()
-    assert noise.shape == (300, 5, 16)
-    assert within(float(noise.var()) / gamma**2, 1, math.sqrt(5 / noise.numel()))
-
-
 def test_the_second_term_against_numpy_and_it_moves_the_head_only():
     client = started({"name": "embedding_noise", "gamma": 0.3})
     (method,), batch = client.methods[1:], a_batch(client)
@@ -245,23 +129,6 @@ def test_the_second_term_against_numpy_and_it_moves_the_head_only():
     term.backward()
     moved = {name for name, parameter in client.model.named_parameters() if parameter.grad is not None}
     assert moved == {"head.weight", "head.bias"}
-
-
-def test_the_loss_with_noise_is_that_of_the_batch_and_the_second_term():
-    client = started({"name": "embedding_noise", "distribution": "uniform", "gamma": 0.5})
-    batch = a_batch(client)
-    loss = client.objective(batch)
-    assert torch.equal(loss, client.objective(batch))  # FedSAM computes it twice
-    second = client.methods[1].loss(client, batch)
-    assert torch.equal(loss, F.cross_entropy(batch.logits, batch.targets) + second)
-    client.methods[1].before_step(client, batch)
-    assert not torch.equal(second, client.methods[1].loss(client, batch))
-
-
-def test_the_distributions_are_different_runs():
-    rows = [[{"name": "embedding_noise", "distribution": name}] for name in UNIT]
-    losses = [train({"augmentations": row, "rounds": 1}).rounds[0]["loss"] for row in rows]
-    assert losses[0] != losses[1] != losses[2] != losses[0]
 
 
 # Noise on images

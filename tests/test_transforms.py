@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from fednb.errors import DataError
-from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations.fedrdn import normalise
-from fednb.recipe import Recipe
 from fednb.standalone.transforms import RandomDataNormalise, statistics
 
 MEANS = torch.tensor([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5], [0.7, 0.6, 0.9]])
@@ -50,24 +47,6 @@ def test_in_compose_each_image_gets_one_clients_pair_anew():
     assert (np.abs(np.bincount(seen, minlength=3) - 100) < 33).all()  # uniform: 4 standard deviations
 
 
-def test_a_batch_has_one_draw_for_each_image():
-    torch.manual_seed(0)
-    images = torch.rand(40, 3, 4, 6)
-    results = RandomDataNormalise(MEANS, STDS, own=0)(images)
-    drawn = [whose(result, image.numpy()) for result, image in zip(results, images, strict=True)]
-    assert set(drawn) == {0, 1, 2}
-
-
-@pytest.mark.parametrize("own", [0, 2])
-def test_in_evaluation_mode_it_is_the_clients_own_pair(own):
-    transform = flow(RandomDataNormalise(MEANS, STDS, own).eval())
-    for picture in pictures(20):
-        assert whose(transform(picture), pixels(picture)) == own
-    images = torch.rand(20, 3, 4, 6)
-    results = RandomDataNormalise(MEANS, STDS, own).eval()(images)
-    assert {whose(result, image.numpy()) for result, image in zip(results, images, strict=True)} == {own}
-
-
 class Pictures(Dataset):
     def __init__(self, transform):
         self.pictures, self.transform = pictures(30), transform
@@ -104,15 +83,6 @@ def test_it_is_the_loops_normalise_for_the_same_draws(training):
     assert torch.equal(transform(images), normalise(images, MEANS, STDS, drawn, drawn))
 
 
-def test_statistics_are_the_loops():
-    run = FederatedRun(Recipe(**TINY | {"augmentations": ["fedrdn"]}), federation())
-    run.prepare()
-    for client in run.clients.values():
-        known = client.memory(client.methods[-1])
-        mean, std = statistics(client.site.train.images / 255)
-        torch.testing.assert_close((mean[None], std[None]), (known["own_mean"], known["own_std"]))
-
-
 def test_statistics_are_means_over_images_of_any_size():
     """Means 0.2 and 0.6; deviations 0.2 (0.0 and 0.4) and 0 : the large image counts no more than the small one."""
     small = torch.tensor([[[0.0, 0.4]]])
@@ -134,15 +104,6 @@ def test_statistics_are_means_over_images_of_any_size():
 def test_what_no_statistics_can_be_made_of(images, said):
     with pytest.raises(DataError, match=said):
         statistics(images)
-
-
-def test_what_cannot_be_normalised():
-    with pytest.raises(DataError, match="images are torch.uint8"):
-        RandomDataNormalise(MEANS, STDS, own=0)(torch.zeros(3, 4, 4, dtype=torch.uint8))
-    with pytest.raises(DataError, match=r"means are \[3\] and stds \[3, 3\]; expected \[clients, channels\]"):
-        RandomDataNormalise(MEANS[0], STDS, own=0)
-    with pytest.raises(DataError, match="own is 3; expected a client from 0 to 2"):
-        RandomDataNormalise(MEANS, STDS, own=3)
 
 
 def test_labels_pass_beside_the_images_and_other_shapes_are_refused():
