@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from fednb import models
-from fednb.methods.augmentations.fedfa import FedFA
+from fednb.methods.augmentations.fedfa import FeatureAugmentation, FedFA
 from fednb.randomness import generator
-from fednb.standalone.feature_augmentation import FeatureAugmentation
 from regularisation import Experiment
 
 
