@@ -12,7 +12,7 @@ import torchvision
 from models import ROWS
 from torch import nn
 
-from fednb import catalogue, models
+from fednb import models, registry
 from fednb.errors import RecipeError, RunError
 from fednb.methods.augmentations._stages import append
 from fednb.models import _bf16_layers as layers
@@ -23,7 +23,7 @@ each = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
 def test_every_network_has_a_row():
-    assert list(dict.fromkeys(row.name for row in ROWS)) == list(catalogue.own("models"))
+    assert list(dict.fromkeys(row.name for row in ROWS)) == list(registry.builtin("models"))
 
 
 @pytest.mark.parametrize(
