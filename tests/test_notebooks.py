@@ -128,7 +128,7 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert notebooks.execute(book, output, {"ROUNDS": 4}) is None
     executed = json.loads(output.read_text())
     assert len(executed["cells"]) == 3 and "papermill" in executed["metadata"]
-    committed = notebooks.settle(executed)
+    committed = recording.settle(executed)
     assert ["".join(cell["source"]) for cell in committed["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
     assert committed["cells"][1]["outputs"][0]["text"] == ["2\n"]
     assert committed["cells"][1]["metadata"] == {"tags": [CHECKED]}
@@ -137,12 +137,12 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     recording.write(committed, book.path)
     again = notebooks.Notebook(book.name, book.path)
     assert notebooks.execute(again, output, {}) is None
-    assert notebooks.settle(json.loads(output.read_text())) == committed
+    assert recording.settle(json.loads(output.read_text())) == committed
 
 
 def settled(*outputs: dict) -> list[dict]:
     cell = {"cell_type": "code", "metadata": {}, "outputs": list(outputs), "source": [], "execution_count": 5}
-    (made,) = notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]
+    (made,) = recording.settle({"metadata": {}, "cells": [cell]})["cells"]
     return made["outputs"]
 
 
@@ -280,13 +280,13 @@ def shows(content: dict) -> list:
     """What a notebook says and shows, without what an editor changes: numbers of executions, its own metadata, and the
     empty place where a bar was."""
     shown = [[o for o in cell.get("outputs", []) if o.get("data") != {}] for cell in content["cells"]]
-    return [notebooks.written(content), [[o | {"execution_count": None} for o in of_one] for of_one in shown]]
+    return [recording.written(content), [[o | {"execution_count": None} for o in of_one] for of_one in shown]]
 
 
 def test_each_is_settled_and_speaks_of_no_machine():
     def is_not(book) -> bool:
         path = re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
-        return bool(path) or shows(notebooks.settle(book.content)) != shows(book.content)
+        return bool(path) or shows(recording.settle(book.content)) != shows(book.content)
 
     assert offenders(is_not) == [], "write them by `fednb run --record`"
 
@@ -296,14 +296,14 @@ def test_a_notebook_that_jupyterlab_saved_is_as_good_as_before(saved_in_jupyterl
     saved = notebooks.Notebook("a", shutil.copy(before.path, tmp_path / "a.ipynb"))
     saved_in_jupyterlab(saved.path)
     assert saved.content != before.content and saved.about == before.about
-    assert shows(notebooks.settle(saved.content)) == shows(saved.content)
-    assert notebooks.settle(saved.content) == notebooks.settle(before.content)
+    assert shows(recording.settle(saved.content)) == shows(saved.content)
+    assert recording.settle(saved.content) == recording.settle(before.content)
 
 
 def test_committed_figures_are_those_of_the_notebooks(tmp_path):
     committed = notebooks.checkout() / "figures"
     for book in ALL:
-        notebooks.write_figures(tmp_path, book, book.content)
+        recording.write_figures(tmp_path, book, book.content)
     made, there = (
         {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.png")}
         for folder in (tmp_path, committed)

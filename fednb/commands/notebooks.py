@@ -1,13 +1,11 @@
-"""The notebooks of a project or a checkout: found, read, executed by papermill, settled into what is committed.
+"""The notebooks of a project or a checkout: found, read, executed by papermill.
 
-Importing this file needs nothing but Python; papermill and Pillow are imported by the functions that use them.
+Importing this file needs nothing but Python; papermill is imported by the function that uses it.
 """
 
 import ast
-import base64
 import contextlib
 import fnmatch
-import glob
 import importlib
 import io
 import json
@@ -25,13 +23,10 @@ from types import ModuleType
 
 from fednb import outside
 from fednb.errors import NotebookError, nearest
-from fednb.files import PART, write_atomically
+from fednb.files import PART
 from fednb.parameters import kind_of, misfit, sampled
-from fednb.records.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
-LARGEST = 220_000  # bytes of a photograph whose colours stay
 
 
 @dataclass(frozen=True)
@@ -285,82 +280,3 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
     finally:
         part.unlink(missing_ok=True)
     return None
-
-
-def written(content: dict) -> list:
-    """What a person wrote in a notebook: what it says about itself, then kind, text and tags of each cell.
-
-    An editor that saves it fills in language and kernel, and changes none of this.
-    """
-    cells = content["cells"]
-    told = [[cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])] for cell in cells]
-    return [content["metadata"].get("fednb", {}), *told]
-
-
-def settle(content: dict) -> dict:
-    """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
-    editor knows of the language and the kernel. What a cell prints is one piece, wherever the kernel cut it.
-    """
-    metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
-    metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
-    cells, count = [], 0
-    for cell in content["cells"]:
-        tags = [tag for tag in cell["metadata"].get("tags", []) if not tag.startswith("papermill-")]
-        if "injected-parameters" in tags:
-            continue
-        cell = {**cell, "metadata": {"tags": tags} if tags else {}}
-        if cell["cell_type"] == "code":
-            count += 1
-            numbered = {"execution_count": count}
-            outputs = [{**o, **numbered} if "execution_count" in o else o for o in _joined(cell["outputs"])]
-            cell |= {**numbered, "outputs": [_light(output) for output in outputs]}
-        cells.append(cell)
-    return {**content, "metadata": metadata, "cells": cells}
-
-
-def _joined(outputs: list[dict]) -> list[dict]:
-    joined = []
-    for output in outputs:
-        if output.get("metadata") == MARK:
-            continue
-        before = joined[-1] if joined else {}
-        if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
-            text = "".join([*before["text"], *output["text"]])
-            joined[-1] = {**before, "text": text.splitlines(keepends=True)}
-        else:
-            joined.append(output)
-    return joined
-
-
-def _light(output: dict) -> dict:
-    """A drawing with a palette of 80 colours, which is a third of its bytes; a large photograph with one of 256."""
-    if "image/png" not in (data := output.get("data", {})):
-        return output
-    from PIL import Image
-
-    file = base64.b64decode("".join(data["image/png"]))
-    picture = Image.open(io.BytesIO(file), formats=["PNG"])
-    drawing = picture.mode != "P" and picture.convert("RGB").getcolors(DRAWN) is not None
-    if picture.mode == "P" or not (drawing or len(file) > LARGEST):
-        return output
-    packed = io.BytesIO()
-    colours = picture.convert("RGB").quantize(80 if drawing else 256, dither=Image.Dither.NONE)
-    colours.save(packed, "PNG", optimize=True)
-    small = min(file, packed.getvalue(), key=len)
-    return {**output, "data": {**data, "image/png": base64.b64encode(small).decode()}} if small != file else output
-
-
-def write_figures(folder: Path, notebook: Notebook, content: dict) -> None:
-    """The PNGs of an executed notebook as ``NAME.png``, or ``NAME-1.png`` and on where there are several.
-
-    Figures that it had before and has no longer are removed.
-    """
-    shown = (output.get("data", {}) for cell in content["cells"] for output in cell.get("outputs", []))
-    figures = [base64.b64decode("".join(data["image/png"])) for data in shown if "image/png" in data]
-    place = folder / notebook.name
-    for old in (place.with_suffix(".png"), *place.parent.glob(f"{glob.escape(place.name)}-[0-9]*.png")):
-        old.unlink(missing_ok=True)
-    for number, figure in enumerate(figures, 1):
-        path = place.with_name(f"{place.name}{f'-{number}' * (len(figures) > 1)}.png")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda file, figure=figure: file.write(figure))
