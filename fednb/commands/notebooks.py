@@ -85,7 +85,7 @@ def homes() -> list[Path]:
 
 def checkout(part: str = "notebooks/") -> Path:
     """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package; else what
-    an installed package has of it, the laws and recording.
+    an installed package has of it, the conformance tests and recording.
 
     part: what is needed of it. NotebookError if there is none: notebooks are in the repository.
     """

@@ -66,12 +66,10 @@ def train_one(
                 "Study(recipes, federation=...)."
             )
         with pretrained_below(root):
-            return finish(partial(FederatedRun, recipe, federation, device), store, progress, root)
+            return finish(partial(FederatedRun, recipe, federation, device), store, progress)
 
 
-def finish(
-    begin: Callable[[], Rounds], store: Store, progress: Progress = silent, root: str | Path | None = None
-) -> Record:
+def finish(begin: Callable[[], Rounds], store: Store, progress: Progress = silent) -> Record:
     """The record of the run that ``begin()`` makes, trained from its last checkpoint on; needs the recipe's lock.
 
     A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
@@ -80,17 +78,17 @@ def finish(
     saved = store.load_checkpoint(run.recipe, next(run.model.parameters()).device)
     with _threads_of(saved):
         try:
-            return _trained(run, saved, store, progress, root)
+            return _trained(run, saved, store, progress)
         except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
             store.refuse_checkpoint(run.recipe, f"{error} (where the new start ends in that, too, it is the method's)")
-            return _trained(begin(), None, store, progress, root)
+            return _trained(begin(), None, store, progress)
 
 
 class Damaged(Exception):
     """What a run went on from may be why it cannot end."""
 
 
-def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress, root: str | Path | None) -> Record:
+def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) -> Record:
     """The record, from a checkpoint on; Damaged where that may be none of this run's."""
     recipe = run.recipe
     made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
@@ -134,7 +132,7 @@ def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress, 
     seconds = before + time.monotonic() - begun
     record, artefacts = _measured(run, rounds, scores.packed(kept, spare), seconds)
     require_readable(record)  # else its checkpoint would go for a record that nobody can read
-    _write(recipe, store, record, artefacts, root)
+    _write(recipe, store, record, artefacts)
     store.drop_checkpoint(recipe)
     return store.find(recipe)
 
@@ -214,16 +212,12 @@ def _resume(run: Rounds, store: Store, made_from: dict, saved: dict | None) -> t
     return saved["rounds"], saved["seconds"], kept, spare
 
 
-def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict], root: str | Path | None) -> None:
-    """A record has the last word on a full disk: decoded images there, then the run's checkpoint, make room for it."""
-    from fednb.datasets import _cache, data_root
-
-    for make_room in (partial(_cache.clear, data_root(root), store.folder), partial(store.drop_checkpoint, recipe)):
-        try:
-            store.write(recipe, record, artefacts)
-            return
-        except StoreError as error:
-            if not is_full(error):
-                raise
-            make_room()
-    store.write(recipe, record, artefacts)
+def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict]) -> None:
+    """A record has the last word on a full disk: the run's checkpoint makes room for it."""
+    try:
+        store.write(recipe, record, artefacts)
+    except StoreError as error:
+        if not is_full(error):
+            raise
+        store.drop_checkpoint(recipe)
+        store.write(recipe, record, artefacts)

@@ -126,7 +126,7 @@ def _points(row) -> str:
 
 
 def in_short(claims: "DataFrame") -> str:
-    """What was found, in one sentence for each board: rows of ``fednb.commands.scoreboard.claims``."""
+    """What was found, in one sentence for each board: of ``fednb.report.recorded_board``."""
     tested = claims[claims["verdict"].isin(TESTED)]
     (of_printed, printed), (of_small, small) = (
         (len(own), ", ".join(f"{count} {word}" for word, count in own["verdict"].value_counts().items()) or "none")
@@ -144,7 +144,7 @@ def told(claims: "DataFrame") -> list[str]:
     """Four sentences on the claims of all papers: how many there are, what became of those that are tested, why the
     others are not.
 
-    claims: rows of ``fednb.report.board``.
+    claims: of ``fednb.report.recorded_board``.
     """
     tested = claims[claims["verdict"].isin(TESTED)]
     found = []
