@@ -24,7 +24,7 @@ from fednb import parameters
 from fednb.commands import notebooks
 from fednb.errors import NotebookError
 
-ALL = notebooks.found()
+ALL = notebooks.select()
 CHECKED = "nbval-check-output"
 SMOKE = (  # one of each shape: nbval executes all of them
     *("together/quickstart", "together/your_data", "together/your_method", "together/network", "together/vessels"),
@@ -36,20 +36,20 @@ SMOKE = (  # one of each shape: nbval executes all of them
 def test_pattern_chooses_and_a_wrong_one_names_the_nearest(made):
     made("fedrdn/table1", ["x = 1"])
     made("together/start", ["x = 1"])
-    assert [book.name for book in notebooks.found()] == ["fedrdn/table1", "together/start"]
-    assert [book.name for book in notebooks.found("start")] == ["together/start"]
-    assert [book.name for book in notebooks.found("fedrdn/*")] == ["fedrdn/table1"]
+    assert [book.name for book in notebooks.select()] == ["fedrdn/table1", "together/start"]
+    assert [book.name for book in notebooks.select("start")] == ["together/start"]
+    assert [book.name for book in notebooks.select("fedrdn/*")] == ["fedrdn/table1"]
     with pytest.raises(NotebookError, match='did you mean "fedrdn/table1"'):
-        notebooks.found("fedrdn/tabel1")
+        notebooks.select("fedrdn/tabel1")
 
 
 def test_a_checkout_below_a_hidden_folder_has_its_notebooks_and_no_hidden_ones(made, tmp_path, monkeypatch):
     made("fedrdn/table1", ["x = 1"])
     made("fedrdn/.ipynb_checkpoints/table1", ["x = 1"])
-    assert [book.name for book in notebooks.found()] == ["fedrdn/table1"]
+    assert [book.name for book in notebooks.select()] == ["fedrdn/table1"]
     hidden = (tmp_path / "checkout").rename(tmp_path / ".checkout")
     monkeypatch.chdir(hidden)
-    assert [book.name for book in notebooks.found()] == ["fedrdn/table1"]
+    assert [book.name for book in notebooks.select()] == ["fedrdn/table1"]
 
 
 def test_parameters_are_read_from_the_syntax(made):
@@ -330,7 +330,7 @@ def smoke_runs(tmp_path_factory):
 @pytest.mark.parametrize("name", SMOKE)
 def test_notebook_runs_at_smoke(name, smoke_runs, tmp_path, monkeypatch):
     """Trained afresh, from embedded data, with one seed."""
-    (book,) = notebooks.found(name)
+    (book,) = notebooks.select(name)
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
     monkeypatch.setenv("FEDNB_RUNS", str(smoke_runs))
     monkeypatch.setenv("FEDNB_TRAIN", "1")
@@ -342,7 +342,7 @@ def test_your_data_may_have_masks(tmp_path, monkeypatch):
     loaders.folders(tmp_path)
     monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("FEDNB_TRAIN", "1")
-    (book,) = notebooks.found("your_data")
+    (book,) = notebooks.select("your_data")
     own = {"DATA": str(tmp_path / "masked"), "MASKS": "background, spot", "SIZE": 16}
     assert notebooks.execute(book, tmp_path / "executed.ipynb", own | {"PROFILE": "smoke", "JOBS": 1}) is None
     shown = (tmp_path / "executed.ipynb").read_text()

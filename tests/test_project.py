@@ -59,7 +59,7 @@ def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
     for inside in (made / "notebooks/third_way", made / "papers"):
         monkeypatch.chdir(inside)
         assert outside.project() == notebooks.home() == made and outside.searched() == str(made)
-        assert [own.name for own in notebooks.found()] == ["third_way/table1"]
+        assert [own.name for own in notebooks.select()] == ["third_way/table1"]
         assert notebooks.report_folder(None) == made / "report" and default_store().folders[1] == made / "results"
     monkeypatch.delenv("FEDNB_DATA")
     assert datasets.data_root() == made / "data"
@@ -173,7 +173,7 @@ def test_a_project_takes_another_paper_and_keeps_its_files(made, capsys):
         "papers/fourth.toml",
         *(f"papers/fourth/{file}" for file in ("captions.toml", "claims.csv", "fourth_table1.csv")),
     }
-    assert papers.names()[-2:] == ["fourth", "third_way"] and len(notebooks.found()) == 2
+    assert papers.names()[-2:] == ["fourth", "third_way"] and len(notebooks.select()) == 2
     (made / "papers/fifth.toml").write_text("mine")
     before = tree(made)
     assert cli.main(["new", "paper", "fifth"]) == 1
@@ -196,7 +196,7 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
     assert [path.parent.name for path in root.glob(f"a*/{name}.py")] == ([room] if room else [])
     assert f"\n{row}" in (root / f"papers/{name}/{name}_table1.csv").read_text()
     monkeypatch.chdir(root)
-    project.refuse(root, notebooks.found())  # its claim is of its table
+    project.refuse(root, notebooks.select())  # its claim is of its table
     assert [Recipe(**each).label for each in papers.rows(name, "table1")][1] in papers.claims(name)[0]["better"]
     assert papers.settings(name).pop("arxiv")
     change(root / f"papers/{name}.toml", "arxiv", "doi")
@@ -248,7 +248,7 @@ def test_what_nothing_can_come_of_is_refused_before_anything_starts(made, capsys
 
 def test_a_paper_may_claim_nothing(made):
     change(made / "papers/third_way/claims.csv", "table1,shifted_digits", "# table1,shifted_digits")
-    project.refuse(made, notebooks.found())
+    project.refuse(made, notebooks.select())
     board = scoreboard.claims()
     assert board.empty and report.told(board)[0].startswith("0 claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")

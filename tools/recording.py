@@ -18,7 +18,10 @@ from fednb.records.staleness import changed
 
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 LARGEST = 220_000  # bytes of a photograph whose colours stay
-GENERATED = ("README.md", "docs/methods.md", "docs/notebooks.md", "results/README.md")  # by fednb report --readme
+GENERATED = (  # by fednb report --readme
+    *("README.md", "docs/methods.md", "docs/notebooks.md"),
+    *("results/README.md", "results/board.csv", "results/curves.csv"),
+)
 
 
 def dirty(root: Path) -> list[str]:

@@ -7,10 +7,8 @@ import ast
 import contextlib
 import fnmatch
 import importlib
-import io
 import json
 import os
-import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -59,11 +57,6 @@ class Notebook:
             for number, cell in enumerate(self.content["cells"], 1)
             if cell["cell_type"] == "code"
         ]
-
-    @property
-    def trains(self) -> bool:
-        """Whether the notebook declares a study, so that it has runs to plan."""
-        return any(".run(" in source for _, source, _ in self.code)
 
 
 def home() -> Path:
@@ -121,18 +114,18 @@ def tool(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def found(only: str | None = None) -> list[Notebook]:
+def select(only: str | None = None) -> list[Notebook]:
     """The notebooks of ``home``; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
-    notebooks = inside(home())
+    notebooks = all_in(home())
     if not only:
         return notebooks
-    chosen = [book for book in notebooks if only in book.name or fnmatch.fnmatchcase(book.name, only)]
+    chosen = [each for each in notebooks if only in each.name or fnmatch.fnmatchcase(each.name, only)]
     if not chosen:
-        raise NotebookError(f'no notebook matches "{only}": {nearest(only, [book.name for book in notebooks])}')
+        raise NotebookError(f'no notebook matches "{only}": {nearest(only, [each.name for each in notebooks])}')
     return chosen
 
 
-def inside(home: Path) -> list[Notebook]:
+def all_in(home: Path) -> list[Notebook]:
     """All notebooks of a project or a checkout."""
     folder = home / "notebooks"
     paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
@@ -180,72 +173,6 @@ def check(notebook: Notebook, given: dict) -> None:
         kind = kind_of(defaults[name])
         if told := misfit(name, value, kind):
             raise NotebookError(f"{notebook.name}: {told}, such as --set '{name}={sampled(value, kind)}'.")
-
-
-def plan(notebook: Notebook, **given) -> list:
-    """The recipes that the notebook's first study asks for with these parameters; nothing is trained.
-
-    The code cells are executed in order, without Jupyter, up to the study's `run()`. A notebook that never
-    calls `run` is not executed at all. NotebookError names the cell if one fails.
-    """
-    check(notebook, given)
-    if not notebook.trains:
-        return []
-    from fednb.study import Planned, planning
-
-    space = {"__name__": "__main__"}
-    with planning() as recipes, contextlib.redirect_stdout(io.StringIO()), _importing_from(notebook.path.parent):
-        idle = _only_shown(notebook)
-        for number, source, tags in notebook.code:
-            try:
-                cell = _parsed(source)
-                cell.body = [line for line in cell.body if not idle or ast.unparse(line) not in idle]
-                exec(compile(cell, f"<{notebook.name}, cell {number}>", "exec"), space)
-            except Planned:
-                break
-            except Exception as error:
-                raise NotebookError(
-                    f"{notebook.name}, cell {number}: {type(error).__name__}: {error}. "
-                    "The cells above the study cannot be executed, so its runs are not known."
-                ) from error
-            if "parameters" in tags:
-                space.update(given)
-    return list(recipes)
-
-
-@contextlib.contextmanager
-def _importing_from(folder: Path):
-    """Inside, what lies in the folder can be imported, as in a kernel that starts there."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
-def _only_shown(notebook: Notebook) -> set[str]:
-    """The pictures that end a cell, and each line that loads a federation of which cells do no more than show something
-    in their last line, with those lines: loading and drawing take seconds, and no run rests on them."""
-    loading, shown, others = {}, {}, set()
-    shows = any(word in source for word in ("fednb.load(", "pictures.") for _, source, _ in notebook.code)
-    for _, source, _ in notebook.code if shows else ():
-        with contextlib.suppress(SyntaxError):
-            *lines, last = _parsed(source).body or [ast.Pass()]
-            for line in (*lines, last):
-                text, named = ast.unparse(line), {each.id for each in ast.walk(line) if isinstance(each, ast.Name)}
-                if re.fullmatch(r"(\w+) = fednb\.load\(.*\)", text):
-                    loading[text.split(" ")[0]] = text
-                elif line is last and isinstance(line, ast.Expr) and named <= {*loading, "pictures"}:
-                    shown[text] = named
-                else:
-                    others |= named
-    idle = loading.keys() - others
-    return {loading[name] for name in idle} | {text for text, named in shown.items() if named & {*idle, "pictures"}}
-
-
-def _parsed(source: str) -> ast.Module:
-    """A cell's Python, without IPython's own lines."""
-    return ast.parse("\n".join(line for line in source.splitlines() if not line.startswith(("%", "!"))))
 
 
 def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
