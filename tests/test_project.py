@@ -12,7 +12,6 @@ import pytest
 
 from fednb import cli, datasets, outside, papers, report
 from fednb.commands import notebooks, project, scoreboard, trivial
-from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import gates
@@ -93,11 +92,6 @@ def test_what_the_page_on_projects_declares_is_taken(made):
     page = (ROOT / "docs/reproduce.md").read_text()
     (made / "papers/protocol.toml").write_text(re.search("```toml\n(\\[\\[runs.*?)```", page, re.DOTALL)[1])
     assert protocol.rules()["runs"][-1]["paper"] == protocol.rules()["precondition"][-1]["paper"] == "third_way"
-    change(made / "papers/protocol.toml", '"paper"', '"papr"')
-    papers._parsed.cache_clear()
-    protocol._whole.cache_clear()
-    with pytest.raises(RecipeError, match=r"protocol.toml declares runs of third_way that cannot be: .*papr"):
-        protocol.rules()
 
 
 def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
@@ -252,7 +246,7 @@ def test_a_paper_may_claim_nothing(made):
     board = scoreboard.claims()
     assert board.empty and report.told(board)[0].startswith("0 claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")
-    assert "Empty DataFrame" in repr(scores) and report.sentences(scores) == ""
+    assert "No row: nothing of it is recorded." in repr(scores) and report.sentences(scores) == ""
 
 
 def test_the_rows_of_a_printed_table_are_recipes(made):

@@ -34,7 +34,7 @@ def _with_notebooks(judge: Callable, store: Store | None, place: str) -> "DataFr
     for book in (book for home in homes for book in notebooks.all_in(home)):
         for each in tables_of(book):
             shown.setdefault((book.about.get("paper"), each), book.name)
-    where = zip(frame["of"], frame[place].str.partition(",")[0], strict=True)
+    where = zip(frame["of"], (cell.partition(",")[0] for cell in frame[place]), strict=True)
     return frame.assign(notebook=[shown.get(key, "") for key in where])
 
 
