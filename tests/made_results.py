@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy
 import pandas
 
-from fednb.catalogue import task
+from fednb.registry import task
 
 IMAGES = {"amazon": 192, "caltech": 225, "dslr": 32, "webcam": 59}
 SETTINGS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from fednb import catalogue, papers
+from fednb import papers, registry
 from fednb.commands import methods, notebooks, scoreboard
 from fednb.errors import NotebookError
 from fednb.files import write_text
@@ -15,7 +15,7 @@ from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
-from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
+from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, summary
 from fednb.report.judging import write_board
 from fednb.report.sentences import untested
 from fednb.report.verdicts import PRINTED
@@ -114,7 +114,7 @@ def judged(claims: DataFrame) -> str:
     rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
     curves = _curves().drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
     others = f"{curves.sum()} more claims are on orders and curves: {_counted(curves)}."
-    return " ".join([*told(claims), others]) + "\n\n" + "\n".join(rows)
+    return " ".join([*summary(claims), others]) + "\n\n" + "\n".join(rows)
 
 
 def claimed(claims: DataFrame) -> str:
@@ -163,7 +163,7 @@ def some_methods(_) -> str:
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     found = {method.name: method for method in methods.summaries() if not method.source}
     for method in (found[name] for name in SHOWN):
-        link = f"[{method.printed}](../{catalogue.folder(method.room)}/{method.name}.py)"
+        link = f"[{method.printed}](../{registry.folder(method.room)}/{method.name}.py)"
         cells = (link, method.paper, method.line, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(

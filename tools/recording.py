@@ -16,6 +16,7 @@ from fednb.records.progress import MARK
 from fednb.records.record import Record, parsed
 from fednb.records.staleness import changed
 
+SCRIPT = "injectModule("  # of what itables loads into a notebook
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 LARGEST = 220_000  # bytes of a photograph whose colours stay
 GENERATED = (  # by fednb report --readme
@@ -94,10 +95,13 @@ def _git(root: Path, *words: str) -> str | None:
 
 
 def commit_outputs(root: Path, report: Path, notebook: Notebook) -> None:
-    """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
+    """Put the outputs of the executed copy into the notebook itself, and its figures into figures/: all of a project,
+    and of the repository those that README.md and docs/ show."""
     content = settle(Notebook(notebook.name, executed(report, notebook)).content)
     write(content, notebook.path)
-    write_figures(root / "figures", notebook, content)
+    pages = [*root.glob("*.md"), *root.glob("docs/*.md")] if (root / "docs").is_dir() else None
+    shown = None if pages is None else "".join(page.read_text(encoding="utf-8") for page in pages)
+    write_figures(root / "figures", notebook, content, shown)
 
 
 def write(content: dict, path: Path) -> None:
@@ -139,7 +143,8 @@ def settle(content: dict) -> dict:
 def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
-        if output.get("metadata") == MARK:
+        script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
+        if output.get("metadata") == MARK or script:
             continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
@@ -168,10 +173,11 @@ def _light(output: dict) -> dict:
     return {**output, "data": {**data, "image/png": base64.b64encode(small).decode()}} if small != file else output
 
 
-def write_figures(folder: Path, notebook: Notebook, content: dict) -> None:
+def write_figures(folder: Path, notebook: Notebook, content: dict, pages: str | None = None) -> None:
     """The PNGs of an executed notebook as ``NAME.png``, or ``NAME-1.png`` and on where there are several.
 
-    Figures that it had before and has no longer are removed.
+    pages: Markdown; figures that it does not show are left out, as the notebook has them itself. All unless given.
+    Figures that were there before and are none of these are removed.
     """
     shown = (output.get("data", {}) for cell in content["cells"] for output in cell.get("outputs", []))
     figures = [base64.b64decode("".join(data["image/png"])) for data in shown if "image/png" in data]
@@ -180,5 +186,6 @@ def write_figures(folder: Path, notebook: Notebook, content: dict) -> None:
         old.unlink(missing_ok=True)
     for number, figure in enumerate(figures, 1):
         path = place.with_name(f"{place.name}{f'-{number}' * (len(figures) > 1)}.png")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda file, figure=figure: file.write(figure))
+        if pages is None or f"figures/{path.relative_to(folder).as_posix()}" in pages:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, lambda file, figure=figure: file.write(figure))

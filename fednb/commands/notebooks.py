@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-from fednb import outside
+from fednb import registry
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART
 from fednb.parameters import kind_of, misfit, sampled
@@ -64,7 +64,7 @@ def home() -> Path:
 
     NotebookError if there is neither.
     """
-    return outside.project() or checkout()
+    return registry.project() or checkout()
 
 
 def homes() -> list[Path]:
@@ -93,7 +93,7 @@ def checkout(part: str = "notebooks/") -> Path:
     if part != "notebooks/":
         raise NotebookError(f"{part} is in fednb's repository alone; clone it and run the command inside it.")
     raise NotebookError(
-        f"{here} is no project: there is no {outside.PROJECT} in it or above it, and no {part} beside fednb's "
+        f"{here} is no project: there is no {registry.PROJECT} in it or above it, and no {part} beside fednb's "
         "pyproject.toml. Go to your project, make one by `fednb new paper NAME`, or clone the repository and run the "
         "command inside it."
     )

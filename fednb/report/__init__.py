@@ -3,7 +3,7 @@
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """
 
-from fednb.report.board import board, by_paper, curve_board, scoreboard
+from fednb.report.board import board, by_paper, curve_board, scoreboard, sortable
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
@@ -20,7 +20,7 @@ from fednb.report.selection import (
     over_seeds,
     selected,
 )
-from fednb.report.sentences import sentences, told
+from fednb.report.sentences import sentences, summary
 from fednb.report.tables import joined, rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
@@ -52,6 +52,7 @@ __all__ = [
     "scoreboard",
     "selected",
     "sentences",
+    "summary",
+    "sortable",
     "table",
-    "told",
 ]

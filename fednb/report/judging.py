@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import papers
-from fednb.catalogue import names
 from fednb.errors import RecipeError
 from fednb.files import write_text
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.records.store import Store
+from fednb.registry import names
 from fednb.report import labels
 from fednb.report.claims import COLUMNS as OF_CLAIMS
 from fednb.report.claims import NOT_RUN, judged
@@ -167,7 +167,7 @@ def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe])
     federation, seeds = own[0]["federation"], protocol.rules()["seeds"]
     where = {"federation": papers.under_settings(paper, base.full["federation"]), "seed": seeds}
     made = []
-    for table in dict.fromkeys(claim["table"] for claim in own):
+    for table in dict.fromkeys(table for claim in own for table in claim["tables"]):
         printed = papers.printed(paper, table, federation)
         sites = sorted({*printed.loc[printed["setting"] == papers.UNSEEN, "site"]} - {"average"})
         for row in papers.rows(paper, table, federation):
