@@ -1,5 +1,4 @@
 import importlib.util
-import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,23 +22,6 @@ from fednb.report.verdicts import VERDICTS
 from fednb.report.wording import OTHER_DATA
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
-TABLE1 = [
-    "+".join(filter(None, pair))
-    for pair in itertools.product(
-        (
-            "fedavg",
-            "fedprox",
-            "fednova",
-            "scaffold",
-            "fedavgm",
-            "fedproto",
-            "fedbn",
-            "fedsam",
-            "fedavg+fedfa",
-        ),
-        ("", "normalise", "fedmix", "fedrdn", "fedrdn_v"),
-    )
-]
 
 
 def axes(figure):
@@ -55,20 +37,6 @@ def no_screen(monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
 
-def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
-    looks = {run: style(run) for run in TABLE1}
-    assert len({str(look) for look in looks.values()}) == len(TABLE1)
-    for algorithm in ("fedavg", "fedavg+fedfa"):  # the four lines of one panel of Fig. 1
-        panel = [looks["+".join(filter(None, (algorithm, added)))] for added in ("", "normalise", "fedmix", "fedrdn")]
-        assert len({look["marker"] for look in panel}) == len({str(look["linestyle"]) for look in panel}) == 4
-
-
-def test_no_two_methods_share_colour_and_marker():
-    methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
-    looks = {(look["color"], look["marker"]) for look in map(style, methods)}
-    assert len(looks) == len(methods) >= 40
-
-
 def test_no_two_methods_of_a_printed_table_share_a_colour():
     for paper in papers.names():
         for table in papers.tables(paper):
@@ -78,10 +46,11 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
             assert len(set(last.values())) == len(last), f"{paper}, {table}: {last}"
 
 
-def test_methods_are_told_apart_in_grey():
+def test_no_two_methods_share_colour_and_marker_or_line_and_marker():
     methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
-    looks = {(look["marker"], str(look["linestyle"])) for look in map(style, methods)}
-    assert len(looks) == len(methods)
+    for part in ("linestyle", "color"):
+        looks = {(look["marker"], str(look[part])) for look in map(style, methods)}
+        assert len(looks) == len(methods) >= 40
     drawn = [own.marker for own in VERDICTS.values() if own.marker]
     assert len(set(drawn)) == len(drawn) == 8
 
@@ -172,6 +141,8 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
     )
     twice = pandas.concat([rows, rows[2:3].assign(verdict="below", setting="small")])  # on both boards
     assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested, on x"
+    nothing = plots.claims(claimed(verdict=["one seed"], ours=[2.5], setting=["small"]), "fedrdn")
+    assert axes(nothing).get_title("left") == "FedRDN: no claim tested yet"
     (fedfa,) = plots.claims(rows, "fedfa").axes
     assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested, on x"
     alone, together, ours, theirs = fedfa.lines[:4]
@@ -199,11 +170,6 @@ def test_claims_are_in_the_order_of_the_printed_effect_and_say_which_board():
     rows.loc[1, "federation"] = "office_caltech10"
     shown = axes(plots.claims(rows, "fedrdn"))
     assert shown.get_yticklabels()[0].get_text() == "Table 1, Office-Caltech-10: b (as printed)"
-
-
-def test_without_a_tested_claim_the_figure_says_so():
-    figure = plots.claims(claimed(verdict=["one seed"], ours=[2.5], setting=["small"]), "fedrdn")
-    assert axes(figure).get_title("left") == "FedRDN: no claim tested yet"
 
 
 MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans(variant=released)", "mixup", "moex")]
@@ -253,11 +219,6 @@ def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
     assert figure.legends[0].get_title().get_text() == "points above FedAvg"
 
 
-def test_effects_of_nothing_are_an_empty_panel():
-    table = report.effects(results(run("fedavg", ROUNDS)), "fedavg")
-    assert len(table.frame) == 0 and len(axes(plots.effects(table, title="Effects")).get_yticks()) == 0
-
-
 def dots(panel):
     """(label of the row, x) of the white diamonds of rows of dots."""
     rows = [line.get_label() for line in panel.lines if line.get_linestyle() == "None"]
@@ -297,12 +258,6 @@ def test_effects_on_other_data_than_the_papers_say_so(federation, mark):
     table = report.effects(results(*runs), "fedavg")
     assert table.mark == mark and mark in table.text()
     assert mark in axes(plots.effects(table)).get_title("left")
-
-
-def test_scores_of_masks_are_called_dice_on_the_axes():
-    frame = run("fedavg", ROUNDS, federation="retinal_vessels")
-    assert axes(plots.convergence(frame)).get_ylabel() == "test Dice (%), mean over clients"
-    assert axes(plots.bars(selected(frame))).get_ylabel() == "test Dice (%)"
 
 
 def test_bars_of_dice_have_the_intervals_of_their_images():
@@ -427,11 +382,6 @@ def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 2
 
 
-def test_ten_classes_have_ten_markers():
-    figure = plots.embedding({"before": numpy.arange(20.0).reshape(10, 2)}, range(10), [0] * 10)
-    assert len({str(path.vertices) for path in figure.axes[1].collections[0].get_paths()}) == 10
-
-
 def test_without_umap_there_is_tsne_alone_the_same_each_time_and_the_figure_says_so(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
@@ -501,19 +451,6 @@ def test_over_rounds_a_label_looks_the_same_in_every_panel():
     assert (accuracy.get_yscale(), loss.get_yscale()) == ("linear", "log")
 
 
-def test_over_rounds_a_line_that_another_covers_is_wide_behind_it():
-    figure = plots.over_rounds({"loss": {"a": [1, 2], "b": [1, 2]}, "accuracy": {"a": [1, 2], "b": [1, 3]}})
-    widths = [[line.get_linewidth() for line in panel.lines] for panel in figure.axes]
-    assert widths[0][0] > 2 * widths[0][1] and widths[1][0] == widths[1][1]
-
-
-def test_lines_apart_have_a_panel_each_whose_axes_are_equally_long():
-    figure = plots.lines({"images": ([1, 2], [0, 90]), "memory": ([1, 2], [700, 800])}, "clients", "MB", apart=True)
-    assert [panel.get_ylabel() for panel in figure.axes] == ["images, MB", "memory, MB"]
-    lengths = [high - low for low, high in (panel.get_ylim() for panel in figure.axes)]
-    assert lengths[0] == pytest.approx(lengths[1])
-
-
 def test_lines_and_heatmaps_show_what_they_are_given():
     figure = plots.lines({"measured": ([1, 2], [3, 4]), "bound": ([1, 2], [5, 6])}, "t", "error", log=True)
     (shown,) = figure.axes
@@ -528,13 +465,6 @@ def test_lines_and_heatmaps_show_what_they_are_given():
     assert first.yaxis_inverted()
 
 
-def test_runs_of_one_method_with_other_options_have_their_own_hatch():
-    labels = [f"fedavg+distrans(aggregation={way})" for way in ("none", "mean", "network")]
-    shown = axes(plots.bars(selected(pandas.concat([run(label, ROUNDS) for label in labels]))))
-    hatches = {bar.get_hatch() for bar in shown.patches}
-    assert len(hatches) == 3 and len({bar.get_facecolor() for bar in shown.patches}) == 3
-
-
 def test_masks_are_coloured_by_what_was_found():
     """A row of four pixels: hit, missed, false, and one of which nothing is asked."""
     images = numpy.zeros((1, 3, 1, 4), numpy.uint8)
@@ -545,17 +475,3 @@ def test_masks_are_coloured_by_what_was_found():
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
     numpy.testing.assert_allclose(prediction[0], [black, blue, orange, grey])
     assert figure.axes[0].get_ylabel() == "clinic"
-
-
-def test_two_predictions_are_coloured_by_which_of_them_is_right():
-    """Six pixels: both find it, the first alone, the second alone (the first is false), both miss it, both see that
-    nothing is there, and one of which nothing is asked."""
-    images = numpy.zeros((1, 3, 1, 6), numpy.uint8)
-    targets = numpy.array([[[1, 1, 0, 1, 0, 255]]], numpy.uint8)
-    first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
-    figure = samples.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
-    _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
-    black, blue, orange, white, grey, light = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.55", "0.85"))
-    numpy.testing.assert_allclose(mask[0], [black, black, white, black, white, light])
-    numpy.testing.assert_allclose(difference[0], [grey, blue, orange, black, white, light])
-    assert texts(figure.legends[0]) == ["both find it", "FedBN is right", "FedAvg is right", "both wrong", "not asked"]
