@@ -1,5 +1,5 @@
-# make run    trains what is not recorded yet, executes the notebooks and writes report/index.html
-# make test   unit tests, every notebook at PROFILE=smoke, every committed notebook against its recorded runs;
+# make run    executes the notebooks, each of which trains what it misses, and writes report/index.html
+# make test   unit tests, every committed notebook against its recorded runs, a dozen of them at PROFILE=smoke;
 #             FULL=1 tests every algorithm with every augmentation
 #
 # Settings:   make run PROFILE=quick DATA=folder JOBS=2 DEVICE=cpu ONLY=fedrdn/table1

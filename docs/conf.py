@@ -38,7 +38,7 @@ html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx
 
 
 def setup(app) -> None:
-    """Sphinx calls this. Code that shows something is folded; a page with a sortable table gets the script that sorts it,
+    """Sphinx calls this. Code that shows something is folded; a page with a sortable table gets its script,
     from a file of the site."""
     app.connect("source-read", _fold_code)
     app.connect("html-page-context", _add_script)

@@ -1,5 +1,6 @@
 """Errors that a user can cause. Each message says what was found, where, what was expected and what to do."""
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -42,6 +43,11 @@ class NotebookError(FednbError):
 def printable(text: str) -> str:
     """The text, with codes for what UTF-8 has not: the bytes of a file's name that are in another encoding."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def composed(name: str) -> str:
+    """A name in Unicode's composed form (NFC): systems differ in how they write "\u00fc"."""
+    return unicodedata.normalize("NFC", name)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

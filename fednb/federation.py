@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fednb import from_datasets
-from fednb.errors import DataError, nearest, printable
+from fednb.errors import DataError, composed, nearest, printable
 
 SPLITS = ("train", "validation", "test")
 UNITS = {"classification": "image", "segmentation": "pixel"}  # of a task: what has a class
@@ -158,16 +158,22 @@ class Federation:
 
         Args:
             sites: ``{"site": (train, validation, test), ...}``, data sets as torchvision's, Hugging Face's and
-                ``flwr-datasets``' partitions are: pairs (image, label), or dictionaries with both. None is one without
-                images. What an image and a label may be is in ``fednb/from_datasets.py``.
-            classes: their names; those that the data sets know, else numbers, unless given.
-            columns: of dictionaries the names of image and label, where more than one could be meant.
+                ``flwr-datasets``' partitions are: pairs (image, class number), or dictionaries with both. None is one
+                without images. What an image and a label may be is in ``fednb/from_datasets.py``.
+            classes: their names; those that the data sets know, else numbers, unless given. A label is read by its own
+                data set's class names where they can be found (``classes`` or ``features``, also of data sets inside
+                torch's ``Subset`` and ``ConcatDataset``, and inside a wrapper that hands its labels on); of others
+                ``notes`` says that they could not be compared.
+            columns: of dictionaries the names of image and label, such as ``("image", "label")``.
 
         All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read,
         images of different sizes, values outside [0, 1], labels that are no class, and a site without training images.
+        Masks are read from folders (``fednb.load("folders", masks=...)``), or given as the targets of ``Split`` to
+        ``Federation(..., task="segmentation")``.
         """
-        read, classes = from_datasets.read(sites, name, SPLITS, classes, columns)
-        return cls(name, tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read), classes)
+        read, classes, notes = from_datasets.read(sites, name, SPLITS, classes, columns)
+        made = tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read)
+        return cls(name, made, classes, (*notes, *twice(made)))
 
     def _check(self, site: Site):
         if len(site.train) == 0:
@@ -267,9 +273,23 @@ def refuse_names(federation: str, sites: Iterable[str], classes: Iterable[str]) 
 
 def chosen_sites(federation: str, names: Collection[str], site: str | None) -> list[str]:
     """The one of these names that is asked for, or all of them for None; DataError if there is none of this name."""
-    if site not in (None, *names):
+    chosen = [name for name in names if site is None or composed(name) == composed(site)]
+    if not chosen:
         raise DataError(f'federation {federation} has no site "{site}"; {nearest(site, names)}')
-    return [name for name in names if site in (None, name)]
+    return chosen
+
+
+def twice(sites: Iterable[Site]) -> list[str]:
+    """A note, or none, on images that are in two splits, of one site or two: they count twice."""
+    places: dict[bytes, str] = {}
+    again = []
+    for site in sites:
+        for split in SPLITS:
+            here = f"{site.name} / {split}"
+            for image in getattr(site, split).images.numpy():
+                there = places.setdefault(hashlib.blake2b(image.tobytes(), digest_size=16).digest(), here)
+                again += [f"{there} and {here}"] if there != here else []
+    return [f"{len(again)} images are there twice, the first in {again[0]}."] if again else []
 
 
 def made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:

@@ -3,9 +3,7 @@
 import errno
 import glob
 import os
-import platform
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +11,6 @@ from pathlib import Path
 from fednb.errors import HeldError, StoreError
 
 PART = ".part"
-MACHINE = platform.node() or "unknown"
-DEAD = 3600.0  # seconds after which nobody elsewhere writes a part any more
 
 
 def write_atomically(path: Path, write: Callable) -> None:
@@ -23,21 +19,23 @@ def write_atomically(path: Path, write: Callable) -> None:
     A reader sees the old file or the new one. Raises StoreError when the disk is full or not writable; what was
     there before is kept.
     """
-    write_together({path: write})
+    _write({path: write})
 
 
-def write_together(files: dict[Path, Callable]) -> None:
+def write_together(files: dict[Path, bytes]) -> None:
     """The same for files that belong together: all are whole under other names before the first takes its place.
 
-    They take their places in the order given. Parts that a killed process left of them are removed. HeldError where
-    another process has removed what is being written.
+    They take their places in the order given. HeldError where another process has removed what is being written.
     """
+    _write({path: lambda file, content=content: file.write(content) for path, content in files.items()})
+
+
+def _write(files: dict[Path, Callable]) -> None:
     written = {}
     try:
         for path, write in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            remove_parts(path)
-            beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": f"~{MACHINE}~{os.getpid()}{PART}"}
+            beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": PART}
             with tempfile.NamedTemporaryFile(**beside, delete=False) as file:
                 written[path] = Path(file.name)
                 write(file)
@@ -63,32 +61,9 @@ def remove(path: Path) -> None:
 
 
 def remove_parts(path: Path) -> None:
-    """Removes the parts of a file, and of those beside it that only add to its stem, whose writer is gone."""
+    """Removes half files that a killed process left of a file, and of those beside it that only add to its stem."""
     for part in path.parent.glob(f".{glob.escape(path.stem)}.*{PART}"):
-        with suppress(OSError):
-            if _abandoned(part):
-                part.unlink()
-
-
-def _abandoned(part: Path) -> bool:
-    """Whether its writer was a process of this machine that has ended, or has not written to it for long."""
-    *_, machine, process = "", *part.stem.split("~")
-    if machine == MACHINE and not _runs(int(process)):
-        return True
-    return time.time() - part.stat().st_mtime >= DEAD
-
-
-def _runs(process: int) -> bool:
-    """Windows, where such a signal would end it, cannot say."""
-    if os.name == "nt":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        pass
-    return True
+        remove(part)
 
 
 def is_full(error: StoreError) -> bool:

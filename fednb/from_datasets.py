@@ -1,179 +1,210 @@
 """Reads other libraries' data sets as tensors, by their form alone: torchvision's, Hugging Face's, ``flwr-datasets``'.
 
-A data set has a length and gives, for each position, a pair (image, label) or a dictionary that has them. An image is
-a PIL picture, an array ``[height, width]`` or ``[height, width, channels]`` in uint8, or a tensor ``[height, width]``
-or ``[channels, height, width]`` in uint8 or as floats in [0, 1], which become uint8. Channels are 1, 3 or
-4; other numbers of them are taken where no other axis is so long. A label is a class number, also in an array of one.
+A data set has a length and gives, for each position, a pair (image, label), or a dictionary in which ``columns`` name
+both. An image is a PIL picture, read as a file in one's own folders is; an array ``[height, width]`` or ``[height,
+width, channels]`` in uint8; or a tensor ``[height, width]`` or ``[channels, height, width]`` in uint8 or as floats in
+[0, 1], which become uint8. Channels are 1 to 4. Where some images have one and others three, grey ones get three equal
+ones. A label is a class number, also in an array of one.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
+from torch.utils.data import ConcatDataset, Subset
 
-from fednb.errors import DataError
+from fednb.errors import DataError, composed
+from fednb.pixels import notes, plain, refuse
 
-Columns = tuple[str, str]
-CHANNELS = (1, 3, 4)  # that an image may have where another axis could be meant
+Names = tuple[str, ...]
 
 
 def read(
-    sites: Mapping, name: str, splits: Sequence[str], classes=None, columns: Columns | None = None
-) -> tuple[list[tuple[str, list[tuple[Tensor, Tensor]]]], tuple[str, ...]]:
-    """Each site's name with images, uint8 ``[n, channels, height, width]``, and labels, int64 ``[n]``, of its splits
-    "train", "validation" and "test"; and the names of the classes. All as ``Federation.from_datasets`` says."""
-    if not isinstance(sites, Mapping):
-        raise DataError(f'sites are a {type(sites).__name__}; expected {{"site": (train, validation, test), ...}}.')
-    made, named, shape = [], {}, None
-    for site, parts in sites.items():
-        if not isinstance(parts, tuple | list) or len(parts) != len(splits):
+    sites: Mapping, name: str, splits: Sequence[str], classes: Iterable | None, columns: tuple[str, str] | None
+) -> tuple[list[tuple[str, list[tuple[Tensor, Tensor]]]], Names, list[str]]:
+    """Each site's name with images, uint8 ``[n, channels, height, width]``, and labels, int64 ``[n]``, of its splits;
+    the names of the classes; and notes. All as ``Federation.from_datasets`` says."""
+    if not isinstance(sites, Mapping) or not sites:
+        raise DataError(f'{name} has no sites ({sites!r:.60}); expected {{"site": (train, validation, test), ...}}.')
+    images, labels, orders, said = {}, {}, {}, []
+    for site, given in sites.items():
+        if not isinstance(given, tuple | list) or len(given) != len(splits):
             raise DataError(
-                f"site {site} of {name} is a {type(parts).__name__}; expected three data sets (train, validation, "
+                f"site {site} of {name} is a {type(given).__name__}; expected three data sets (train, validation, "
                 "test). None stands for one without images."
             )
-        images, targets = {}, {}
-        for split, given in zip(splits, parts, strict=True):
-            place = f"{name}: {site} / {split}"
-            images[split], targets[split] = _read(given, columns, place)
-            if words := _class_names(given, columns):
-                named.setdefault(tuple(words), place)
-            for number, image in enumerate(images[split]):
-                shape = shape or image.shape
-                if image.shape != shape:
-                    raise DataError(
-                        f"{place}: image {number} is {list(image.shape)} [channels, height, width], the first of all "
-                        f"{list(shape)}; all need one size. Give the data set a transform that resizes and converts."
-                    )
-        if not images["train"]:
+        for split, data in zip(splits, given, strict=True):
+            place = f"{site} / {split}"
+            images[place], labels[place], unusual = _read(data, columns, place)
+            orders[place] = _orders(data, labels[place], columns)
+            said += notes([f"{place} / {number}" for number in range(len(unusual))], unusual)
+        if not images[f"{site} / {splits[0]}"]:
             raise DataError(f"site {site} of {name} has no training images; add some or leave the site out.")
-        made.append((str(site), images, targets))
-    if not made:
-        raise DataError(f"{name} has no sites; expected at least one.")
-    if classes is None and len(named) > 1:
-        told = "; ".join(f"{place} has {', '.join(words)}" for words, place in named.items())
-        raise DataError(f"the sites of {name} name other classes: {told}. Give classes= to say which number is which.")
-    if classes is None:
-        highest = max(max(labels, default=0) for _, _, targets in made for labels in targets.values())
-        classes = next(iter(named), None) or tuple(map(str, range(highest + 1)))
-    empty = torch.zeros((0, *shape), dtype=torch.uint8)
-
-    def tensors(images: list[Tensor], labels: list[int]) -> tuple[Tensor, Tensor]:
-        return torch.stack(images) if images else empty, torch.tensor(labels, dtype=torch.int64)
-
-    read = [(site, [tensors(images[split], targets[split]) for split in splits]) for site, images, targets in made]
-    return read, tuple(map(str, classes))
+    tensors = _of_one_size(images)
+    targets, classes, more = _numbered(labels, orders, classes, len(sites))
+    read = [
+        (composed(str(site)), [(tensors[f"{site} / {split}"], targets[f"{site} / {split}"]) for split in splits])
+        for site in sites
+    ]
+    return read, classes, [*said, *more]
 
 
-def _read(given, columns: Columns | None, place: str) -> tuple[list[Tensor], list[int]]:
-    """The images, uint8 ``[channels, height, width]``, and the labels of one data set."""
-    if given is None:
-        return [], []
-    if not (hasattr(given, "__len__") and hasattr(given, "__getitem__")):
-        raise DataError(f"{place} is a {type(given).__name__} without length or positions; make it a data set of such.")
-    images, labels = [], []
-    for number in range(len(given)):
+def _read(data, columns: tuple[str, str] | None, place: str) -> tuple[list[Tensor], list[int], list[set[str]]]:
+    """The images, uint8 ``[channels, height, width]``, the labels and what is unusual of each image."""
+    images, labels, unusual = [], [], []
+    if data is not None and not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise DataError(f"{place} is a {type(data).__name__} without length or positions; make it a data set of such.")
+    for number in range(len(data or ())):
         try:
-            example = given[number]
+            example = data[number]
         except Exception as error:  # it is anybody's data set
             raise DataError(f"{place}: image {number} cannot be read: {type(error).__name__}: {error}.") from error
-        image, label = _pair(example, columns, f"{place}: example {number}")
-        images.append(_pixels(image, f"{place}: image {number}"))
-        labels.append(_label(label, f"{place}: label {number}"))
-    return images, labels
-
-
-def _pair(example, columns: Columns | None, place: str) -> tuple:
-    if isinstance(example, Mapping):
-        image, label = columns or _columns(example, place)
-        for column in (image, label):
-            if column not in example:
-                raise DataError(f'{place} has no column "{column}"; it has {", ".join(map(str, example))}.')
-        return example[image], example[label]
-    if not isinstance(example, tuple | list) or len(example) != 2:
-        raise DataError(f"{place} is a {type(example).__name__}; expected (image, label), or a dictionary with both.")
-    return tuple(example)
-
-
-def _columns(example: Mapping, place: str) -> Columns:
-    """The one column with an image and the one with a whole number."""
-    images = [name for name, value in example.items() if _is_image(value)]
-    labels = [name for name, value in example.items() if _is_number(value)]
-    if len(images) != 1 or len(labels) != 1:
-        raise DataError(
-            f"{place} has images in {', '.join(images) or 'no column'} and whole numbers in "
-            f'{", ".join(labels) or "no column"}; expected one of each. Say which with columns=("image", "label").'
-        )
-    return images[0], labels[0]
-
-
-def _is_image(value) -> bool:
-    return isinstance(value, Image.Image) or (isinstance(value, Tensor | np.ndarray) and value.ndim in (2, 3))
-
-
-def _is_number(value) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.shape in ((), (1,)) and value.dtype.kind in "iu"
-    if isinstance(value, Tensor):
-        return value.shape in ((), (1,)) and not value.is_floating_point() and value.dtype != torch.bool
-    return isinstance(value, Integral) and not isinstance(value, bool)
+        if isinstance(example, Mapping) and columns and set(columns) <= set(example):
+            example = [example[column] for column in columns]
+        if not isinstance(example, tuple | list) or len(example) != 2:
+            has = f"has the columns {', '.join(example)}" if isinstance(example, Mapping) else type(example).__name__
+            raise DataError(
+                f"{place}: example {number} is no pair ({has}); expected (image, label), or a dictionary and "
+                'columns=("image", "label") with the names that they have there.'
+            )
+        pixels, kinds = _pixels(example[0], f"{place}: image {number}")
+        images.append(pixels)
+        labels.append(_label(example[1], f"{place}: label {number}"))
+        unusual.append(kinds)
+    return images, labels, unusual
 
 
 def _label(value, place: str) -> int:
-    if not _is_number(value):
-        raise DataError(f"{place} is {value!r:.60}; expected a class number such as 0.")
-    return int(value if isinstance(value, Integral) else value.item())
+    if isinstance(value, Tensor | np.ndarray) and tuple(value.shape) in ((), (1,)):
+        value = value.item()
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise DataError(
+            f"{place} is {value!r:.60}; expected a class number such as 0. Masks are read from folders, or given as "
+            'the targets of Split to Federation(..., task="segmentation").'
+        )
+    return int(value)
 
 
-def _pixels(value, place: str) -> Tensor:
-    """uint8 ``[channels, height, width]``."""
-    if not _is_image(value):
-        raise DataError(f"{place} is a {type(value).__name__}; expected a PIL picture, an array or a tensor.")
+def _pixels(value, place: str) -> tuple[Tensor, set[str]]:
+    """uint8 ``[channels, height, width]``, and what is unusual of a picture."""
+    unusual: set[str] = set()
     if isinstance(value, Image.Image):
-        if value.mode[0] in "IF":
-            raise DataError(f"{place} has mode {value.mode}, more than 8 bits a pixel; convert it to L or RGB.")
-        value = np.array(value if value.mode in ("L", "RGB") else value.convert("L" if value.mode == "1" else "RGB"))
-    if isinstance(value, Tensor | np.ndarray) and value.ndim == 3:
-        _refuse_other_axes(value, place)
-    if isinstance(value, np.ndarray):
-        value = torch.from_numpy(np.ascontiguousarray(value))
-        value = value.movedim(-1, 0) if value.ndim == 3 else value
-    pixels = (value if value.ndim == 3 else value[None]).detach().cpu()
+        refuse(value, place)
+        grey = value.mode in ("1", "L") and not value.has_transparency_data
+        value, unusual = plain(value, upright=True)
+        value = np.array(value.convert("L") if grey else value)
+    if not isinstance(value, Tensor | np.ndarray) or value.ndim not in (2, 3):
+        raise DataError(f"{place} is a {type(value).__name__}; expected a PIL picture, an array or a tensor.")
+    pixels = value if isinstance(value, Tensor) else torch.from_numpy(np.ascontiguousarray(value))
+    if value.ndim == 3 and not isinstance(value, Tensor):
+        pixels = pixels.movedim(-1, 0)
+    pixels = (pixels if pixels.ndim == 3 else pixels[None]).detach().cpu()
+    if len(pixels) > 4:
+        order = "[channels, height, width]" if isinstance(value, Tensor) else "[height, width, channels]"
+        raise DataError(f"{place} is {list(value.shape)}, read as {order}; expected 1 to 4 channels there.")
     if pixels.is_floating_point():
         if not (pixels.isfinite().all() and 0 <= pixels.min() and pixels.max() <= 1):
             raise DataError(
                 f"{place} has values from {float(pixels.min()):.3g} to {float(pixels.max()):.3g}; expected floats in "
                 "[0, 1], or uint8. Leave normalisation to the methods, such as normalise or fedrdn."
             )
-        return (pixels * 255).round().to(torch.uint8)
+        return (pixels * 255).round().to(torch.uint8), unusual
     if pixels.dtype != torch.uint8:
         raise DataError(f"{place} is {pixels.dtype}; expected uint8, or floats in [0, 1].")
-    return pixels.contiguous()
+    return pixels.contiguous(), unusual
 
 
-def _refuse_other_axes(value: Tensor | np.ndarray, place: str) -> None:
-    """DataError where the axis of the channels is as long as none, and another is."""
-    tensor = isinstance(value, Tensor)
-    own, shape = 0 if tensor else 2, list(value.shape)
-    other = next((axis for axis in (2 - own, 1) if shape[axis] in CHANNELS), own)
-    if shape[own] not in CHANNELS and other != own:
-        kind, order = ("a tensor", "[channels, height, width]") if tensor else ("an array", "[height, width, channels]")
+def _of_one_size(parts: dict[str, list[Tensor]]) -> dict[str, Tensor]:
+    """The images of each split, uint8 ``[n, channels, height, width]``; DataError unless all have one size."""
+    if {len(image) for images in parts.values() for image in images} == {1, 3}:
+        parts = {place: [image.expand(3, -1, -1) for image in images] for place, images in parts.items()}
+    first = next(image.shape for images in parts.values() for image in images)
+    for place, images in parts.items():
+        for number, image in enumerate(images):
+            if image.shape != first:
+                raise DataError(
+                    f"{place}: image {number} is {list(image.shape)} [channels, height, width], the first of all "
+                    f"{list(first)}; all need one size. Give the data set a transform that resizes and converts."
+                )
+    empty = torch.zeros((0, *first), dtype=torch.uint8)
+    return {place: torch.stack(images) if images else empty for place, images in parts.items()}
+
+
+def _numbered(
+    labels: dict[str, list[int]], orders: dict[str, list[Names | None]], classes: Iterable | None, sites: int
+) -> tuple[dict[str, Tensor], Names, list[str]]:
+    """The labels of each split, int64 ``[n]``; the classes; and a note where they could not be compared."""
+    known = {order: place for place, own in orders.items() for order in own if order}
+    unknown = [place for place, own in orders.items() if None in own]
+    if classes is None and len(known) > 1:
+        different = "; ".join(f"{place} has {', '.join(order)}" for order, place in known.items())
         raise DataError(
-            f"{place} is {kind} {shape}, read as {order}: axis {own} would be {shape[own]} channels, and axis {other} "
-            f"has {shape[other]}. Move it there, such as by {'movedim' if tensor else 'numpy.moveaxis'}."
+            f"the data sets have different classes: {different}. Give all names in one order with classes=: a label is "
+            "read by its own data set's names."
         )
+    if classes is None:
+        highest = max(max(own, default=0) for own in labels.values())
+        classes = next(iter(known), range(highest + 1))
+    names = tuple(composed(str(each)) for each in classes)
+    renamed = len(known) == 1 and not unknown and len(names) == len(*known) and not set(names) & set(*known)
+    for order, place in known.items():
+        if not renamed and (more := [each for each in order if each not in names]):
+            raise DataError(f"{place} has the classes {', '.join(more)}; expected those of {', '.join(names)}.")
+
+    def number(label: int, order: Names | None, place: str) -> int:
+        if order and not 0 <= label < len(order):
+            raise DataError(f"{place} has the label {label} and the {len(order)} classes {', '.join(order)}.")
+        return names.index(order[label]) if order and not renamed else label
+
+    targets = {
+        place: torch.tensor([number(*each, place) for each in zip(own, orders[place], strict=True)], dtype=torch.int64)
+        for place, own in labels.items()
+    }
+    note = f"{', '.join(unknown)}: no class names, so whether a label means the same class there could not be compared."
+    return targets, names, [note] * bool(unknown and (known or sites > 1))
 
 
-def _class_names(given, columns: Columns | None) -> list[str] | None:
-    """The names of the classes, where the data set knows them."""
-    features = getattr(given, "features", None)
+def _orders(data, labels: Sequence[int], columns: tuple[str, str] | None) -> list[Names | None]:
+    """For each label the class names in whose order it counts, if they are known for all of a data set."""
+    found = [_names_at(data, position, label, columns) for position, label in enumerate(labels)]
+    if not all(found):
+        return [None] * len(found)
+    return [tuple(composed(str(each)) for each in names) for names in found]
+
+
+def _names_at(data, position: int, label: int, columns: tuple[str, str] | None) -> Sequence | None:
+    data, position = _inner(data, position)
+    features = getattr(data, "features", None)
     if isinstance(features, Mapping):  # of Hugging Face
-        named = {name: each.names for name, each in features.items() if getattr(each, "names", None)}
-        chosen = named if columns is None else {columns[1]: named.get(columns[1])}
-        return next(iter(chosen.values())) if len(chosen) == 1 else None
-    if hasattr(given, "dataset") and not hasattr(given, "classes"):  # a torch Subset
-        return _class_names(given.dataset, columns)
-    names = getattr(given, "classes", None)
-    return list(map(str, names)) if isinstance(names, list | tuple) else None
+        return getattr(features.get(columns[1]), "names", None) if columns else None
+    if names := _declared(data):
+        return names
+    for inner in getattr(data, "__dict__", {}).values():  # of a wrapper, where it hands the labels on as they are
+        if hasattr(inner, "__len__") and len(inner) == len(data):
+            inner, there = _inner(inner, position)
+            if (names := _declared(inner)) and hasattr(inner, "targets") and int(inner.targets[there]) == label:
+                return names
+    return None
+
+
+def _inner(data, position: int) -> tuple[Any, int]:
+    """The data set below torch's ``Subset`` and ``ConcatDataset``, and the position there."""
+    while type(data) in (Subset, ConcatDataset):
+        if type(data) is Subset:
+            data, position = data.dataset, data.indices[position]
+        else:
+            number = bisect_right(data.cumulative_sizes, position)
+            data, position = data.datasets[number], position - (0, *data.cumulative_sizes)[number]
+    return data, position
+
+
+def _declared(data) -> Sequence | None:
+    """The names of a data set's classes, unless it changes their numbers."""
+    names = getattr(data, "classes", None)
+    changed = getattr(data, "target_transform", None) is not None
+    return names if isinstance(names, list | tuple) and not changed else None

@@ -63,7 +63,7 @@ class Results:
                 continue
             try:
                 if _setting(record) in settings:
-                    found[_recipe_of(record)] = record
+                    found[recipe_of(record)] = record
             except RecipeError:  # by other options than a method or a loader has today
                 left_out.append(record.recipe["algorithm"]["name"])
         told = (
@@ -153,7 +153,7 @@ class Results:
         return replace(self, notes=(*self.notes, *notes))
 
 
-def _recipe_of(record: Record) -> Recipe:
+def recipe_of(record: Record) -> Recipe:
     """The recipe of a record, without what its algorithm had as an option then and has no more; RecipeError where the
     rest is another run."""
     algorithm = record.recipe["algorithm"]

@@ -200,8 +200,12 @@ def test_without_jupyter_it_says_what_to_install(checkout, monkeypatch, capsys):
     assert 'notebooks need papermill, nbclient, ipykernel: pip install -e ".[notebooks]"' in capsys.readouterr().err
 
 
-OWN = """import fednb
-from fednb.analyses.example_folders import example_folders
+OWN = f"""import sys
+
+import fednb
+sys.path.append({str(Path(__file__).parents[1] / "notebooks/together")!r})
+"""
+OWN += """from example_folders import example_folders
 folder = DATA or example_folders(per_class=2)
 federation = fednb.load("folders", root=folder, size=8)
 print(*[site.name for site in federation.sites])"""

@@ -57,60 +57,24 @@ def packed(content: bytes) -> dict:
 
 
 ONE = {"loss": [[0.5, 0.25]], "up": {"model": 8}, "down": {"model": 8}, "validation": [[1, 2]], "test": [[3, 4]]}
-EARLIER = packed(bz2.compress(json.dumps(ONE).encode()))
-
-
-def test_columns_of_other_numbers_disagree_with_the_checksum():
-    """Else what the next test hurts is whole."""
-    whole = to_text(record(SMALL)).rpartition('"rounds": ')[0]
-    for rounds in (ONE | EARLIER, {name: each if name in columns.WAYS else each * 2 for name, each in ONE.items()}):
-        with pytest.raises(DamagedError, match="checksums.record"):
-            parsed(f'{whole}"rounds": {json.dumps(rounds)}}}')
 
 
 @pytest.mark.parametrize(
     "rounds",
     [
         {},
-        {"loss": 7},
         ONE | {"loss": [[0.5]]},
-        ONE | {"loss": [7]},
         ONE | {"loss": {"a": [0.5]}},
         ONE | {"test": [[3, 4], [3, 4]]},
-        ONE | {"test": 7},
-        ONE | {"up": [8]},
         ONE | {"up": {"model": [8, 8]}},
-        ONE | {"up": {"model": []}},
-        ONE | {"earlier": 7},
         ONE | {"earlier": "?"},
-        ONE | {"earlier": EARLIER["earlier"] + "?"},
-        ONE | packed(b""),
         ONE | packed(b"no archive"),
         ONE | packed(bz2.compress(json.dumps(ONE).encode())[:-1]),
-        ONE | packed(bz2.compress(json.dumps(ONE).encode()) + b"more"),
-        ONE | packed(bz2.compress(json.dumps(ONE | EARLIER).encode())),
-        ONE | packed(bz2.compress(b"[" * 100_000)),
         ONE | packed(bz2.compress(b"[]")),
+        ONE | packed(bz2.compress(json.dumps(ONE).encode())),  # columns, of other numbers
     ],
 )
-def test_what_are_no_columns_is_a_damaged_record(rounds):
+def test_what_are_no_columns_or_others_is_a_damaged_record(rounds):
     whole = to_text(record(SMALL)).rpartition('"rounds": ')[0]
-    with pytest.raises(DamagedError, match="rounds|recursion"):
+    with pytest.raises(DamagedError, match="rounds|checksums.record"):
         parsed(f'{whole}"rounds": {json.dumps(rounds)}}}')
-
-
-def test_a_short_text_cannot_become_much():
-    with pytest.raises(ValueError, match="2000 names in 2000 rounds"):
-        columns.to_rounds({"loss": [[]] * 2000, "up": dict.fromkeys(map(str, range(2000)), 8), "down": {}}, [])
-    with pytest.raises(ValueError, match="too long"):
-        columns.to_rounds(
-            packed(bz2.compress(json.dumps(ONE).encode() + b" " * columns.MOST_UNPACKED)) | ONE, ["a", "b"]
-        )
-
-
-def test_rounds_beyond_what_is_unpacked_are_written_out(monkeypatch):
-    clients = [f"client_{number}" for number in range(300)]
-    rounds = drawn(random.Random(0), clients, 30)
-    monkeypatch.setattr(columns, "MOST_UNPACKED", 10_000)
-    shown = json.loads(columns.to_text(rounds, clients))
-    assert "earlier" not in shown and columns.to_rounds(shown, clients) == rounds

@@ -2,15 +2,12 @@
 
 from importlib import import_module
 
-import pandas
 import pytest
 from made_results import SETTINGS, results, run
 
-from fednb import papers, report
-from fednb.commands import scoreboard
+from fednb import papers
 from fednb.errors import RecipeError
 from fednb.papers import protocol
-from fednb.records.store import Store
 from fednb.report.curves import curves, steps
 from fednb.report.effects import effects_of
 
@@ -162,16 +159,6 @@ def test_steps_are_what_a_claim_states():
     assert steps(claim | {"kind": "monotone", "at": "rises"}) == [(("a", 3), ("a", 2)), (("a", 2), ("a", 1))]
     assert steps(claim | {"kind": "monotone", "at": "falls"}) == [(("a", 1), ("a", 2)), (("a", 2), ("a", 3))]
     assert steps(claim | {"kind": "maximum", "at": 2}) == [(("a", 2), ("a", 1)), (("a", 2), ("a", 3))]
-
-
-def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
-    frame = scoreboard.curves(Store(tmp_path))
-    assert len(frame) == sum(len(papers.curves(paper)) for paper in papers.names()) == 14
-    assert set(frame["verdict"]) == {"not run"} and set(frame["setting"]) == {""}
-    assert set(frame.loc[frame["figure"] == "table6", "notebook"]) == {"fraug/table6_noise"}
-    table = report.curve_board(frame)
-    assert list(table.cells.columns) == ["verdict", "why", "setting", "notebook"] and FALLS in table.text()
-    assert isinstance(table.frame, pandas.DataFrame)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from methods import ROWS
 
 from fednb import catalogue, cli
-from fednb.analyses import speed
 from fednb.commands.methods import docstring, paper, summaries
+from fednb.report import speed
 
 
 def test_all_methods_are_listed_the_four_papers_first():

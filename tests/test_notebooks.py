@@ -107,25 +107,19 @@ def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path, g
 def test_kinds_and_what_fits_them():
     kinds = {"quick": str, 1: int, 0.5: float, (0, 1): list[int], ((0.5,), (1.0,)): list[list[float]], None: object}
     assert all(parameters.kind_of(value) == kind and parameters.fits(value, kind) for value, kind in kinds.items())
-    assert parameters.kind_of({"a": 1}) == dict[str, int] and (parameters.kind_of([]), parameters.kind_of({})) == (
-        list,
-        dict,
-    )
-    assert parameters.fits(1, float) and parameters.fits(None, int | None) and parameters.fits(["a"], list)
-    wrong = [
-        (True, int),
-        (True, float),
-        ("1", int),
-        (1.0, int),
-        ([1.5], list[int]),
-        ({1: 1}, dict[str, int]),
-        ("a", list),
-    ]
-    assert not any(
-        parameters.fits(value, kind) for value, kind in (*wrong, ({"a": "1"}, dict[str, int]), ("a", int | None))
-    )
-    assert parameters.sampled(1, list[list[float]]) == "[[0.5, 1.0]]" and parameters.sampled(1, float) == "1.0"
-    assert parameters.sampled(7, str | None) == '"7"' and parameters.sampled(7, bool) == "true"
+    assert parameters.kind_of({"a": 1}) == dict[str, int] and parameters.kind_of([]) is list
+    for value, kind, fits in (
+        (1, float, True),
+        (None, int | None, True),
+        (["a"], list, True),
+        (True, int, False),
+        ("1", int, False),
+        ([1.5], list[int], False),
+        ({"a": "1"}, dict[str, int], False),
+        ("a", int | None, False),
+    ):
+        assert parameters.fits(value, kind) == fits
+    assert parameters.sampled(1, list[list[float]]) == "[[0.5, 1.0]]" and parameters.sampled(7, str | None) == '"7"'
 
 
 def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
@@ -134,16 +128,22 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert notebooks.execute(book, output, {"ROUNDS": 4}) is None
     executed = json.loads(output.read_text())
     assert len(executed["cells"]) == 3 and "papermill" in executed["metadata"]
-    settled = notebooks.settle(executed)
-    assert ["".join(cell["source"]) for cell in settled["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
-    assert settled["cells"][1]["outputs"][0]["text"] == ["2\n"]
-    assert settled["cells"][1]["metadata"] == {"tags": [CHECKED]}
-    assert [cell["execution_count"] for cell in settled["cells"]] == [1, 2]
-    assert not re.search("papermill|duration|_time|iopub", json.dumps(settled))
-    recording.write(settled, book.path)
+    committed = notebooks.settle(executed)
+    assert ["".join(cell["source"]) for cell in committed["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
+    assert committed["cells"][1]["outputs"][0]["text"] == ["2\n"]
+    assert committed["cells"][1]["metadata"] == {"tags": [CHECKED]}
+    assert [cell["execution_count"] for cell in committed["cells"]] == [1, 2]
+    assert not re.search("papermill|duration|_time|iopub", json.dumps(committed))
+    recording.write(committed, book.path)
     again = notebooks.Notebook(book.name, book.path)
     assert notebooks.execute(again, output, {}) is None
-    assert notebooks.settle(json.loads(output.read_text())) == settled
+    assert notebooks.settle(json.loads(output.read_text())) == committed
+
+
+def settled(*outputs: dict) -> list[dict]:
+    cell = {"cell_type": "code", "metadata": {}, "outputs": list(outputs), "source": [], "execution_count": 5}
+    (made,) = notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]
+    return made["outputs"]
 
 
 def test_what_a_cell_prints_is_one_piece():
@@ -151,34 +151,28 @@ def test_what_a_cell_prints_is_one_piece():
         return {"output_type": "stream", "name": name, "text": text}
 
     shown = [piece(["a\n", "b"]), piece(["c\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
-    cell = {"cell_type": "code", "metadata": {}, "outputs": shown, "source": [], "execution_count": 5}
-    (settled,) = notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]
-    assert settled["outputs"] == [piece(["a\n", "bc\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
+    assert settled(*shown) == [piece(["a\n", "bc\n"]), piece(["d\n"], "stderr"), piece(["e\n"])]
 
 
 def test_a_drawing_has_a_palette_and_a_photograph_every_colour():
-    def settled(array: np.ndarray) -> tuple[bytes, np.ndarray]:
+    def again(file: bytes) -> bytes:
+        data = {"image/png": base64.b64encode(file).decode()}
+        (output,) = settled({"output_type": "display_data", "metadata": {}, "data": data})
+        return base64.b64decode(output["data"]["image/png"])
+
+    def png(array: np.ndarray) -> bytes:
         file = io.BytesIO()
         Image.fromarray(array).save(file, "PNG")
-        return file.getvalue(), *again(base64.b64encode(file.getvalue()).decode())
+        return file.getvalue()
 
-    def again(picture: str) -> tuple[bytes, np.ndarray]:
-        output = {"output_type": "display_data", "metadata": {}, "data": {"image/png": picture, "text/plain": ["x"]}}
-        cell = {"cell_type": "code", "metadata": {}, "outputs": [output], "source": [], "execution_count": 1}
-        ((made,),) = [each["outputs"] for each in notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]]
-        assert made["data"]["text/plain"] == ["x"]
-        file = base64.b64decode(made["data"]["image/png"])
-        return file, np.asarray(Image.open(io.BytesIO(file)).convert("RGBA"))
-
-    drawing = np.full((200, 300, 4), 255, np.uint8)
-    drawing[50:60, :, :3] = (0, 114, 178)
-    drawing[:, 100:200, :3] = np.random.default_rng(0).integers(0, 256, (200, 100, 1))
-    before, after, pixels = settled(drawing)
-    assert len(after) < len(before) and np.abs(pixels.astype(int) - drawing).max() <= 2
-    assert again(base64.b64encode(after).decode())[0] == after
-    photograph = np.random.default_rng(0).integers(0, 256, (200, 300, 3), np.uint8)
-    before, after, _ = settled(photograph)
-    assert after == before
+    drawing, noise = np.full((200, 300, 3), 255, np.uint8), np.random.default_rng(0).integers(0, 256, (200, 300, 3))
+    drawing[50:60] = (0, 114, 178)
+    drawing[:, 100:200] = noise[:, 100:200, :1]
+    after = again(png(drawing))
+    pixels = np.asarray(Image.open(io.BytesIO(after)).convert("RGB")).astype(int)
+    assert len(after) < len(png(drawing)) and np.abs(pixels - drawing).max() <= 2 and again(after) == after
+    photograph = png(noise.astype(np.uint8))
+    assert again(photograph) == photograph
 
 
 def test_figures_are_executed_with_two_pixels_for_one_of_the_page(made, tmp_path, monkeypatch):

@@ -7,16 +7,11 @@ import readme
 import recording
 from small_runs import SMALL, record
 
-from fednb import papers
 from fednb.commands import methods, scoreboard
 from fednb.commands.notebooks import checkout
 from fednb.errors import NotebookError
-from fednb.papers import protocol
-from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.store import Store
-from fednb.report.selection import selected
-from fednb.study import Study
 
 
 def test_generated_tables_are_up_to_date():
@@ -64,20 +59,12 @@ def test_the_page_of_recorded_runs_counts_the_settings_with_three_seeds(tmp_path
 
 
 def test_a_page_without_markers_is_refused(monkeypatch):
-    monkeypatch.setitem(readme.PAGES, "README.md", {"headline": lambda _: "1", "scoreboard": lambda _: "2"})
-    headline, scoreboard = (
-        f"{readme.BEGIN.format(name)}\n{readme.END.format(name)}\n" for name in ("headline", "scoreboard")
-    )
-    turned = scoreboard.replace("<!-- /", "<!-- ")
-    for text, name in (("# fednb\n", "headline"), (headline, "scoreboard"), (headline + turned, "scoreboard")):
-        with pytest.raises(NotebookError, match=f"README.md has no two lines.*{name}"):
+    monkeypatch.setitem(readme.PAGES, "README.md", {"one": lambda _: "1"})
+    begin, end = readme.BEGIN.format("one"), readme.END.format("one")
+    for text in ("# fednb\n", begin, f"{end}\n{begin}"):
+        with pytest.raises(NotebookError, match="README.md has no two lines"):
             readme.filled("README.md", text, None)
-    assert readme.filled("README.md", headline + "\nwords\n" + scoreboard, None).split("\n")[1::2] == [
-        "1",
-        "",
-        readme.BEGIN.format("scoreboard"),
-        readme.END.format("scoreboard"),
-    ]
+    assert readme.filled("README.md", f"a\n{begin}\nold\n{end}\nb", None) == f"a\n{begin}\n1\n{end}\nb"
 
 
 def test_ten_lines_of_methods():
@@ -89,20 +76,3 @@ def test_ten_lines_of_methods():
     assert all((checkout() / "docs" / link[2]).is_file() for link in links)
     others = sum(not method.source for method in methods.summaries()) - 8
     assert rest.startswith(f"`fednb list --methods` has the other {others}, ")
-
-
-def test_readme_quotes_the_recorded_and_the_printed_numbers():
-    base = Recipe(**papers.recipe("fedrdn", "paper"))
-    three = base.vary(augmentations=[[], ["fedrdn"], [{"name": "fedrdn", "variant": "released"}]], seed=[0, 1, 2])
-    rule = protocol.rules()["selection"]
-    last = selected(Study(three, store=Store(checkout() / "results")).recorded().frame, rule)
-    by_seed = last.pivot_table("accuracy", "seed", "run").dropna()  # the mean of the four sites
-    ours, seeds = by_seed.mean(), ", ".join(map(str, by_seed.index))
-    printed = papers.printed("fedrdn", "table1", "office_caltech10")
-    printed = printed[(printed["algorithm"] == "fedavg") & (printed["site"] == "average")]
-    printed = printed.set_index("augmentation")["value"]
-    text = " ".join((checkout() / "README.md").read_text().split())
-    assert f"seeds: {seeds}; mean of the last rounds" in text
-    assert f"FedAvg reaches {ours['fedavg']:.1f} %, FedAvg + FedRDN {ours['fedavg+fedrdn']:.1f} %" in text
-    assert f"and {ours['fedavg+fedrdn(variant=released)']:.1f} % as released" in text
-    assert f"the paper prints {printed['']:.1f} and {printed['fedrdn']:.1f}" in text

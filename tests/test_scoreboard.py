@@ -1,17 +1,17 @@
 """All claims of the papers: from recorded runs of the notebooks of their tables, counted, in sentences."""
 
-import json
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy
 import pandas
 import pytest
-from made_results import IMAGES, results, run
+from made_results import results, run
+from pandas.testing import assert_frame_equal
 
 import fednb
 from fednb import papers, report
-from fednb.commands import scoreboard
 from fednb.records.store import Store
+from fednb.report import judging
 from fednb.report.sentences import claimed, effect
 from fednb.report.verdicts import TESTED, VERDICTS
 
@@ -36,95 +36,49 @@ def claims(verdicts, **columns):
     return frame.assign(**told, **about).assign(**columns)
 
 
-def test_without_a_record_every_claim_is_there_and_not_run(tmp_path):
-    frame = scoreboard.claims(Store(tmp_path))
-    assert len(frame) == sum(len(papers.claims(paper)) for paper in papers.names())
+def test_the_committed_boards_are_what_the_committed_records_say(tmp_path):
+    folder = Path(fednb.__file__).parents[1] / "results"
+    judging.write_board(Store(folder), tmp_path)
+    for name in judging.BOARDS:
+        then, now = (pandas.read_csv(place / name, keep_default_na=False) for place in (folder, tmp_path))
+        assert_frame_equal(then, now, rtol=1e-9, atol=1e-9)
+
+
+def test_without_a_record_every_comparison_is_there_once_and_not_run(tmp_path):
+    frame = judging.claims(Store(tmp_path))
+    on = {(paper, claim["federation"]) for paper in papers.names() for claim in papers.claims(paper)}
+    assert len(frame) == sum(papers.family(*each) for each in on)
     assert set(frame["verdict"]) == {"not run"} and set(frame["setting"]) == {""} and frame["ours"].isna().all()
-    of = frame.set_index(["of", "table"])["notebook"]
-    assert set(of["fedfa", "table16"]) == {"fedfa/fig2_data_size"}
-    assert set(of["fraug", "table2"]) == {"fraug/table2_main"}
+    several = frame[frame["table"].str.contains(",")]
+    assert "table1, table5, table6" in set(several.query("of == 'fedfa'")["table"])
+    curves = judging.curves(Store(tmp_path))
+    assert len(curves) == sum(len(papers.curves(paper)) for paper in papers.names())
+    assert set(curves["verdict"]) == {"not run"} and set(curves["setting"]) == {""}
 
 
-@pytest.fixture
-def two_profiles(tmp_path, monkeypatch):
-    """Makes claims() see one notebook, whose runs are as told for each profile."""
-    monkeypatch.setattr(papers, "names", lambda: ["fedrdn"])
-    (tmp_path / "office_caltech10").mkdir()
-    (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
+def test_of_several_profiles_the_one_that_is_tested_nearest_to_the_paper_counts_on_each_board():
+    def frame(verdict, setting, ours, more="x 1 (paper: 2); y 1 (paper: 2)"):
+        return pandas.DataFrame({"verdict": [verdict], "setting": [setting], "ours": [ours], "deviations": [more]})
 
-    def judge(paper, quick):
-        told = {"paper": paper, "quick": quick}
-
-        def judged(book, federation, profile, table, store, judge):
-            frame = judge(told[profile], book.about["paper"], table)
-            board = {"paper": "as printed", "quick": "small"}[profile]
-            return frame.assign(setting=frame["ours"].notna().map({True: board, False: ""}))
-
-        monkeypatch.setattr(scoreboard, "_judged", judged)
-        frame = scoreboard.claims(Store(tmp_path)).query("of == 'fedrdn' and table == 'table1'")
-        return frame[(frame["effect"] == "FedRDN - FedAvg") & (frame["federation"] == "office_caltech10")]
-
-    return judge
+    ran = [
+        frame("not testable", "small", 1.0),
+        frame("above", "small", 2.0),
+        frame("below", "small", 3.0, "x 1 (paper: 2)"),
+    ]
+    nothing, printed = frame("not run", "", numpy.nan), frame("reproduced", "as printed", 4.0)
+    chosen = judging._chosen([nothing, *ran, printed], 1, "fedrdn", "pacs")
+    assert [row["ours"] for row in chosen] == [4.0, 3.0] and chosen[0]["of"] == "fedrdn"
+    assert [row["verdict"] for row in judging._chosen([nothing], 1, "fedrdn", "pacs")] == ["not run"]
+    assert [row["ours"] for row in judging._chosen([nothing, ran[0]], 1, "fedrdn", "pacs")] == [1.0]
 
 
-def seeds(count):
-    return results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in range(count)))
-
-
-@pytest.mark.parametrize(("paper", "quick"), [(1, 2), (2, 2), (1, 1), (0, 1), (2, 0)])
-def test_a_claim_has_a_row_on_each_board_that_it_ran_for_the_papers_first(two_profiles, paper, quick):
-    rows = two_profiles(seeds(paper), seeds(quick))
-    expected = [("as printed", paper), ("small", quick)]
-    assert list(zip(rows["setting"], rows["seeds"], strict=True)) == [each for each in expected if each[1]]
-    assert (rows["verdict"] == "one seed").tolist() == [count == 1 for _, count in expected if count]
-
-
-def test_a_claim_that_ran_nowhere_has_one_row(two_profiles):
-    assert two_profiles(seeds(0), seeds(0))[["setting", "verdict"]].values.tolist() == [["", "not run"]]
-
-
-def test_a_claim_run_over_other_sites_is_not_called_not_run(two_profiles):
-    here = results(*(run(label, [right[:3]], images=dict(list(IMAGES.items())[:3])) for label, right in RIGHT.items()))
-    assert two_profiles(seeds(0), here)["verdict"].tolist() == ["other sites"]
-
-
-@pytest.mark.parametrize("counts", ["fedrdn/one", "fedrdn/other"])
-@pytest.mark.parametrize(
-    "others", [{"verdict": "not testable"}, {"deviations": "rounds 3 (paper: 9); width 7 (paper: 9)"}]
-)
-def test_of_several_notebooks_of_a_table_the_one_that_is_tested_nearest_to_the_paper_counts(
-    tmp_path, monkeypatch, counts, others
-):
-    about = {"paper": "fedrdn", "result": "Table 1"}
-    books = [SimpleNamespace(name=name, about=about) for name in ("fedrdn/one", "fedrdn/other")]
-    monkeypatch.setattr(scoreboard.notebooks, "inside", lambda home: books)
-    monkeypatch.setattr(papers, "names", lambda: ["fedrdn"])
-    (tmp_path / "office_caltech10").mkdir()
-    (tmp_path / "office_caltech10/a.json").write_text(json.dumps({}))
-
-    def judged(book, federation, profile, table, store, judge):
-        frame = judge(seeds(2), book.about["paper"], table).assign(setting="small", deviations="rounds 3 (paper: 9)")
-        return frame if book.name == counts else frame.assign(**others)
-
-    monkeypatch.setattr(scoreboard, "_judged", judged)
-    frame = scoreboard.claims(Store(tmp_path)).query("table == 'table1' and federation == 'office_caltech10'")
-    ran = frame[frame["effect"] == "FedRDN - FedAvg"]
-    assert list(ran["notebook"]) == [counts] * len(ran) and len(ran) and "not testable" not in set(ran["verdict"])
-
-
-def test_claims_rest_on_the_first_precision_of_each_federation():
-    base, other = fednb.Recipe(precision="bf16"), fednb.Recipe(federation="shifted_strokes", model="unet")
-    beside = [base.with_(precision="fp32"), base.with_(augmentations=[{"name": "fedfa", "variant": "released"}])]
-    assert scoreboard._of_claims([base, *beside, other]) == [base, other] and other.precision == "fp32"
-
-
-def test_four_sentences_add_up():
+def test_three_sentences_add_up():
     verdicts = ["reproduced", "below", "below", "one seed", "not run", "not run", "older code", "not testable"]
     verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
     others = ["best test: larger", *[""] * 5, "last: above", "", ""]
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
     boards = ["as printed", *["small"] * 8]
-    first, found, others, why = report.told(claims(verdicts, other_rules=others, claim=named, setting=boards))
+    first, found, others = report.summary(claims(verdicts, other_rules=others, claim=named, setting=boards))
     assert first == (
         "8 claims of 1 papers compare two runs; a pair that stands in several tables is one. At the paper's setting "
         "1 are tested: 1 reproduced."
@@ -137,10 +91,6 @@ def test_four_sentences_add_up():
         others
         == "Tested at neither: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
     )
-    assert why == "Of those not run, 2 are on data of which others are run (Office-Caltech-10 2)."
-    nothing = report.told(claims(["not run"], ours=[float("nan")]))[3]
-    assert nothing == "Of those not run, 1 are on data of which no claim is run yet (Office-Caltech-10 1)."
-    assert report.told(claims(["above"]))[3] == "Every claim was run."
 
 
 def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
@@ -151,13 +101,6 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     fedfa = counts.loc["FedFA"]  # one claim, on both boards
     assert (fedfa["claims"], fedfa["reproduced"], fedfa["above"], fedfa["not tested"]) == (1, 1, 1, 0)
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
-
-
-def test_a_pair_that_stands_in_several_tables_is_one_row(tmp_path):
-    frame = scoreboard.claims(Store(tmp_path))
-    assert not frame.duplicated(["of", "federation", "effect"]).any()
-    assert "table1, table5, table6" in set(frame["table"])
-    assert report.by_paper(frame).loc["all", "claims"] == len(frame) == 473
 
 
 def test_a_sentence_says_what_the_verdict_says():

@@ -2,11 +2,9 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import active_children
@@ -17,7 +15,6 @@ from methods import HELD_OUT, SIZES, federation, same
 from small_runs import FULL, SMALL, entries_of, other_images, use_toy
 
 from fednb.errors import RecipeError, RunError, StoreError
-from fednb.files import MACHINE
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records import provenance, scores, training
@@ -76,14 +73,14 @@ def killed_at_the_end(process: subprocess.Popen):
 
 def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_once(store, tmp_path):
     """One process is killed after round 3, with its checkpoint at round 2; another that asked for the same run
-    has waited, said for whom, and goes on from there.
+    has waited, said so, and goes on from there.
     """
     with killed_at_the_end(start(store, FULL, stop=3)) as first:
         while first.stdout.readline() != "3\n":
             assert first.poll() is None
         with killed_at_the_end(start(store, FULL, stop=-1)) as second:
             assert second.stdout.readline() == "asks\n"
-            assert second.stderr.readline() == f"waiting for process {first.pid}, which trains {FULL}\n"
+            assert second.stderr.readline() == f"waiting for another process, which trains {FULL}\n"
             assert second.poll() is None and store.find(FULL) is None
             first.send_signal(signal.SIGKILL)
             assert first.wait(30) == -signal.SIGKILL
@@ -95,7 +92,6 @@ def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_on
     for name, array in resumed.artefact("features").items():
         assert (array == undisturbed.artefact("features")[name]).all()
     assert not list(store.checkpoints.glob("*.pt")) and not list(store.checkpoints.glob(".*"))
-    assert not list(store.locks.glob("*.holder"))
 
 
 def damage_checkpoint(store: Store, recipe: Recipe) -> None:
@@ -122,21 +118,6 @@ def test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported
     assert store.find(one).origin["threads"] == 1 and store.find(two) is None
     (note,) = store.notes
     assert "the run starts from its first round" in note
-
-
-@pytest.mark.usefixtures("toy")
-def test_two_that_ask_at_once_train_once(store):
-    trained, records = [], []
-
-    def ask():
-        records.append(train_one(SMALL, store, progress=lambda _, rounds: trained.append(rounds)))
-
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert trained == [0, 1, 2] and records[0] == records[1]
 
 
 def interrupted(recipe: Recipe, store: Store, after: int = 1) -> None:
@@ -180,18 +161,7 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(store, tmp_path, setti
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_damaged_checkpoint_means_starting_again(store, tmp_path):
-    interrupted(SMALL, store)
-    path = store.checkpoints / f"{SMALL.key}.pt"
-    path.write_bytes(path.read_bytes()[:1000])
-    assert resumed_at(SMALL, store) == 0
-    assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
-    assert "the run starts from its first round" in store.notes[0]
-    assert path.with_name(f"{path.name}.damaged").exists()
-
-
-@pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("lacking", ["rounds", "seconds", "scores", "run", "model", "clients", "a round"])
+@pytest.mark.parametrize("lacking", ["rounds", "run", "model", "a round"])
 def test_a_checkpoint_that_lacks_something_is_set_aside(store, tmp_path, lacking):
     interrupted(SMALL, store)
     saved = store.load_checkpoint(SMALL, "cpu")
@@ -204,91 +174,6 @@ def test_a_checkpoint_that_lacks_something_is_set_aside(store, tmp_path, lacking
     assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
     assert "the run starts from its first round" in store.notes[0]
     assert (store.checkpoints / f"{SMALL.key}.pt.damaged").exists()
-
-
-def setting(path: str, value):
-    """Puts a value into a checkpoint at ``run/images/clinic``."""
-
-    def change(saved: dict) -> dict:
-        *places, last = path.split("/")
-        place = saved
-        for name in places:
-            place = place[int(name) if isinstance(place, list) else name]
-        place[last] = value
-        return saved
-
-    return change
-
-
-NAN = float("nan")
-NO_CHECKPOINTS = {
-    "a list": lambda saved: [saved],
-    "a tensor": lambda saved: saved["run"]["model"]["head.bias"],
-    "a text": lambda saved: "a run",
-    "nothing": lambda saved: None,
-    "made from a text": setting("made_from", "SMALL"),
-    "made from nothing": setting("made_from", None),
-    "threads in words": setting("made_from/threads", "two"),
-    "no threads": setting("made_from/threads", 0),
-    "a run in words": setting("run", "SMALL"),
-    "more rounds than there are": lambda saved: setting("run/rounds", 3)(saved) | {"rounds": saved["rounds"] * 3},
-    "rounds in words": setting("run/rounds", "1"),
-    "prepared in words": setting("run/prepared", "model"),
-    "prepared without a way": setting("run/prepared", {"up": {}}),
-    "images of a stranger": setting("run/images", {"clinic": 12, "harbour": 7, "pier": 5}),
-    "images in another order": setting("run/images", {"tower": 5, "harbour": 7, "clinic": 12}),
-    "more images than there are": setting("run/images/clinic", 10**9),
-    "no images": setting("run/images/clinic", 0),
-    "images in words": setting("run/images/clinic", "12"),
-    "another model": setting("run/model/head.bias", torch.zeros(5)),
-    "a model in words": setting("run/model/head.bias", "0"),
-    "a model that is not finite": setting("run/model/head.bias", torch.full((3,), NAN)),
-    "memories in words": setting("run/server", "scaffold"),
-    "a memory of numbers": setting("run/server/scaffold", {"head.bias": 1.0}),
-    "a memory of another shape": setting("run/server/scaffold/head.bias", torch.zeros(5)),
-    "a memory without an entry": setting("run/server/scaffold", {}),
-    "a client's memory without an entry": setting("run/clients/clinic/scaffold", {}),
-    "a client's memory of another shape": setting("run/clients/clinic/scaffold/head.bias", torch.zeros(5)),
-    "a client's memory that is not finite": setting("run/clients/clinic/scaffold/head.bias", torch.full((3,), NAN)),
-    "a memory that is not finite": setting("run/server/scaffold/head.bias", torch.full((3,), NAN)),
-    "clients in a list": setting("run/clients", [1]),
-    "a client in words": setting("run/clients/clinic", "clinic"),
-    "kept of another shape": setting("run/clients/clinic/kept", {"head.bias": torch.zeros(3)}),
-    "a momentum of another shape": setting(
-        "run/clients/clinic/optimiser", {"head.bias/momentum_buffer": torch.zeros(1)}
-    ),
-    "a model of whole numbers": lambda saved: setting("run/model/head.bias", saved["run"]["model"]["head.bias"].long())(
-        saved
-    ),
-    "a round with more": setting("rounds/0/more", torch.zeros(1)),
-    "a round with more words": setting("rounds/0/\ud800", 1),
-    "seconds beyond all": setting("seconds", 10**400),
-    "scores of half precision": lambda saved: setting("scores", {1: saved["scores"][1].bfloat16()})(saved),
-    "an optimiser of a stranger": setting("run/clients/clinic/optimiser", {"pier/momentum_buffer": torch.zeros(3)}),
-    "a loss that is no number": setting("rounds/0/loss/clinic", NAN),
-    "a score above the images": setting("rounds/0/test", [25, 0, 0]),
-    "a round in words": setting("rounds", ["one"]),
-    "no seconds": setting("seconds", NAN),
-    "seconds in words": setting("seconds", "long"),
-    "scores above 1": lambda saved: setting("scores", {1: saved["scores"][1] + 1})(saved),
-    "scores that are no numbers": lambda saved: setting("scores", {1: saved["scores"][1] * NAN})(saved),
-    "scores of other images": lambda saved: setting("scores", {1: saved["scores"][1][1:]})(saved),
-    "scores of another round": lambda saved: setting("scores", {2: saved["scores"][1]})(saved),
-    "scores in words": setting("scores", {1: "all"}),
-}
-
-
-@pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("change", NO_CHECKPOINTS.values(), ids=NO_CHECKPOINTS)
-def test_a_checkpoint_with_a_right_checksum_that_no_run_left_is_named_and_not_used(store, change):
-    recipe = SMALL.with_(algorithm="scaffold", model=SMALL.model | {"width": 8})
-    interrupted(recipe, store)
-    store.save_checkpoint(recipe, change(store.load_checkpoint(recipe, "cpu")))
-    seen = []
-    record = train_one(recipe, store, progress=lambda _, rounds: seen.append(rounds))
-    assert 0 in seen and seen[-1] == 2 and [values["round"] for values in record.rounds] == [1, 2]
-    assert re.search("the run starts from its first round|the run starts again", store.notes[0])
-    assert train_one(recipe, store) == record
 
 
 @pytest.mark.usefixtures("toy")
@@ -315,58 +200,37 @@ def test_what_a_method_meets_in_the_first_round_after_a_checkpoint_may_be_of_its
 
 
 @pytest.mark.usefixtures("toy")
-def test_damage_that_shows_in_a_later_round_is_set_aside_too(store):
-    """In the memory of a client that is not drawn in the next rounds."""
-    recipe = SMALL.with_(rounds=6, participation=0.34, algorithm="scaffold")
-    interrupted(recipe, store)
-    saved = store.load_checkpoint(recipe, "cpu")
-    (drawn,) = saved["rounds"][0]["loss"]
-    for client in saved["run"]["clients"].keys() - {drawn}:
-        saved["run"]["clients"][client]["scaffold"] = {"nowhere": torch.zeros(2)}
-    store.save_checkpoint(recipe, saved)
-    assert len(train_one(recipe, store).rounds) == 6
-    assert "KeyError" in store.notes[0] and "is the method's" in store.notes[0]
-
-
-@pytest.mark.usefixtures("toy")
 def test_a_run_that_measures_what_no_record_can_hold_is_named_and_its_checkpoint_kept(store, monkeypatch):
     evaluate = FederatedRun.evaluate
     interrupted(SMALL, store)
     monkeypatch.setattr(FederatedRun, "evaluate", lambda run: evaluate(run) | {"test": [1, 2, 25]})
-    with pytest.raises(StoreError, match=r"rounds\[2\].test is 25; expected a number from 0 to 24"):
+    with pytest.raises(StoreError, match=r"rounds\[2\].test is .*25.; expected numbers from 0 to"):
         train_one(SMALL, store)
     assert (store.checkpoints / f"{SMALL.key}.pt").exists() and store.find(SMALL) is None
     monkeypatch.undo()
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("enough", ["cache", "checkpoint", None])
-def test_on_a_full_disk_a_record_takes_the_place_of_what_can_be_made_again(store, tmp_path, monkeypatch, enough):
-    """Decoded images go first, then the run's checkpoint; what was recorded stays."""
+@pytest.mark.parametrize("enough", [True, False])
+def test_on_a_full_disk_a_record_takes_the_place_of_its_checkpoint(store, monkeypatch, enough):
     earlier = SMALL.with_(seed=9)
     train_one(earlier, store)
     interrupted(SMALL, store)
-    cached = tmp_path / "data" / ".fednb_cache" / "name.npz"
-    cached.parent.mkdir(parents=True)
     checkpoint = store.checkpoints / f"{SMALL.key}.pt"
-    part = cached.with_name(".name.npz.x.part")
-    for path in (cached, part):
-        path.write_bytes(bytes(9))
-    gone = {"cache": [cached, part], "checkpoint": [cached, part, checkpoint], None: [checkpoint, store.folder]}[enough]
     write = store_module.write_together
 
     def small(files):
-        if any(path.exists() for path in gone):
+        if checkpoint.exists() or not enough:
             raise StoreError("no room") from OSError(28, "No space left on device")
         write(files)
 
     monkeypatch.setattr(store_module, "write_together", small)
-    if enough is None:
-        with pytest.raises(StoreError, match="no room"):
-            train_one(SMALL, store, root=tmp_path / "data")
+    if enough:
+        assert train_one(SMALL, store).rounds
     else:
-        assert train_one(SMALL, store, root=tmp_path / "data").rounds
-    assert not cached.exists() and not part.exists() and store.find(earlier)
+        with pytest.raises(StoreError, match="no room"):
+            train_one(SMALL, store)
+    assert store.find(earlier)
 
 
 @pytest.mark.usefixtures("toy")
@@ -382,9 +246,7 @@ def test_a_damaged_record_is_set_aside_by_who_trains_it_again(store):
 def test_what_a_run_left_that_was_killed_after_its_record_is_removed(store):
     train_one(SMALL, store)
     damage_checkpoint(store, SMALL)
-    killed = subprocess.Popen(["true"])
-    killed.wait()
-    (store.checkpoints / f".{SMALL.key}.pt.a~{MACHINE}~{killed.pid}.part").touch()
+    (store.checkpoints / f".{SMALL.key}.pt.a.part").touch()
     train_one(SMALL, store)
     assert not list(store.checkpoints.iterdir())
     assert [path.name for path in store.locks.iterdir()] == [f"{SMALL.key}.lock"]
@@ -491,7 +353,7 @@ def test_what_is_evaluated_changes_no_metric(store):
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_full_disk_at_a_checkpoint_is_told_and_the_run_goes_on(store, monkeypatch):
+def test_a_full_disk_at_a_checkpoint_is_noted_and_the_run_goes_on(store, monkeypatch):
     def no_space(*_):
         raise OSError(28, "No space left on device")
 
@@ -532,23 +394,6 @@ def test_scores_are_kept_of_the_rounds_that_are_best_where_sites_took_part(toy, 
         shares = [[values[split][n] / record.images[split][n] for n in places] for values in record.rounds]
         means = [sum(own) / len(own) for own in shares]
         assert next(n for n, mean in enumerate(means, 1) if mean >= max(means) - 1e-9) in record.scores()
-
-
-def test_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy, store, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-    recipe = SMALL.with_(rounds=5)
-    undisturbed = train_one(recipe, Store(tmp_path / "other")).scores()
-
-    def stop(_, rounds):
-        if rounds == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_one(recipe, store, progress=stop)
-    resumed = train_one(recipe, store).scores()
-    assert resumed.keys() == undisturbed.keys() == {1, 2, 3, 4, 5}
-    for number in resumed:
-        assert [own.tolist() for own in resumed[number]] == [own.tolist() for own in undisturbed[number]]
 
 
 SPARE = SMALL.with_(rounds=12, evaluation=["spare"])
@@ -604,31 +449,6 @@ def test_spare_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy,
     assert seen[0] == stopped - 1 and resumed.keys() == undisturbed.keys()
     for number in resumed:
         assert [own.tolist() for own in resumed[number]] == [own.tolist() for own in undisturbed[number]]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda spare: {number: values for number, values in spare.items() if number > 3},
-        lambda spare: spare | {2: spare[3]},
-        lambda spare: spare | {4: spare[4][1:]},
-        lambda spare: spare | {4: spare[4] + 1},
-    ],
-)
-def test_spare_scores_in_a_checkpoint_that_no_run_left_are_not_used(toy, store, monkeypatch, change):
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-
-    def stop(_, rounds):
-        if rounds == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_one(SPARE, store, progress=stop)
-    state = store.load_checkpoint(SPARE, "cpu")
-    assert set(state["spare"]) == {3, 4, 5, 6}
-    store.save_checkpoint(SPARE, state | {"spare": change(state["spare"])})
-    train_one(SPARE, store)
-    assert any("the run starts from its first round" in note and "scores" in note for note in store.notes)
 
 
 def test_spare_images_that_nobody_hands_over_are_refused_by_name(store):

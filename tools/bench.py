@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 
 from fednb import catalogue, cli, models, randomness
-from fednb.analyses import speed
 from fednb.commands.run import require_device
 from fednb.federation import Federation, Site, made
 from fednb.files import write_text
@@ -24,6 +23,7 @@ from fednb.loop.loop import FederatedRun
 from fednb.methods import DTYPES, flow
 from fednb.recipe import Recipe
 from fednb.records.provenance import maker
+from fednb.report import speed
 
 # name -> (sites, training images of a site, height and width, recipe). 10 steps a client, of many clients one; AlexNet:
 # FedRDN's round.

@@ -15,7 +15,8 @@ from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
-from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
+from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, summary
+from fednb.report.judging import write_board
 from fednb.report.sentences import untested
 from fednb.report.verdicts import PRINTED
 from fednb.report.wording import number, rule_words
@@ -113,7 +114,7 @@ def judged(claims: DataFrame) -> str:
     rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
     curves = _curves().drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
     others = f"{curves.sum()} more claims are on orders and curves: {_counted(curves)}."
-    return " ".join([*told(claims), others]) + "\n\n" + "\n".join(rows)
+    return " ".join([*summary(claims), others]) + "\n\n" + "\n".join(rows)
 
 
 def claimed(claims: DataFrame) -> str:
@@ -238,5 +239,6 @@ def update() -> int:
     texts = {root / page: filled(page, (root / page).read_text(encoding="utf-8"), claims) for page in PAGES}
     for path, text in (texts | {root / "results" / "README.md": recorded(root / "results")}).items():
         write_text(path, text)
+    write_board(_store(), root / "results")
     print(f"{', '.join(PAGES)} and results/README.md are up to date")
     return 0

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 
 from fednb import catalogue
-from fednb.analyses import speed
 from fednb.errors import RecipeError, nearest
+from fednb.report import speed
 
 PAPERS = ("fedrdn", "fedfa", "fraug", "distrans")  # their own methods come first
 

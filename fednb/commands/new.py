@@ -26,7 +26,7 @@ def main(options) -> int:
         raise RecipeError(
             f"{(there or [root])[0]} is there already, and nothing was written. Move it, or take another name."
         )
-    write_together({path: lambda file, text=text: file.write(text.encode()) for path, text in files.items()})
+    write_together({path: text.encode() for path, text in files.items()})
     for path in files:
         print(path.relative_to(root))
     if known:

@@ -1,8 +1,7 @@
 """Decoded images on disk, so that they are decoded once.
 
-A cache file is named by the content that it was made from, so it is never out of date. It lies in
-``.fednb_cache`` beside the data or, where that folder may not be written, in the user's cache folder. It can
-be deleted at any time.
+A cache file is named by the content that it was made from, so it is never out of date, and can be deleted at any time.
+It lies in ``.fednb_cache`` beside the data or, where that folder may not be written, in the user's cache folder.
 """
 
 import hashlib
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fednb.errors import StoreError
-from fednb.files import PART, remove, write_atomically
+from fednb.files import write_atomically
 
 Arrays = dict[str, np.ndarray]
 LONGEST = 120  # bytes of a file's name; while it is written it has up to 90 more, and a file system takes 255
@@ -29,59 +28,44 @@ def key(parts: Iterable[str]) -> str:
 
 
 def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool] = bool) -> Arrays:
-    """The arrays stored as ``name`` for the data folder ``root``; if there are none, they are made and
-    stored.
+    """The arrays stored as ``name`` for the data folder ``root``; if there are none, they are made and stored.
 
     A file that cannot be read, or whose arrays do not satisfy ``fits``, is made again. A file that cannot be written
     (no room, no permission) is a warning: the arrays are there all the same. Of a long name the file has the beginning.
     """
     if len(name.encode()) > LONGEST:
         name = f"{name.encode()[: LONGEST - 25].decode(errors='ignore')}_{key([name])}"
-    places = _places(root)
-    for place in places:
-        arrays = _read(place / f"{name}.npz", fits)
-        if arrays is not None:
-            return arrays
-    arrays = make()
-    reasons = []
-    for place in places:
+    file = _place(root) / f"{name}.npz"
+    arrays = _read(file, fits)
+    if arrays is None:
+        arrays = make()
         try:
-            write_atomically(place / f"{name}.npz", lambda file: np.savez(file, **arrays))
-            return arrays
+            write_atomically(file, lambda part: np.savez(part, **arrays))
         except StoreError as error:
-            cause = error.__cause__
-            reasons.append(f"{place}: {getattr(cause, 'strerror', None) or cause}")
-    warnings.warn(
-        f"decoded images of {name} are not cached and will be decoded again next time. "
-        f"{'; '.join(reasons) or 'There is no folder to write to.'} Make room or allow writing.",
-        stacklevel=2,
-    )
+            cause = getattr(error.__cause__, "strerror", None) or error.__cause__
+            warnings.warn(
+                f"{file} cannot be written ({cause}): images will be decoded again next time. Make room or allow "
+                "writing.",
+                stacklevel=2,
+            )
     return arrays
 
 
-def clear(root: Path, beside: Path) -> None:
-    """Removes what is cached for the data folder ``root`` on the disk that the folder ``beside`` lies on.
-
-    Whoever writes a cache file meanwhile finds that it could not be written.
-    """
-    for place in _places(root) if beside.exists() else ():
-        if place.is_dir() and place.stat().st_dev == beside.stat().st_dev:
-            for file in (*place.glob("*.npz"), *place.glob(f".*{PART}")):
-                remove(file)
+def of_forms(forms: dict[str, tuple]) -> Callable[[Arrays], bool]:
+    """``fits`` of ``cached``: whether the arrays of these names have these shapes and types."""
+    return lambda held: {name: (array.shape, array.dtype) for name, array in held.items()} == forms
 
 
-def _places(root: Path) -> list[Path]:
-    places = []
+def _place(root: Path) -> Path:
     # The superuser may write anywhere: a folder without any write bit is left alone all the same.
     if os.access(root, os.W_OK) and root.stat().st_mode & 0o222:
-        places.append(root / ".fednb_cache")
+        return root / ".fednb_cache"
     try:
         from platformdirs import user_cache_path
 
-        places.append(user_cache_path("fednb", appauthor=False))
-    except ImportError:  # a bare machine with torch, numpy and pillow alone
-        pass
-    return places
+        return user_cache_path("fednb", appauthor=False)
+    except (ImportError, RuntimeError):  # a bare machine, or nobody's home
+        return root / ".fednb_cache"  # of which it is said that it cannot be written
 
 
 def _read(file: Path, fits: Callable[[Arrays], bool]) -> Arrays | None:

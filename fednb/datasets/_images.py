@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,43 +10,35 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 
-from fednb.datasets._cache import cached, key
+from fednb.datasets._cache import cached, key, of_forms
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Split
+from fednb.pixels import MOST_PIXELS, UNUSUAL, notes, orientation, plain, refuse
 
 SUFFIXES = {".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # the same, as Pillow tells them by the first bytes
-MOST_PIXELS = 2**26  # of an image, 8192 x 8192: the largest of the published data sets, in Office-Home, has 32 million
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # the same to Pillow, which would start Ghostscript else
+KNOWN = ", ".join(sorted(SUFFIXES))
+PngImagePlugin.MAX_TEXT_CHUNK = 2**25  # of text or colour profile: Pillow takes an image with a megabyte for damaged
+ADDED = {"__MACOSX", "@eaDir", "#recycle", "@Recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"}
 ONE_AT_A_TIME = 2**24  # pixels; larger images are decoded one after the other, at up to 12 bytes a pixel
 LYING = range(5, 9)  # of the EXIF orientations, those that exchange width and height
-UNUSUAL = {
-    "turned": "Stored turned (EXIF), which is heeded in your own folders alone",
-    "transparent": "With transparent pixels, which become white",
-    "frames": "With later frames or pages, which are not used",
-}
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether its name says that it is hidden, or that a system has added it to folders and archives."""
+    return path.name[0] == "." or path.name in ADDED
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """The folders in a folder, sorted by name; hidden ones and what macOS adds to archives are left out."""
-    return sorted(p for p in folder.iterdir() if p.is_dir() and p.name[0] != "." and p.name != "__MACOSX")
+    """The folders in a folder, sorted by name; hidden ones and what systems add are left out."""
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not is_hidden(p))
 
 
 def files(folder: Path) -> list[Path]:
     """The image files directly in a folder, sorted by name; other and hidden files are ignored."""
-    return sorted(p for p in folder.iterdir() if p.name[0] != "." and _is_image(p) and p.is_file())
-
-
-def _is_image(path: Path) -> bool:
-    """By its suffix or, where it has none, by its first bytes."""
-    if path.suffix or not path.is_file():
-        return path.suffix.lower() in SUFFIXES
-    try:
-        with Image.open(path, formats=FORMATS):
-            return True
-    except Exception:  # pillow's decoders raise many kinds
-        return False
+    return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and not is_hidden(p) and p.is_file())
 
 
 def check_size(size):
@@ -63,15 +54,13 @@ def decode(path: Path, size: int | None, upright: bool = False, crop: int | None
     """uint8 ``[3, size, size]`` of one file, RGB, resized bilinearly without cropping as FedBN's pipeline does, and
     what of ``UNUSUAL`` it is.
 
-    Grey images get three equal channels; transparent pixels are shown on white; the first frame counts.
-    ``size=None`` keeps the file's own size. ``upright`` turns a photograph as its EXIF tag says; the papers' code, and
-    torchvision's, take it as it is stored. ``crop`` keeps the centre alone, ``crop`` x ``crop`` pixels, before it
-    is resized.
+    ``size=None`` keeps the file's own size. ``upright``: see ``plain``. ``crop`` keeps the centre alone, ``crop`` x
+    ``crop`` pixels, before it is resized.
     Raises DataError naming the file if it is missing, truncated, no image, smaller than ``crop``, has more than 8 bits
     a channel or more than ``MOST_PIXELS`` pixels.
     """
     with _opened(path) as image:
-        image, unusual = _plain(image, upright)
+        image, unusual = plain(image, upright)
         if crop is not None:
             image = _centre(path, image, crop)
         if size is not None:
@@ -83,7 +72,8 @@ def decode_mask(path: Path) -> np.ndarray:
     """uint8 ``[height, width]`` of one file, upright: the values of a grey image or of a palette's numbers, as they are
     stored; 0 and 255 of a black and white one.
 
-    Raises DataError as ``decode`` does, and for an image of colours or of a channel for transparency.
+    Raises DataError as ``decode`` does, and for an image of colours, with a channel for transparency, or with
+    transparent pixels.
     """
     with _opened(path) as image:
         if image.mode not in ("1", "L", "P"):
@@ -91,16 +81,28 @@ def decode_mask(path: Path) -> np.ndarray:
                 f"{path} has {len(image.getbands())} channels (mode {image.mode}); expected a mask, one number for "
                 "each pixel: a grey image, or one with a palette. Convert it."
             )
-        image = ImageOps.exif_transpose(image)
-        return np.array(image.convert("L") if image.mode == "1" else image)
+        inverted = (
+            image.mode == "L" and getattr(image, "tag_v2", {}).get(262) == 0
+        )  # a TIFF's white is 0, not to Pillow
+        if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
+            raise DataError(
+                f"{path} has transparent pixels; expected a mask, which says of each pixel what it is. Save it without "
+                "transparency, the background as 0."
+            )
+        if orientation(image) != 1:
+            image = ImageOps.exif_transpose(image)
+        values = np.array(image.convert("L") if image.mode == "1" else image)
+        return 255 - values if inverted else values
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """An image file; DataError naming it, whatever else its damage makes the decoders raise."""
+    if path.exists() and not path.is_file():  # opening a pipe would wait
+        raise DataError(f"{path} cannot be decoded (no regular file); expected a whole image file. Remove it.")
     try:
-        with Image.open(path) as image:
-            _refuse(path, image)
+        with Image.open(path, formats=FORMATS) as image:
+            refuse(image, path)
             yield image
     except (DataError, MemoryError):
         raise
@@ -113,40 +115,6 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         ) from error
 
 
-def _refuse(path: Path, image: Image.Image):
-    """DataError for an opened image that is not to be decoded."""
-    if image.width * image.height > MOST_PIXELS:
-        raise DataError(
-            f"{path} has {image.width} x {image.height} pixels; expected {MOST_PIXELS} or fewer. Make it smaller."
-        )
-    layout = [tile[3] for tile in image.tile]  # of the samples in the file; the mode alone hides 16-bit colours
-    deep = any(re.search(r";16[BLN]", str(entry)) for entry in layout)
-    deep |= image.format == "PPM" and any(isinstance(entry, tuple) and entry[-1] > 255 for entry in layout)
-    if deep or image.mode.startswith(("I", "F")):
-        raise DataError(
-            f"{path} has more than 8 bits a channel (mode {image.mode}); expected 8. "
-            "Convert it with the levels you want: fednb does not guess a window."
-        )
-
-
-def _plain(image: Image.Image, upright: bool) -> tuple[Image.Image, set[str]]:
-    """The first frame in RGB, and what of ``UNUSUAL`` the file is."""
-    unusual = set()
-    if getattr(image, "is_animated", False) and image.format != "MPO":  # there the others are previews
-        unusual.add("frames")
-    image.load()
-    if image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
-        unusual.add("turned")
-        image = ImageOps.exif_transpose(image) if upright else image
-    if image.has_transparency_data:
-        shown = image.convert("RGBA")
-        if shown.getchannel("A").getextrema()[0] < 255:
-            unusual.add("transparent")
-            image = Image.new("RGB", shown.size, "white")
-            image.paste(shown, mask=shown)
-    return image if image.mode == "RGB" else image.convert("RGB"), unusual
-
-
 def _centre(path: Path, image: Image.Image, side: int) -> Image.Image:
     """The square in the centre of an image, as torchvision cuts it; DataError if the image is smaller."""
     if min(image.size) < side:
@@ -157,12 +125,15 @@ def _centre(path: Path, image: Image.Image, side: int) -> Image.Image:
 
 def dimensions(path: Path, upright: bool = False) -> tuple[int, int]:
     """Width and height of an image file, without decoding it; DataError if it is none, or not to be decoded."""
-    if not path.is_file():  # opening a pipe would wait
-        raise DataError(f"{path} cannot be decoded (no regular file); expected a whole image file. Remove it.")
     with _opened(path) as image:
         turned = upright and image.format != "TIFF"  # whose sizes are upright
-        lying = turned and image.getexif().get(ExifTags.Base.Orientation, 1) in LYING
-        return image.size[::-1] if lying else image.size
+        return image.size[::-1] if turned and orientation(image) in LYING else image.size
+
+
+def stored_turned(path: Path) -> int:
+    """The EXIF orientation of an image file."""
+    with _opened(path) as image:
+        return orientation(image)
 
 
 def resized(pixels: np.ndarray, size: int) -> np.ndarray:
@@ -214,10 +185,10 @@ def read(
     ``crop``: see ``decode``.
     Raises DataError naming the first file that cannot be decoded.
     """
-    shape = len(paths), 3, size, size
+    forms = {"pixels": ((len(paths), 3, size, size), np.uint8), "unusual": ((len(paths), len(UNUSUAL)), np.bool_)}
 
     def make() -> dict[str, np.ndarray]:
-        pixels, unusual = np.empty(shape, np.uint8), np.zeros((len(paths), len(UNUSUAL)), bool)
+        pixels, unusual = (np.zeros(*form) for form in forms.values())
 
         def put(position: int):
             pixels[position], found = decode(paths[position], size, upright, crop)
@@ -226,32 +197,17 @@ def read(
         for_all(paths, put)
         return {"pixels": pixels, "unusual": unusual}
 
-    def fits(held: dict[str, np.ndarray]) -> bool:
-        same_shape = held["pixels"].shape == shape and held["unusual"].shape == (len(paths), len(UNUSUAL))
-        return same_shape and held["pixels"].dtype == np.uint8 and held["unusual"].dtype == bool
-
     how = "upright_" * upright + ("" if crop is None else f"crop{crop}_")
-    held = cached(root, f"{name}_{size}_{how}{key(hashes or digests(paths))}", make, fits)
+    held = cached(root, f"{name}_{size}_{how}{key(hashes or digests(paths))}", make, of_forms(forms))
     kinds = [{kind for kind, yes in zip(UNUSUAL, row, strict=True) if yes} for row in held["unusual"]]
-    return held["pixels"], notes(paths, [found - {"turned"} if upright else found for found in kinds])
-
-
-def notes(paths: Sequence[Path], unusual: Sequence[set[str]]) -> list[str]:
-    """A line for each kind of ``UNUSUAL``: what it is, how many of the images are, and the first."""
-    lines = []
-    for kind, text in UNUSUAL.items():
-        first = [path for path, kinds in zip(paths, unusual, strict=True) if kind in kinds]
-        if first:
-            where = "/".join(first[0].parts[-3:])
-            lines.append(f"{text}: {len(first)} of {len(paths)} images, first {where}.")
-    return lines
+    return held["pixels"], notes(["/".join(path.parts[-3:]) for path in paths], kinds)
 
 
 def unused(place: Path, used: Sequence[Path], expected: str) -> list[str]:
     """A note, or none, on the image files anywhere under ``place`` that are not among those used:
     how many, and in which folders."""
     counts = {}
-    for path in filter(_is_image, sorted(_under(place) - set(used))):
+    for path in (p for p in sorted(_under(place) - set(used)) if p.suffix.lower() in SUFFIXES):
         folder = str(path.parent.relative_to(place.parent))
         counts[folder] = counts.get(folder, 0) + 1
     if not counts:
@@ -260,24 +216,20 @@ def unused(place: Path, used: Sequence[Path], expected: str) -> list[str]:
     return [f"Image files that are not used: {listed}. Expected: {expected}."]
 
 
-def others(place: Path, used: Sequence[Path] = ()) -> str:
-    """How many files of each suffix anywhere under ``place`` are no images, hidden ones aside: "12 .heic, 1 .txt"."""
-    shown = [
-        path
-        for path in _under(place) - set(used)
-        if not any(name[0] == "." or name == "__MACOSX" for name in path.relative_to(place).parts)
-    ]
-    counts = Counter(path.suffix.lower() or "without suffix" for path in shown if not _is_image(path))
-    return few(
-        [f"{count} {suffix}" for suffix, count in sorted(counts.items(), key=lambda own: (-own[1], own))], "suffixes"
-    )
+def left_out(place: Path, used: Sequence[Path], expected: str) -> list[str]:
+    """A note, or none, on the files anywhere under ``place`` that are not among those used and not hidden: how many of
+    each suffix, and the first."""
+    rest = (path.relative_to(place) for path in sorted(_under(place) - set(used)))
+    shown = [path for path in rest if not any(is_hidden(part) for part in (path, *path.parents[:-1]))]
+    counts = Counter(path.suffix.lower() or "without suffix" for path in shown).most_common()
+    listed = few([f"{count} {suffix}" for suffix, count in counts], "suffixes")
+    return [f"Files left out: {listed}, first {shown[0]}. Expected: {expected}, in {KNOWN}."] if shown else []
 
 
 def held(folder: Path) -> str:
-    """What a folder has in the place of images, for an error."""
-    own = f"{count} images that lie in no folder below it" if folder.is_dir() and (count := len(files(folder))) else ""
-    found = [*(path.name for path in subfolders(folder)), own, others(folder)] if folder.is_dir() else []
-    return f"it has {', '.join(filter(None, found))}" if any(found) else "it is empty"
+    """What a folder has, for an error."""
+    inside = sorted(path.name for path in folder.iterdir() if not is_hidden(path)) if folder.is_dir() else []
+    return f"it has {few(inside, 'files and folders')}" if inside else "it is empty"
 
 
 def few(entries: Sequence[str], kind: str) -> str:

@@ -7,8 +7,6 @@ import bz2
 import json
 
 LONG = 8_000  # characters of columns that are written out
-MOST_UNPACKED = 2**22  # bytes
-MOST_COUNTS = 2**20  # rounds times names of what is sent, where a file may give one number for all rounds
 WAYS = ("up", "down")
 SHORT = (",", ": ")
 
@@ -21,7 +19,7 @@ def to_text(rounds: list[dict], clients: list[str]) -> str:
     round, and ``earlier`` is the JSON of the others in bzip2 and base64.
     """
     text = _text(_columns(rounds, clients))
-    if not LONG < len(text) <= MOST_UNPACKED or len(rounds) == 1:
+    if len(text) <= LONG or len(rounds) == 1:
         return text
     earlier = bz2.compress(_text(_columns(rounds[:-1], clients)).encode())
     return _text(_columns(rounds[-1:], clients) | {"earlier": base64.b64encode(earlier).decode()})
@@ -31,7 +29,9 @@ def to_rounds(columns: dict, clients: list[str]) -> list[dict]:
     """The rounds again, numbered from 1. ValueError where these are no such columns."""
     try:
         last = {name: column for name, column in columns.items() if name != "earlier"}
-        parts = [_unpacked(columns["earlier"]), last] if "earlier" in columns else [last]
+        parts = [last]
+        if "earlier" in columns:
+            parts = [json.loads(bz2.decompress(base64.b64decode(columns["earlier"], validate=True))), last]
         rounds = [values for part in parts for values in _rounds(part, clients)]
     except (LookupError, TypeError, AttributeError, ValueError, OSError) as error:
         raise ValueError(f"rounds are no columns of a record ({type(error).__name__}: {error})") from error
@@ -63,8 +63,6 @@ def _rounds(columns: dict, clients: list[str]) -> list[dict]:
 
 
 def _sent(columns: dict, rounds: int) -> list[dict]:
-    if len(columns) * rounds > MOST_COUNTS:
-        raise ValueError(f"{len(columns)} names in {rounds} rounds")
     full = [counts if isinstance(counts, list) else [counts] * rounds for counts in columns.values()]
     return [_named(dict(zip(columns, counts, strict=True))) for _, *counts in zip(range(rounds), *full, strict=True)]
 
@@ -79,11 +77,3 @@ def _text(columns: dict) -> str:
         json.dumps(name): json.dumps(column, allow_nan=False, separators=SHORT) for name, column in columns.items()
     }
     return "{\n" + ",\n".join(f"{name}: {text}" for name, text in texts.items()) + "\n}"
-
-
-def _unpacked(text: str) -> dict:
-    reader = bz2.BZ2Decompressor()
-    content = reader.decompress(base64.b64decode(text, validate=True), MOST_UNPACKED)
-    if not reader.eof or reader.unused_data:
-        raise ValueError("earlier is cut, too long, or followed by something")
-    return json.loads(content)

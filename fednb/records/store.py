@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from fednb.records.staleness import changed
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # what a shared file system without locks answers
 OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on a federation
-WRITINGS = 5  # of one record, where others write it too and no lock keeps them apart
 
 
 @lru_cache(maxsize=4096)
@@ -117,25 +116,15 @@ class Store:
         Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
         """
         path = self.folder / recipe.filename
+        if path.exists() and not self._may_go(path):
+            return path
         files, checksums = {}, {}
-
-        def save(name: str, arrays: dict, file) -> None:
-            _save_arrays(file, arrays)
-            file.seek(0)
-            checksums[name] = checksum(file.read())
-
-        for name, given in (artefacts or {}).items():
-            if common := {entry: given[entry] for entry in OF_THE_IMAGES.get(name, ()) if entry in given}:
-                content = BytesIO()
-                save(name + SHARED, common, content)
-                files[shared(path, checksums[name + SHARED])] = partial(_copy, content)
-            own = {entry: array for entry, array in given.items() if entry not in common}
-            files[path.with_suffix(f".{name}.npz")] = partial(save, name, own)
-        files[path] = lambda file: file.write(to_text(replace(record, checksums=checksums)).encode())
-        for _ in range(WRITINGS):  # again where another writer's files have come between
-            if path.exists() and not self._may_go(path):
-                break
-            write_together(files)  # the record last, when its artefacts' checksums are known
+        for name, arrays in _parts(artefacts or {}):
+            content = _compressed(arrays)
+            checksums[name] = checksum(content)
+            common = name.endswith(SHARED)
+            files[shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")] = content
+        write_together(files | {path: to_text(replace(record, checksums=checksums)).encode()})  # the record last
         return path
 
     def note(self, text: str) -> None:
@@ -145,36 +134,31 @@ class Store:
 
     @contextmanager
     def lock(self, recipe: Recipe, wait: bool = True):
-        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done.
+        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done. Half
+        files of processes that were killed while they wrote it are removed.
 
         Raises HeldError where it shall not wait. Where the file system has no locks, ``notes`` says so.
         """
         from filelock import FileLock, Timeout
 
-        lock, holder = FileLock(self.locks / f"{recipe.key}.lock"), self.locks / f"{recipe.key}.holder"
+        lock = FileLock(self.locks / f"{recipe.key}.lock")
         try:
             self.locks.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=int(wait))
         except Timeout:
-            whom = ""
-            with suppress(OSError):  # it ends at this moment
-                whom = holder.read_text()
-            whom = whom or "unknown"
             if not wait:
-                raise HeldError(f"process {whom} trains {recipe}.") from None
-            print(f"waiting for process {whom}, which trains {recipe}", file=sys.stderr, flush=True)
+                raise HeldError(f"another process trains {recipe}.") from None
+            print(f"waiting for another process, which trains {recipe}", file=sys.stderr, flush=True)
             lock.acquire()
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise StoreError(f"{self.locks} cannot be used: {error}. Choose another folder for runs.") from error
             self.note(f"{self.locks}: {error.strerror}. Another process may train the same runs once more.")
-        with suppress(OSError):  # a full disk: those who wait are not told for whom
-            holder.write_text(str(os.getpid()))
         try:
-            self.drop_parts(recipe)
+            for path in (self._checkpoint(recipe), self.folder / recipe.filename):
+                remove_parts(path)
             yield
         finally:
-            holder.unlink(missing_ok=True)
             lock.release()
 
     def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
@@ -212,14 +196,8 @@ class Store:
         self._set_aside([self._checkpoint(recipe)], f"{why}; the run starts from its first round.")
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
-        """Removes a finished run's checkpoint, and half files of processes that were killed while writing."""
+        """Removes a finished run's checkpoint."""
         remove(self._checkpoint(recipe))
-        self.drop_parts(recipe)
-
-    def drop_parts(self, recipe: Recipe) -> None:
-        """Removes half files of processes that were killed while writing."""
-        for path in (self._checkpoint(recipe), self.folder / recipe.filename):
-            remove_parts(path)
 
     def _may_go(self, path: Path) -> bool:
         """Whether a record is damaged, or stale and to be renewed."""
@@ -282,11 +260,18 @@ def _agree(recorded, wanted) -> bool:
     return recorded == wanted
 
 
-def _copy(content: BytesIO, file) -> None:
-    file.write(content.getbuffer())
+def _parts(artefacts: dict[str, dict]):
+    """The artefacts by name; before each what it has in common with those of other runs."""
+    for name, arrays in artefacts.items():
+        common = {entry: arrays[entry] for entry in OF_THE_IMAGES.get(name, ()) if entry in arrays}
+        if common:
+            yield name + SHARED, common
+        yield name, {entry: array for entry, array in arrays.items() if entry not in common}
 
 
-def _save_arrays(file, arrays: dict) -> None:
+def _compressed(arrays: dict) -> bytes:
     import numpy
 
-    numpy.savez_compressed(file, **arrays)
+    content = BytesIO()
+    numpy.savez_compressed(content, **arrays)
+    return content.getvalue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -16,17 +16,14 @@ from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
 from fednb.records.provenance import maker, origin
-from fednb.records.record import require_measured, require_readable, require_wire
+from fednb.records.record import require_readable
 from fednb.records.staleness import sources, used
 from fednb.records.store import Record, Store
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from fednb.loop.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
-MOST_THREADS = 1024
 OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)  # what a state that is none leads to
 NO_ROOM = ("out of memory", "not enough memory", "allocate memory")  # torch's words for it, on a GPU and on a CPU
 
@@ -69,12 +66,10 @@ def train_one(
                 "Study(recipes, federation=...)."
             )
         with pretrained_below(root):
-            return finish(partial(FederatedRun, recipe, federation, device), store, progress, root)
+            return finish(partial(FederatedRun, recipe, federation, device), store, progress)
 
 
-def finish(
-    begin: Callable[[], Rounds], store: Store, progress: Progress = silent, root: str | Path | None = None
-) -> Record:
+def finish(begin: Callable[[], Rounds], store: Store, progress: Progress = silent) -> Record:
     """The record of the run that ``begin()`` makes, trained from its last checkpoint on; needs the recipe's lock.
 
     A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
@@ -82,42 +77,31 @@ def finish(
     run = begin()
     saved = store.load_checkpoint(run.recipe, next(run.model.parameters()).device)
     with _threads_of(saved):
-        return _finish(run, begin, saved, store, progress, root)
-
-
-def _finish(
-    run: Rounds, begin: Callable[[], Rounds], saved: dict | None, store: Store, progress: Progress, root: Path | None
-) -> Record:
-    recipe = run.recipe
-    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
-    if sources(recipe):
-        made_from["source"] = used(recipe)
-    seen = {
-        split: [n * (name not in recipe.unseen) for name, n in zip(run.clients, counts, strict=True)]
-        for split, counts in run.images.items()
-    }
-    try:
-        resumed = _resume(run, store, made_from, saved, seen)
-    except (*OF_DAMAGE, RuntimeError, FednbError) as error:
-        store.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
-        run, resumed = begin(), ([], 0.0, {}, {})
-    try:
-        return _trained(run, resumed, store, progress, made_from, seen, root)
-    except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
-        why = f"{error} (where the new start ends in that, too, it is the method's)"
-        store.refuse_checkpoint(recipe, why)
-        return _trained(begin(), ([], 0.0, {}, {}), store, progress, made_from, seen, root)
+        try:
+            return _trained(run, saved, store, progress)
+        except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
+            store.refuse_checkpoint(run.recipe, f"{error} (where the new start ends in that, too, it is the method's)")
+            return _trained(begin(), None, store, progress)
 
 
 class Damaged(Exception):
     """What a run went on from may be why it cannot end."""
 
 
-def _trained(
-    run: Rounds, resumed: tuple, store: Store, progress: Progress, made_from: dict, seen: dict, root: Path | None
-) -> Record:
-    """The record, from the rounds, seconds and scores that there are; Damaged where these may be none of a run's."""
-    recipe, (rounds, before, kept, spare) = run.recipe, resumed
+def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) -> Record:
+    """The record, from a checkpoint on; Damaged where that may be none of this run's."""
+    recipe = run.recipe
+    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
+    if sources(recipe):
+        made_from["source"] = used(recipe)
+    try:
+        rounds, before, kept, spare = _resume(run, store, made_from, saved)
+    except (*OF_DAMAGE, RuntimeError, FednbError) as error:
+        raise Damaged(f"{type(error).__name__}: {error}") from error
+    seen = {
+        split: [n * (name not in recipe.unseen) for name, n in zip(run.clients, counts, strict=True)]
+        for split, counts in run.images.items()
+    }
     as_loaded = bool(rounds)
     begun = written = time.monotonic()
     progress(recipe, run.rounds)
@@ -148,7 +132,7 @@ def _trained(
     seconds = before + time.monotonic() - begun
     record, artefacts = _measured(run, rounds, scores.packed(kept, spare), seconds)
     require_readable(record)  # else its checkpoint would go for a record that nobody can read
-    _write(recipe, store, record, artefacts, root)
+    _write(recipe, store, record, artefacts)
     store.drop_checkpoint(recipe)
     return store.find(recipe)
 
@@ -162,7 +146,7 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
             artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
     if "server" in recipe.evaluation:
         artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
-    told = run.carried | {"outside": sources(recipe)}
+    carried = run.carried | {"outside": sources(recipe)}
     record = Record(
         recipe=recipe.full,
         key=recipe.key,
@@ -172,7 +156,7 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
         rounds=rounds,
         fingerprint=run.fingerprint,
         notes=run.notes,
-        origin=origin(run.model, seconds) | {name: value for name, value in told.items() if value},
+        origin=origin(run.model, seconds) | {name: value for name, value in carried.items() if value},
         behaviours=used(recipe),
     )
     return record, artefacts
@@ -185,7 +169,7 @@ def _threads_of(saved: dict | None):
 
     here = torch.get_num_threads()
     threads = (saved or {}).get("made_from", {}).get("threads")
-    torch.set_num_threads(threads if type(threads) is int and 0 < threads <= MOST_THREADS else here)
+    torch.set_num_threads(threads or here)
     try:
         yield
     finally:
@@ -207,9 +191,7 @@ def _load(choice: str, root: str) -> Federation:
     return datasets.load(root=root, **json.loads(choice))
 
 
-def _resume(
-    run: Rounds, store: Store, made_from: dict, saved: dict | None, seen: dict[str, list[int]]
-) -> tuple[list[dict], float, dict, dict]:
+def _resume(run: Rounds, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict, dict]:
     """The rounds that a checkpoint holds, their seconds, and the scores of its test and spare images; the run goes on
     after them.
 
@@ -223,40 +205,19 @@ def _resume(
             f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
         return [], 0.0, {}, {}
-    require_wire(saved["run"].get("wire", {}))
     run.load_state(saved["run"])
-    rounds = saved["rounds"]
+    if not len(saved["rounds"]) == run.rounds < run.recipe.rounds:
+        raise ValueError(f"it holds {len(saved['rounds'])} rounds and was made after {run.rounds}")
     kept, spare = ({n: v.detach().cpu() for n, v in saved.get(name, {}).items()} for name in ("scores", "spare"))
-    if not len(rounds) == run.rounds < run.recipe.rounds:
-        raise ValueError(f"it holds {len(rounds)} of {run.recipe.rounds} rounds and was made after {run.rounds}")
-    require_measured(rounds, list(run.clients), run.images, run.prepared, saved["seconds"], run.notes)
-    if not kept.keys() >= scores.rounds_to_keep(rounds, seen) or spare.keys() != {
-        number for number in range(1, run.rounds + 1) if "spare" in run.recipe.scored(number)
-    }:
-        raise ValueError("its scores are not those of its rounds")
-    for split, found in (("test", kept), ("spare", spare)):
-        _require_scores(found.values(), sum(run.images.get(split, ())), split)
-    return rounds, saved["seconds"], kept, spare
+    return saved["rounds"], saved["seconds"], kept, spare
 
 
-def _require_scores(found: Iterable[Tensor], images: int, split: str) -> None:
-    if not all(
-        values.shape == (images,) and str(values.dtype) == "torch.float64" and ((values >= 0) & (values <= 1)).all()
-        for values in found
-    ):
-        raise ValueError(f"its scores are not those of {images} {split} images")
-
-
-def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict], root: str | Path | None) -> None:
-    """A record has the last word on a full disk: decoded images there, then the run's checkpoint, make room for it."""
-    from fednb.datasets import _cache, data_root
-
-    for make_room in (partial(_cache.clear, data_root(root), store.folder), partial(store.drop_checkpoint, recipe)):
-        try:
-            store.write(recipe, record, artefacts)
-            return
-        except StoreError as error:
-            if not is_full(error):
-                raise
-            make_room()
-    store.write(recipe, record, artefacts)
+def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict]) -> None:
+    """A record has the last word on a full disk: the run's checkpoint makes room for it."""
+    try:
+        store.write(recipe, record, artefacts)
+    except StoreError as error:
+        if not is_full(error):
+            raise
+        store.drop_checkpoint(recipe)
+        store.write(recipe, record, artefacts)

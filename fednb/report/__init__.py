@@ -7,6 +7,7 @@ from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
+from fednb.report.judging import recorded_board
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import (
@@ -19,7 +20,7 @@ from fednb.report.selection import (
     over_seeds,
     selected,
 )
-from fednb.report.sentences import sentences, told
+from fednb.report.sentences import sentences, summary
 from fednb.report.tables import joined, rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
@@ -45,11 +46,12 @@ __all__ = [
     "participation",
     "readings",
     "readings_table",
+    "recorded_board",
     "rules_table",
     "runs_table",
     "scoreboard",
     "selected",
     "sentences",
+    "summary",
     "table",
-    "told",
 ]

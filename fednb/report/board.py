@@ -41,9 +41,9 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
 
 
 def board(claims: "DataFrame") -> Table:
-    """The claims of all papers, rows of ``fednb.commands.scoreboard.claims``, as a table; its frame is all of them,
+    """The claims of all papers, rows of ``fednb.report.recorded_board``, as a table; its frame is all of them,
     unrounded."""
-    last = {**_standing(claims), "notebook": claims["notebook"]}
+    last = {**_standing(claims), "table": claims["table"]}
     cells = shown(claims, _verdicts(claims), last, claims["claim"])
     about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
@@ -51,9 +51,9 @@ def board(claims: "DataFrame") -> Table:
 
 
 def curve_board(claims: "DataFrame") -> Table:
-    """The rows of ``fednb.commands.scoreboard.curves`` as a table: claims on orders and curves."""
+    """The curves of ``fednb.report.recorded_board`` as a table: claims on orders and curves."""
     rows = claims.set_index("claim")
-    cells = rows[["verdict", "why", "setting", "notebook"]].rename_axis(None)
+    cells = rows[["verdict", "why", "setting", "figure"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
 
@@ -100,7 +100,7 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
 def by_paper(claims: "DataFrame") -> "DataFrame":
     """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
 
-    claims: what the verdicts and "not tested" are counted of; a pair that stands in several tables is one. on both
+    claims: of ``fednb.report.recorded_board``, in which a pair of runs is one row in whatever tables it stands. on both
     boards: claims that are tested at either setting, and so have two verdicts.
     """
     import pandas

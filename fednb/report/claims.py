@@ -1,5 +1,6 @@
 """Every claim of a paper, its printed effect, ours, and one verdict by ``fednb/papers/protocol.toml``."""
 
+from collections import defaultdict
 from functools import cache, partial
 from math import nan
 
@@ -197,15 +198,18 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
     found = [pair(*each) for each in zip(printed, claims, strict=True)]
-    measured = []
-    for there, claim, own in zip(printed, claims, found, strict=True):
+    measured: list[tuple] = [(own, None, {}) for own in found]
+    together = defaultdict(list)  # places of the pairs that share spreads and level
+    for place, (there, claim, own) in enumerate(zip(printed, claims, found, strict=True)):
         if isinstance(own, Pair):
-            level = protocol.rules()["level"] / papers.family(paper, claim["federation"])
-            rows, spreads = known(of_unseen(there))
-            (more,) = spare_effects([own], results.records, rows, results.alike.records)
-            measured.append((*effects_of([own], results.records, spreads, level), own, more))
-        else:
-            measured.append((own, None, {}))
+            together[of_unseen(there), papers.family(paper, claim["federation"])].append(place)
+    for (unseen, family), places in together.items():
+        rows, spreads = known(unseen)
+        pairs = [found[place] for place in places]
+        effects = effects_of(pairs, results.records, spreads, protocol.rules()["level"] / family)
+        more = spare_effects(pairs, results.records, rows, results.alike.records)
+        for place, *each in zip(places, effects, pairs, more, strict=True):
+            measured[place] = tuple(each)
     return measured
 
 

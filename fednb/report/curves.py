@@ -25,14 +25,15 @@ from fednb.report.verdicts import PRINTED, SMALL
 from fednb.report.wording import ALWAYS, all_took_part, frame_of, spaced
 
 AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"
-COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations", "notebook")
+COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations")
 
 
-def curves(results, paper: str, figure: str | None = None):
-    """The claims of ``fednb.papers.curves`` by recorded runs: a frame with ``COLUMNS``, without of and notebook.
+def curves(results, paper: str, claims: list[dict] | None = None):
+    """The claims of ``fednb.papers.curves`` by recorded runs: a frame with ``COLUMNS``, without of.
 
     why: how many steps are told, and what keeps the others from it. setting: the board, ``PRINTED`` where the runs
-    differ from the paper's setting in x alone, ``SMALL``, or "" without a run. figure: the claims of one alone.
+    differ from the paper's setting in x alone, ``SMALL``, or "" without a run. claims: of ``fednb.papers.curves``; all
+    unless given.
     RecipeError if a run at one x was made in several settings: keep one.
     """
     import pandas
@@ -44,23 +45,22 @@ def curves(results, paper: str, figure: str | None = None):
     _, spreads = alike(results, rule, seeds=protocol.rules()["seeds"])
     differing = deviations(results.records, paper)
     rows = []
-    for claim in papers.curves(paper):
-        if figure in (None, claim["figure"]):
-            verdict, why, keys = _judged(results, paper, claim, chosen, spreads)
-            of_x = f"{spaced(claim['x'])} "
-            others = dict.fromkeys(text for key in keys for text in differing[key] if not text.startswith(of_x))
-            rows.append(
-                {
-                    "figure": claim["figure"],
-                    "claim": curve_in_words(claim),
-                    "federation": claim["federation"],
-                    "verdict": verdict,
-                    "why": why,
-                    "setting": (SMALL if others else PRINTED) if keys else "",
-                    "deviations": "; ".join(others),
-                }
-            )
-    return pandas.DataFrame(rows, columns=[name for name in COLUMNS if name not in ("of", "notebook")])
+    for claim in papers.curves(paper) if claims is None else claims:
+        verdict, why, keys = _judged(results, paper, claim, chosen, spreads)
+        of_x = f"{spaced(claim['x'])} "
+        others = dict.fromkeys(text for key in keys for text in differing[key] if not text.startswith(of_x))
+        rows.append(
+            {
+                "figure": claim["figure"],
+                "claim": curve_in_words(claim),
+                "federation": claim["federation"],
+                "verdict": verdict,
+                "why": why,
+                "setting": (SMALL if others else PRINTED) if keys else "",
+                "deviations": "; ".join(others),
+            }
+        )
+    return pandas.DataFrame(rows, columns=[name for name in COLUMNS if name != "of"])
 
 
 def steps(claim: dict) -> list[tuple[tuple, tuple]]:

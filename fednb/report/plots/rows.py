@@ -33,7 +33,7 @@ def claims(rows, paper: str):
     the thin one that of all that are tested together, which decides. What lies beyond the axis is an arrow
     at its end. What is not tested is counted in the title.
 
-    rows: of ``fednb.commands.scoreboard.claims``; of more than 60 tested those with the largest printed effect.
+    rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect.
     """
     from matplotlib.lines import Line2D
 

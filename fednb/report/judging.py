@@ -1,0 +1,192 @@
+"""Every claim of every paper, judged from the records of a store: both boards, as two frames.
+
+The runs of a claim are the rows that its tables print, at each profile that the paper's settings have for the data set.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fednb import papers
+from fednb.catalogue import names
+from fednb.errors import RecipeError
+from fednb.files import write_text
+from fednb.papers import protocol
+from fednb.recipe import Recipe
+from fednb.records.store import Store
+from fednb.report import labels
+from fednb.report.claims import COLUMNS as OF_CLAIMS
+from fednb.report.claims import NOT_RUN, judged
+from fednb.report.curves import AS_PRINTED, OTHERWISE
+from fednb.report.curves import COLUMNS as OF_CURVES
+from fednb.report.curves import curves as judged_curves
+from fednb.report.effects import SPARE
+from fednb.report.verdicts import PRINTED, SMALL, TESTED
+from fednb.results import Results, recipe_of
+from fednb.study import default_store
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+BOARDS = ("board.csv", "curves.csv")
+
+
+def recorded_board(paper: str = "", anew: bool = False) -> tuple["DataFrame", "DataFrame"]:
+    """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of the project's
+    or the checkout's ``results/`` have them.
+
+    anew: judge all records that ``default_store`` finds again, about a minute; also where there are no such files.
+    """
+    store = default_store()
+    folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
+    if anew or not folder:
+        frames = [judge(store, [paper] if paper else ()) for judge in (claims, curves)]
+    else:
+        frames = [_read(folder / name) for name in BOARDS]
+    return tuple(frame[frame["of"] == paper] if paper else frame for frame in frames)
+
+
+def write_board(store: Store, folder: Path) -> None:
+    """``board.csv`` and ``curves.csv`` of our own papers, from the records of the store."""
+    for name, judge in zip(BOARDS, (claims, curves), strict=True):
+        write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
+
+
+def _read(path: Path) -> "DataFrame":
+    import pandas
+
+    names = pandas.read_csv(path, nrows=0).columns
+    texts = {
+        "of",
+        "federation",
+        "effect",
+        "setting",
+        "claim",
+        "table",
+        "figure",
+        "verdict",
+        "why",
+        "other_rules",
+        "deviations",
+    }
+    return pandas.read_csv(path, keep_default_na=False, na_values={name: [""] for name in names if name not in texts})
+
+
+def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
+    """A row for each claim on each board on which it was run, and one for a claim that was not, with ``of`` (the paper)
+    and ``federation`` beside ``fednb.report.claims.COLUMNS``. A claim that stands in several tables is one row, which
+    names them: ``"table1, table5"``.
+
+    store: where the records are. named: the papers; all unless given. Of several profiles at which a claim was run on
+    one board, that counts which is tested and differs least from the paper's setting.
+    """
+    import pandas
+
+    rows = []
+    for paper in named or papers.names():
+        every = papers.claims(paper)
+        for federation in dict.fromkeys(claim["federation"] for claim in every):
+            own = [claim for claim in every if claim["federation"] == federation]
+            frames = [
+                judged(results, paper, claims=own)
+                for results in _results(paper, federation, partial(_printed, paper, own), store)
+            ]
+            rows += _chosen(frames or [judged(Results({}), paper, claims=own)], len(own), paper, federation)
+    more = [name for name in SPARE if any(name in row for row in rows)]
+    return pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
+
+
+def curves(store: Store, named: Iterable[str] = ()) -> "DataFrame":
+    """The same for the claims on orders and curves, with ``fednb.report.curves.COLUMNS``."""
+    import pandas
+
+    rows = []
+    for paper in named or papers.names():
+        every = papers.curves(paper)
+        for figure, federation in dict.fromkeys((claim["figure"], claim["federation"]) for claim in every):
+            own = [claim for claim in every if (claim["figure"], claim["federation"]) == (figure, federation)]
+            found = _results(paper, federation, partial(_swept, paper, own), store)
+            frames = [judged_curves(results, paper, own) for results in found]
+            rows += _chosen(frames or [judged_curves(Results({}), paper, own)], len(own), paper, federation)
+    return pandas.DataFrame(rows, columns=OF_CURVES)
+
+
+def _results(paper: str, federation: str, wanted, store: Store) -> Iterator[Results]:
+    """What is recorded of a paper on a data set, at each of its profiles at which something is."""
+    if federation not in papers.profiles_on(paper):
+        return
+    known: dict[Recipe, list] = {}
+    base = Recipe(**papers.recipe(paper, "paper", federation))
+    for record in store.like([base]):
+        try:
+            known.setdefault(recipe_of(record).with_(evaluation=()), []).append(record)
+        except RecipeError:  # made with options that are no more
+            continue
+    for profile in _profiles(paper, federation):
+        base = Recipe(**papers.recipe(paper, profile, federation))
+        found = {}
+        for recipe in dict.fromkeys(wanted(base, known) if known else ()):
+            if records := known.get(recipe.with_(evaluation=())):
+                record = min(
+                    records, key=lambda one: (list(one.recipe["evaluation"]) != list(base.evaluation), one.key)
+                )
+                found[recipe_of(record)] = record
+        if found:
+            yield Results(found, paper, (), store)
+
+
+def _chosen(frames: list["DataFrame"], count: int, paper: str, federation: str) -> list[dict]:
+    """Of each claim its row on each board, from frames of the same claims."""
+    rows = []
+    for number in range(count):
+        each = [frame.iloc[number].to_dict() | {"of": paper, "federation": federation} for frame in frames]
+        boards = [[row for row in each if row["setting"] == board] for board in (PRINTED, SMALL)]
+        rows += [min(board, key=_rank) for board in boards if board] or [min(each, key=_rank)]
+    return rows
+
+
+def _rank(row: dict) -> tuple[int, int]:
+    """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without one, 3 where it did not run;
+    then in how much its runs differ from the paper's setting. The first of equals is taken."""
+    if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
+        there = 0
+    else:
+        there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+    return there, row["deviations"].count("; ")
+
+
+def _profiles(paper: str, federation: str) -> list[str]:
+    there = {*papers.settings(paper).get("on", {}).get(federation, {})} - {"smoke", "stand_in", "paper", "quick"}
+    return ["paper", "quick", *sorted(there)]
+
+
+def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:
+    """The runs of all rows that the claims' tables print, under each setting of the data set."""
+    federation, seeds = own[0]["federation"], protocol.rules()["seeds"]
+    where = {"federation": papers.under_settings(paper, base.full["federation"]), "seed": seeds}
+    made = []
+    for table in dict.fromkeys(table for claim in own for table in claim["tables"]):
+        printed = papers.printed(paper, table, federation)
+        sites = sorted({*printed.loc[printed["setting"] == papers.UNSEEN, "site"]} - {"average"})
+        for row in papers.rows(paper, table, federation):
+            algorithm, augmentations = row["algorithm"], row["augmentations"]
+            if algorithm["name"] in names("augmentations"):  # printed in the place of an algorithm, it is over FedAvg
+                algorithm, augmentations = {"name": "fedavg"}, [algorithm, *augmentations]
+            methods = {"algorithm": [algorithm], "augmentations": [augmentations]}
+            made += base.vary(unseen=[[], *([site] for site in sites)], **where, **methods)
+    return made
+
+
+def _swept(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:
+    """The recorded runs that differ from a profile in what the claims' figure varies, and in their methods."""
+    sweep = papers.settings(paper).get(own[0]["figure"], {})
+    base = base.with_(evaluation=(), seed=0)
+    if "rounds" in sweep:
+        base = base.with_(rounds=papers.of_profile(sweep["rounds"], "quick"), local_steps=0)
+    varied = {claim["x"]: getattr(base, claim["x"]) for claim in own if hasattr(base, claim["x"] or "-")}
+    methods = {"algorithm": base.algorithm, "augmentations": base.augmentations, "seed": 0}
+    settings = {base.with_(federation=each) for each in papers.under_settings(paper, base.full["federation"])}
+    runs = {labels.method(label) for claim in own for label in claim["runs"]}
+    return [one for one in known if labels.method(one.label) in runs and one.with_(**methods, **varied) in settings]

@@ -1,0 +1,85 @@
+"""The helpers that lie beside their notebooks: bytes of messages, features, the example of own folders."""
+
+from types import SimpleNamespace
+
+import numpy
+import pytest
+
+import fednb
+from example_folders import example_folders
+from fednb import models
+from fednb.methods.augmentations import _feature_statistics
+from fednb.methods.augmentations.fedfa import FedFA
+from prepare_bytes import prepare_bytes
+from round_bytes import round_bytes
+from shift import between_sites, site_accuracy
+
+
+def test_statistics_are_two_numbers_a_channel_from_each_client_to_every_client():
+    counted = prepare_bytes("fedrdn", clients=3, images=4, image_shape=(3, 8, 8))
+    assert counted == {"up": 3 * 2 * 3 * 4, "down": 3 * 3 * 2 * 3 * 4}
+
+
+def test_what_exchanges_nothing_beforehand_has_no_bytes():
+    assert prepare_bytes("mixup", clients=2, images=4, image_shape=(3, 8, 8)) == {"up": 0, "down": 0}
+
+
+def test_averaged_images_go_up_once_and_down_to_every_client():
+    # 7 images in averages of 5 are two averages; an average is 3 x 8 x 8 pixels and 10 labels in float32.
+    counted = prepare_bytes("fedmix", clients=3, images=7, image_shape=(3, 8, 8))
+    average = (3 * 8 * 8 + 10) * 4
+    assert counted == {"up": 3 * 2 * average, "down": 3 * 3 * 2 * average}
+
+
+def test_a_round_of_fedfa_on_a_small_network():
+    """Stages of 2, 2 and 4 channels: mean and standard deviation up, two weights down, 4 bytes each."""
+    counted = round_bytes("fedfa", {"name": "digits_cnn", "channels": 2, "width": 8}, (3, 8, 8))
+    assert counted["up"]["fedfa"] == counted["down"]["fedfa"] == 2 * 4 * (2 + 2 + 4)
+    assert counted["up"]["model"] == counted["down"]["model"]
+
+
+def test_fedfas_appendix_d_from_the_messages():
+    """18 KB for AlexNet, both ways together. U-Net is not trained by the loop: 15.5 KB from what a client tells."""
+    counted = round_bytes("fedfa", {"name": "alexnet", "width": 8}, (3, 127, 127))
+    assert counted["up"]["fedfa"] + counted["down"]["fedfa"] == 18 * 1024
+    unet = FedFA().build(models.build("unet", (3, 16, 16), 2))
+    told = _feature_statistics.told(SimpleNamespace(model=unet))
+    assert 2 * sum(value.numel() * value.element_size() for value in told.values()) == 15.5 * 1024
+
+
+@pytest.fixture
+def drawn():
+    draw = numpy.random.default_rng(0)
+    return draw.normal(size=(240, 4)), numpy.arange(240) % 3, numpy.arange(240) // 3 % 4
+
+
+def test_features_without_shift_do_not_give_the_site_away(drawn):
+    features, labels, sites = drawn
+    assert 15 < site_accuracy(features, sites) < 35  # guessing among four sites gives 25
+    assert between_sites(features, labels, sites) < 10
+
+
+def test_shifted_features_give_the_site_away(drawn):
+    features, labels, sites = drawn
+    shifted = features + 20 * numpy.eye(4)[sites]
+    assert site_accuracy(shifted, sites) > 99
+    assert between_sites(shifted, labels, sites) > 90
+
+
+def test_the_share_between_sites_by_hand():
+    # One class: site 0 at 0 and 2, site 1 at 4 and 6. The centre is 3, the squares add up to 9 + 1 + 1 + 9 = 20; the
+    # sites' means are 1 and 5, twice two images at a distance of 2: 2 * (4 + 4) = 16.
+    share = between_sites([[0.0], [2.0], [4.0], [6.0]], [0, 0, 0, 0], [0, 0, 1, 1])
+    assert share == pytest.approx(100 * 16 / 20)
+
+
+def test_a_difference_between_classes_is_no_shift():
+    assert between_sites([[0.0], [1.0], [10.0], [11.0]] * 2, [0, 0, 1, 1] * 2, [0] * 4 + [1] * 4) == 0
+
+
+def test_the_example_loads_as_four_sites_of_ten_classes(tmp_path):
+    folder = example_folders(tmp_path / "example", per_class=4)
+    federation = fednb.load("folders", root=folder, size=32)
+    assert [site.name for site in federation.sites] == ["blurred", "photos", "plain", "tinted"]
+    assert federation.classes == tuple(f"digit_{digit}" for digit in range(10))
+    assert federation.counts().to_numpy().sum() == 4 * 10 * 4
