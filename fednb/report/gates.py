@@ -9,8 +9,9 @@ from fednb import registry
 from fednb.papers import protocol
 from fednb.registry import dealt
 from fednb.report import labels, wording
+from fednb.report.convergence import late_rise
 from fednb.report.intervals import of_settings
-from fednb.report.selection import late_rise, selected
+from fednb.report.selection import selected
 
 TRIVIAL = Path(__file__).with_name("trivial.json")
 
