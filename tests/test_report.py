@@ -12,7 +12,6 @@ from scipy.stats import t
 
 import fednb
 from fednb import papers, report
-from fednb.commands.trivial import measured
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import (
@@ -33,6 +32,7 @@ from fednb.report import (
 from fednb.report.claims import verdict
 from fednb.report.deviations import other_options
 from fednb.report.effects import COLUMNS, Effect
+from fednb.report.gates import measured
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
 from fednb.report.sentences import paired_difference

@@ -7,6 +7,7 @@ from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.curves import curves
 from fednb.report.differences import effects
+from fednb.report.gates import at_chance
 from fednb.report.judging import recorded_board
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
@@ -28,6 +29,7 @@ from fednb.report.wording import STAND_IN
 __all__ = [
     "STAND_IN",
     "TESTED",
+    "at_chance",
     "board",
     "by_paper",
     "common_seeds",

@@ -121,7 +121,8 @@ def _points(row) -> str:
     if row.smallest != row.smallest:
         return f"{told})"
     together = f"{wording.signed(row.together_low)} to {wording.signed(row.together_high)}"
-    detectable = f"; detectable: {wording.number(row.smallest)}" if row.together_low * row.together_high <= 0 else ""
+    unsure = row.together_low * row.together_high <= 0 and row.smallest > 0  # 0: all runs and images gave the same
+    detectable = f"; detectable: {wording.number(row.smallest)}" if unsure else ""
     return f"{told}, simultaneous {together}{detectable})"
 
 
