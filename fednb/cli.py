@@ -76,7 +76,11 @@ VERBS = {  # verb: its help, an example, its options; of two with | between, one
     "status": ("what is recorded, and what of it by older code", "", ""),
     "data": ("what is there, what is missing, where it comes from", "--data /mnt/images", "--data"),
     "report": ("write the report again", "--readme", "--report --readme"),
-    "laws": ("hold a method of your own, or one of ours, to the laws that all of ours keep", "fedprox", "method"),
+    "check": (
+        "hold a method of your own, or one of ours, to the conformance tests of all of ours",
+        "fedprox",
+        "method",
+    ),
     "bench": (
         "time a round against a bare PyTorch loop, and the four methods against FedAvg; needs the repository",
         "--rounds 5",

@@ -21,9 +21,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jo
 torch.set_num_threads(1)
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "numba"))  # UMAP compiles
 os.environ["OMP_NUM_THREADS"] = "1"  # kernels and commands too: more threads than cores wait for each other
-LAWS_OF, BROKEN = os.environ.get("FEDNB_LAWS"), {}  # of whom `fednb laws` asks; law -> last line -> its first test
+CHECKED, BROKEN = os.environ.get("FEDNB_CHECK"), {}  # the method of `fednb check`; demand -> last line -> first test
 LONGEST = ("test_committed_notebooks_show", "test_generated_tables", "test_site.py", "test_notebook_runs_at_smoke")
-if not LAWS_OF:  # all other tests are of our own methods
+if not CHECKED:  # all other tests are of our own methods
     os.environ.pop("FEDNB_METHODS", None)
 
 
@@ -37,29 +37,29 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, so that no worker is left with it; of one method its own laws alone."""
+    """What takes longest begins first, so that no worker is left with it; of one method its own tests alone."""
     items.sort(key=lambda item: [name not in item.nodeid for name in LONGEST])
-    if LAWS_OF:
-        items[:] = [item for item in items if re.search(rf"[\[-]{LAWS_OF}[](-]", item.nodeid.rpartition("::")[2])]
+    if CHECKED:
+        items[:] = [item for item in items if re.search(rf"[\[-]{CHECKED}[](-]", item.nodeid.rpartition("::")[2])]
 
 
 def pytest_exception_interact(node, call):
-    """Notes what ``fednb laws`` tells of a law that does not hold: its docstring's first line, the traceback's last
-    line, and where in the method's file it went wrong."""
-    if not LAWS_OF:
+    """Notes what ``fednb check`` says of a test that fails: its docstring's first line, the traceback's last line, and
+    where in the method's file it went wrong."""
+    if not CHECKED:
         return
-    law, lines = "LAWS: name fields of Row in tests/methods.py", call.excinfo.exconly().splitlines()
+    demand, lines = "LAWS: name fields of Row in tests/methods.py", call.excinfo.exconly().splitlines()
     if isinstance(node, pytest.Function):
-        law = (node.function.__doc__ or node.originalname.removeprefix("test_").replace("_", " ")).splitlines()[0]
-    places = [f" ({each.path}:{each.lineno + 1})" for each in call.excinfo.traceback if Path(each.path).stem == LAWS_OF]
-    BROKEN.setdefault(law, {}).setdefault("".join([lines[0], *places[-1:]]), node.nodeid)
+        demand = (node.function.__doc__ or node.originalname.removeprefix("test_").replace("_", " ")).splitlines()[0]
+    places = [f" ({each.path}:{each.lineno + 1})" for each in call.excinfo.traceback if Path(each.path).stem == CHECKED]
+    BROKEN.setdefault(demand, {}).setdefault("".join([lines[0], *places[-1:]]), node.nodeid)
 
 
 def pytest_terminal_summary(terminalreporter):
-    for law, lines in BROKEN.items():
-        terminalreporter.write_line(law)
+    for demand, lines in BROKEN.items():
+        terminalreporter.write_line(demand)
         for line, test in lines.items():
-            terminalreporter.write_line(f"    {line}\n    FEDNB_LAWS={LAWS_OF} python -m pytest '{test}'")
+            terminalreporter.write_line(f"    {line}\n    FEDNB_CHECK={CHECKED} python -m pytest '{test}'")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,7 @@
-"""One row for every method, and the small federation on which the laws hold it.
+"""One row for every method, and the small federation of the conformance tests.
 
 A new file in ``fednb/methods/algorithms`` or ``fednb/methods/augmentations`` needs one row here: its neutral
-setting, and the simpler run that this setting must equal, bit for bit. All laws follow from the row.
+setting, and the simpler run that this setting must equal, bit for bit. All conformance tests follow from the row.
 """
 
 import io
@@ -202,18 +202,19 @@ def same(one: dict, other: dict) -> bool:
 
 @dataclass(frozen=True)
 class Row:
-    """One method under the laws.
+    """One method under the conformance tests.
 
     neutral, simpler: settings of a recipe that must give the same run, on ``sizes``; ``simpler`` may be
     computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
-    to rounding. variants: the options under which all other laws hold it. sends_images: the method has its clients
+    to rounding. variants: the options of all other tests. sends_images: the method has its clients
     send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
     tells_what_it_keeps: the variants in which the server learns it, for the unseen.
-    tasks: on which it has a meaning. plain: it overrides no door. begins_in_round: the first round in which
-    its loss has all terms. adapts: it changes what is tested and not what is trained. pools: it is no federation and
-    is refused beside what exchanges anything. mixes_labels: it trains on mixtures of images and labels. hard_labels: it
-    is refused beside a method that does. untouched_images: it is refused beside an algorithm that changes images.
-    takes_brightness: it leaves no class to learn where the class is how bright a channel is.
+    tasks: on which it has a meaning. plain: it overrides no hook. begins_in_round: the first round in which its
+    loss has all terms. pools: it is no federation and is refused beside what exchanges anything. mixes_labels: it
+    trains on mixtures of images and labels. hard_labels: it is refused beside a method that does. untouched_images: it
+    is refused beside an algorithm that changes images; measures_images: beside one that does so at test time too.
+    weighs: clients count by the recipe's weights. takes_brightness: it leaves no class to learn where the class is how
+    bright a channel is.
     """
 
     room: str
@@ -229,11 +230,12 @@ class Row:
     tasks: tuple[str, ...] = ("classification", "segmentation")
     plain: bool = False
     begins_in_round: int = 1
-    adapts: bool = False
     pools: bool = False
     mixes_labels: bool = False
     hard_labels: bool = False
     untouched_images: bool = False
+    measures_images: bool = False
+    weighs: bool = True
     takes_brightness: bool = False
 
     def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
@@ -255,7 +257,16 @@ def own_statistics(correction: int) -> Callable[[Federation], dict]:
 
 
 ROWS = [
-    Row("algorithms", "all", neutral={"algorithm": "all"}, sizes=ONE, refuses_unseen=({},), plain=True, pools=True),
+    Row(
+        "algorithms",
+        "all",
+        neutral={"algorithm": "all"},
+        sizes=ONE,
+        refuses_unseen=({},),
+        plain=True,
+        pools=True,
+        weighs=False,
+    ),
     Row("algorithms", "fedavg", plain=True),
     Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
     Row(
@@ -312,17 +323,19 @@ ROWS = [
         neutral={"algorithm": {"name": "partialfed", "variant": "adaptive", "strategy_rate": 0}},
         variants=({}, {"variant": "adaptive"}),
     ),
-    Row("algorithms", "pfedavg", neutral={"algorithm": {"name": "pfedavg", "epochs": 0}}, adapts=True),
+    Row("algorithms", "pfedavg", neutral={"algorithm": {"name": "pfedavg", "epochs": 0}}),
     Row(
         "algorithms",
         "pfedhn",
         variants=({"rate": 0.05, "momentum": 0.5}, {"rate": 0.05, "momentum": 0.5, "updates": "simultaneous"}),
+        weighs=False,
     ),
     Row(
         "algorithms",
         "pfedhn_pc",
         variants=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
         refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
+        weighs=False,
     ),
     Row(
         "algorithms",
@@ -334,14 +347,13 @@ ROWS = [
         ),
     ),
     Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
-    Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},)),
+    Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},), weighs=False),
     Row(
         "augmentations",
         "additional_embeddings",
         neutral={"augmentations": ({"name": "additional_embeddings", "epochs": 0},)},
         variants=({"epochs": 30},),
         tasks=("classification",),
-        adapts=True,
     ),
     Row(
         "augmentations",
@@ -405,6 +417,7 @@ ROWS = [
         simpler=own_statistics(correction=0),
         sizes=ONE,
         variants=({}, {"variant": "released"}),
+        measures_images=True,
     ),
     Row(
         "augmentations",
@@ -412,6 +425,7 @@ ROWS = [
         neutral={"augmentations": ("fedrdn_v",)},
         simpler=own_statistics(correction=0),
         sizes=ONE,
+        measures_images=True,
     ),
     Row(
         "augmentations",
@@ -494,7 +508,7 @@ def from_outside(name: str) -> list[Row]:
 
 
 DOORS = [name for name, value in vars(Method).items() if callable(value) and name != "refuse" and name[0] != "_"]
-ROWS += from_outside(os.environ.get("FEDNB_LAWS", ""))  # set by `fednb laws`
+ROWS += from_outside(os.environ.get("FEDNB_CHECK", ""))  # set by `fednb check`
 ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]
 
@@ -517,5 +531,5 @@ def _trained(key: str, precision: str) -> Trained:
 
 
 def trained(case: dict, precision: str = "fp32") -> Trained:
-    """The undisturbed run of a case, trained once for all laws; not to be advanced."""
+    """The undisturbed run of a case, trained once for all tests; not to be advanced."""
     return _trained(label(case), precision)

@@ -1,6 +1,6 @@
 """One row at least for every network: options that make it small, and the images it is tried on.
 
-A new file in ``fednb/models`` needs a row here; the laws of tests/test_models.py follow from it.
+A new file in ``fednb/models`` needs a row here; the tests of tests/test_models.py follow from it.
 """
 
 from dataclasses import dataclass, field

@@ -49,6 +49,8 @@ def refused(one: str, other: str) -> bool:
         changed = beside.room == "algorithms" and "inputs" in doors(changing)
         if (row.hard_labels and beside.mixes_labels) or (row.untouched_images and changed):
             return True
+        if row.measures_images and make(beside.room, beside.name).images_become:
+            return True
         if row.pools and EXCHANGING & doors(changing):
             return True
     return "criterion" in doors(one) & doors(other)

@@ -7,13 +7,13 @@ from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
-import laws
+import check
 import pytest
 from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
 from fednb import catalogue, cli, datasets, outside, papers
-from fednb.commands import laws as verb
+from fednb.commands import check as verb
 from fednb.errors import RecipeError, RunError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
@@ -246,8 +246,8 @@ def test_a_loader_that_lacks_something_is_refused(folder, written, said):
         datasets.available("ours", size=8)
 
 
-class TestLaws:
-    """`fednb laws`: what it runs is pytest in the repository, on the rows of the method."""
+class TestCheck:
+    """`fednb check`: what it runs is pytest in the repository, on the rows of the method."""
 
     @pytest.fixture
     def ran(self, monkeypatch):
@@ -258,47 +258,60 @@ class TestLaws:
         return found
 
     def test_it_runs_the_tests_of_one_method_with_its_folder(self, folder, ran):
-        assert cli.main(["laws", "tinted"]) == 1
+        assert cli.main(["check", "tinted"]) == 1
         (words, how), *_ = ran
-        assert how["env"]["FEDNB_LAWS"] == "tinted"
-        assert all((how["cwd"] / test).is_file() for test in laws.LAWS)
+        assert how["env"]["FEDNB_CHECK"] == "tinted"
+        assert all((how["cwd"] / test).is_file() for test in check.TESTS)
 
     def test_an_unknown_method_is_refused_by_name(self, ran, capsys):
-        assert cli.main(["laws", "fedprx"]) == 1
+        assert cli.main(["check", "fedprx"]) == 1
         assert 'no method is called "fedprx": did you mean "fedprox"?' in capsys.readouterr().err and not ran
 
-    def test_each_law_that_does_not_hold_is_told_in_a_sentence(self, folder, monkeypatch, capfd):
+    def test_each_test_that_fails_is_named_by_a_sentence(self, folder, monkeypatch, capfd):
         write(
             folder,
             "augmentations/tinted",
             TINTED.replace("+ self.strength", "+ torch.ones(1)").replace("import fednb", "import fednb, torch"),
         )
-        monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py", "tests/test_task.py"))
-        assert cli.main(["laws", "tinted"]) == 1
+        monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py", "tests/test_task.py"))
+        assert cli.main(["check", "tinted"]) == 1
         dots, law, line, test, last = capfd.readouterr().out.splitlines()
         assert law.startswith("device: make tensors on client.device")
         assert (
             line.startswith("    test_devices.Mixed: aten.add.Tensor")
             and f"{folder}/augmentations/tinted.py:11)" in line
         )
-        assert "tests/test_devices.py::" in test and last == "tinted: not every law holds; see above"
+        assert "tests/test_devices.py::" in test and last == "tinted: not every conformance test passes; see above"
 
     def test_what_laws_of_a_file_cannot_be_is_told(self, folder, monkeypatch, capfd):
         write(folder, "augmentations/tinted", TINTED + "\nLAWS = {'neutrl': {}}")
-        monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py", "tests/test_task.py"))
-        assert cli.main(["laws", "tinted"]) == 2
+        monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py", "tests/test_task.py"))
+        assert cli.main(["check", "tinted"]) == 2
         out = capfd.readouterr().out
         assert out.count("unexpected keyword argument 'neutrl'") == 1 and "LAWS: name fields of Row" in out
-        assert out.endswith("tinted: the laws could not be tried; see above\n")
+        assert out.endswith("tinted: the conformance tests could not run; see above\n")
 
     def test_a_method_without_a_row_is_told_where_it_goes(self, monkeypatch, capfd):
         """Its name begins that of others."""
-        monkeypatch.setattr(laws.catalogue, "names", lambda room: ("fed",) if room == "augmentations" else ())
-        monkeypatch.setattr(laws, "LAWS", ("tests/test_devices.py",))
-        assert cli.main(["laws", "fed"]) == 1
+        monkeypatch.setattr(check.catalogue, "names", lambda room: ("fed",) if room == "augmentations" else ())
+        monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
+        assert cli.main(["check", "fed"]) == 1
         out, err = capfd.readouterr()
-        assert 'fed has no row in tests/methods.py, so that no law was tried. Add Row("augmentations", "fed")' in err
-        assert "holds" not in out
+        assert 'fed has no row in tests/methods.py, so that nothing was tested. Add Row("augmentations", "fed")' in err
+        assert "passes" not in out
+
+    def test_the_second_model_of_the_docs_conforms(self, folder, monkeypatch, capfd):
+        """Its draws, its memory, who is visiting, and its missing neutral setting, which is named."""
+        text = (Path(check.__file__).parents[1] / "docs" / "writing.md").read_text(encoding="utf-8")
+        code = text.partition("[Ditto]")[2].partition("```python\n")[2].partition("```")[0]
+        write(folder, "algorithms/ditto", code)
+        monkeypatch.setattr(check, "TESTS", ("tests/test_randomness.py", "tests/test_remote.py"))
+        assert cli.main(["check", "ditto"]) == 0
+        assert capfd.readouterr().out.endswith("ditto: every conformance test passes\n")
+        write(folder, "algorithms/silent", code.replace("LAWS", "_LAWS").replace("Ditto", "Silent"))
+        monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
+        assert cli.main(["check", "silent"]) == 0
+        assert "not tested: at which options silent is a simpler method. Add LAWS" in capfd.readouterr().out
 
     @pytest.mark.parametrize("absent", ["repository", "pytest"])
     def test_without_tests_it_says_what_to_do(self, ran, monkeypatch, absent):
@@ -306,7 +319,7 @@ class TestLaws:
             monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         else:
             monkeypatch.setattr(verb, "tool", lambda name: (_ for _ in ()).throw(verb.NotebookError("none")))
-        with pytest.raises(RunError, match="Clone it" if absent == "repository" else "fednb\\[test\\]"):
+        with pytest.raises(RunError, match="Clone it" if absent == "repository" else "conformance tests need pytest"):
             verb.main(SimpleNamespace(method="fedprox"))
 
 

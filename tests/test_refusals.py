@@ -143,6 +143,14 @@ def test_a_hypernetwork_that_is_too_large_bears_the_name_that_was_asked_for(name
         ({"augmentations": ["mixup", "fedmix"]}, "mixup and fedmix cannot be combined: each of them replaces"),
         ({"augmentations": ["fedmix", "normalise"]}, "fedmix cannot be combined with normalise"),
         ({"augmentations": ["normalise", "faug"]}, "faug comes after normalise"),
+        ({"augmentations": ["normalise", "fedrdn"]}, "fedrdn comes after normalise, by which images become normalised"),
+        ({"augmentations": ["fedrdn", "fedrdn_v"]}, "fedrdn_v comes after fedrdn, by which images become normalised"),
+        ({"augmentations": ["fedrdn", "normalise"]}, "normalise comes after fedrdn, by which images become normalised"),
+        (
+            {"augmentations": ["fedrdn"], "algorithm": "harmofl"},
+            "fedrdn comes after harmofl, by which images become of one amplitude",
+        ),
+        ({"augmentations": ["normalise", "image_noise"]}, "image_noise comes after normalise"),
         ({"augmentations": ["distrans", "normalise"]}, "distrans stands before normalise"),
         (
             {"augmentations": ["additional_embeddings"], "optimiser": "adam"},

@@ -80,7 +80,8 @@ def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
 def test_clients_that_live_for_one_message_give_the_same_run(case):
-    """remote clients: keep what lasts in client.memory(self): a client is made anew for each message"""
+    """remote clients: keep what lasts in client.memory(self), as a client is made anew for each message, and leave the
+    network of a client.visiting as it came"""
     equal_runs(case | {"evaluation": ["cross_site", "own_statistics", "examples"]}, federation())
 
 

@@ -15,7 +15,7 @@ from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
-from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, told
+from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, summary
 from fednb.report.judging import write_board
 from fednb.report.sentences import untested
 from fednb.report.verdicts import PRINTED
@@ -114,7 +114,7 @@ def judged(claims: DataFrame) -> str:
     rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
     curves = _curves().drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
     others = f"{curves.sum()} more claims are on orders and curves: {_counted(curves)}."
-    return " ".join([*told(claims), others]) + "\n\n" + "\n".join(rows)
+    return " ".join([*summary(claims), others]) + "\n\n" + "\n".join(rows)
 
 
 def claimed(claims: DataFrame) -> str:

@@ -86,10 +86,13 @@ def _git(root: Path, *words: str) -> str | None:
 
 
 def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
-    """Put the outputs of the executed copy into the notebook itself and its figures into figures/."""
+    """Put the outputs of the executed copy into the notebook itself, and its figures into figures/: in a project all, in
+    the repository those that README.md and docs/ show."""
     content = notebooks.settle(notebooks.Notebook(book.name, notebooks.executed(report, book)).content)
     write(content, book.path)
-    notebooks.write_figures(root / "figures", book, content)
+    pages = [*root.glob("*.md"), *root.glob("docs/*.md")] if (root / "docs").is_dir() else None
+    shown = None if pages is None else "".join(page.read_text(encoding="utf-8") for page in pages)
+    notebooks.write_figures(root / "figures", book, content, shown)
 
 
 def write(content: dict, path: Path) -> None:

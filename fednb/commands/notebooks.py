@@ -90,7 +90,7 @@ def homes() -> list[Path]:
 
 def checkout(part: str = "notebooks/") -> Path:
     """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package; else what
-    an installed package has of it, the laws and recording.
+    an installed package has of it, the conformance tests and recording.
 
     part: what is needed of it. NotebookError if there is none: notebooks are in the repository.
     """
@@ -350,10 +350,11 @@ def _light(output: dict) -> dict:
     return {**output, "data": {**data, "image/png": base64.b64encode(small).decode()}} if small != file else output
 
 
-def write_figures(folder: Path, notebook: Notebook, content: dict) -> None:
+def write_figures(folder: Path, notebook: Notebook, content: dict, pages: str | None = None) -> None:
     """The PNGs of an executed notebook as ``NAME.png``, or ``NAME-1.png`` and on where there are several.
 
-    Figures that it had before and has no longer are removed.
+    pages: Markdown; figures that it does not show are left out, as the notebook has them itself. All unless given.
+    Figures that were there before and are none of these are removed.
     """
     shown = (output.get("data", {}) for cell in content["cells"] for output in cell.get("outputs", []))
     figures = [base64.b64decode("".join(data["image/png"])) for data in shown if "image/png" in data]
@@ -362,5 +363,6 @@ def write_figures(folder: Path, notebook: Notebook, content: dict) -> None:
         old.unlink(missing_ok=True)
     for number, figure in enumerate(figures, 1):
         path = place.with_name(f"{place.name}{f'-{number}' * (len(figures) > 1)}.png")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda file, figure=figure: file.write(figure))
+        if pages is None or f"figures/{path.relative_to(folder).as_posix()}" in pages:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, lambda file, figure=figure: file.write(figure))

@@ -47,6 +47,8 @@ class Method:
     which clients elsewhere differ ends in an error. In one message, these entries of a method have one length.
     counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
     its images can have seen in a round. ranges: the least and the most of other entries, by name.
+    images_become: what ``inputs`` makes of images in training and at test time alike, such as "normalised"; empty where
+    they stay in the units that they came in. A method that has numbers for other images is refused after this one.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
     round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
     before the next is sent anything.
@@ -61,6 +63,7 @@ class Method:
     own_lengths: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+    images_become: ClassVar[str] = ""
     sequential: ClassVar[bool] = False
 
     def __post_init__(self):

@@ -57,7 +57,10 @@ def start(network: nn.Module, head: str, weights: str | Origin) -> str:
     file = _file(weights)
     try:
         state = _read(file, file.stat().st_mtime_ns)
-        state = state if isinstance(weights, str) else weights.renamed(state)
+        if not isinstance(weights, str):
+            if network.state_dict().keys() <= state.keys():
+                raise ValueError("these are torchvision's own weights: another training, whose runs would be others")
+            state = weights.renamed(state)
         state = {name: entry for name, entry in state.items() if not name.startswith(head)}
         _compare(state, {name: held for name, held in network.state_dict().items() if not name.startswith(head)})
         found = digest(state)

@@ -16,7 +16,10 @@ EXPANDED = {"0": "0.0", "1": "0.1", "3": "1.0", "4": "1.1", "6": "2", "7": "3"}
 def _renamed(weights: Weights) -> Weights:
     def place(found: re.Match) -> str:
         block, layer = found.groups()
-        return f"features.{block}.conv.{(FIRST if block == '1' else EXPANDED)[layer]}."
+        places = FIRST if block == "1" else EXPANDED
+        if layer not in places:
+            raise ValueError(f"{found[0]} is no layer of that file")
+        return f"features.{block}.conv.{places[layer]}."
 
     return {re.sub(r"^features\.(\d+)\.conv\.(\d)\.", place, name): entry for name, entry in weights.items()}
 

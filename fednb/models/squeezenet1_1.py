@@ -21,6 +21,8 @@ def _renamed(weights: Weights) -> Weights:
     found = {}
     for name, entry in weights.items():
         layer, _, kind = name.rpartition("/")
+        if layer not in LAYERS:
+            raise ValueError(f"{name} is no entry of that file")
         entry = entry.permute(3, 2, 0, 1).contiguous() if kind == "0" else entry
         found[f"{LAYERS[layer]}.{'weight' if kind == '0' else 'bias'}"] = entry
     colours = found["features.0.weight"].flip(1).double() * 255  # has no padding, so that the bias takes up a mean

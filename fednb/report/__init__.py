@@ -21,7 +21,7 @@ from fednb.report.selection import (
     over_seeds,
     selected,
 )
-from fednb.report.sentences import sentences, told
+from fednb.report.sentences import sentences, summary
 from fednb.report.tables import joined, rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
@@ -54,6 +54,6 @@ __all__ = [
     "scoreboard",
     "selected",
     "sentences",
+    "summary",
     "table",
-    "told",
 ]

@@ -41,7 +41,6 @@ UNSEEN_SITES = (
     "A site's number is of runs in which it was unseen, in a round chosen without it; intervals say nothing of other "
     "sites than these."
 )
-HIGHER, LOWER = "background-color: #9ecae1; color: black", "background-color: #fdae6b; color: black"
 
 
 def table(results, printed, rule: str | None = None, title: str = "", caption: str = "") -> Table:
@@ -66,40 +65,30 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
     ``printed`` has several federations, a setting that no option of the federation makes, or a ``source`` and
     a rule other than "last".
     """
-    import pandas
-
     if mark(frame_of(results)) == OTHER_DATA:
         return runs_table(results, rule)
     frame = comparison(results, printed, rule)
     rows = list(dict.fromkeys(frame["row"]))
-    short, wide, colours = {}, {}, {}
+    shown, averages = {}, {"average", *printed["setting"]}
     for site in sorted(dict.fromkeys(frame["site"]), key=lambda name: name != "average"):
         here = frame[frame["site"] == site].set_index("row").reindex(rows)
         marked = f" {STAND_IN}" if here["stand_in"].eq(True).any() else ""
         count = "/".join(f"{n:.0f}" for n in sorted(here["images"].dropna().unique()))
-        ours, paper = here["ours"].map(number), here["paper"].map(number) + here["star"].fillna("")
         flag = here["outside"].eq(True).map({True: "!", False: ""})
-        pair = (ours + flag).where(ours != "", "-") + " | " + paper.where(paper != "", "-")
+        ours, paper = here["ours"].map(number) + flag, here["paper"].map(number) + here["star"].fillna("")
+        ours = with_interval(ours, bounds(here, number)) if site in averages else ours
+        pair = ours.where(ours != "", "-") + " | " + paper.where(paper != "", "-")
         name = labels.site(site)
-        short[f"{name} ({count}){marked}" if count else name] = pair.where(pair != "- | -", "")
-        columns = {"paper": paper, f"ours{marked}": with_interval(ours, bounds(here, number))}
-        if site == "average":
-            columns["difference"] = here["difference"].map(signed)
-        head = f"{name} ({count} images)" if count else name
-        coloured = (here["difference"] > 0).map({True: HIGHER, False: LOWER}).where(flag == "!", "")
-        for column, texts in columns.items():
-            if (texts != "").any():
-                wide[head, column] = texts
-                colours[head, column] = "" if column == "paper" else coloured
+        shown[f"{name} ({count}){marked}" if count else name] = pair.where(pair != "- | -", "")
+        if site == "average" and here["difference"].notna().any():
+            shown["difference"] = here["difference"].map(signed)
     about, made = _caption(results, frame, printed, rule, title)
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     return Table(
         frame.drop(columns=["star", "sites", "clients", "elsewhere"]),
         about,
-        grid(short, rows),
+        grid(shown, rows),
         (*quoted, *made),
-        grid(wide, rows),
-        pandas.DataFrame(colours, index=rows),
         mark=mark(frame_of(results)),
     )
 
@@ -285,14 +274,14 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
     rule = "last" if printed["source"].any() else rule or protocol.rules()["selection"]
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
-    outside = "Coloured (plain text: !): farther from the paper's than chance in our runs and in its own explains."
+    outside = "!: farther from the paper's than chance in our runs and in its own explains."
     if frame["elsewhere"].eq(True).any():
         outside = (
-            "At another setting than the paper's, levels are not compared: nothing is coloured. What one run scores "
+            "At another setting than the paper's, levels are not compared: nothing is marked. What one run scores "
             "more than another is held against the paper on the scoreboard."
         )
     elif not (frame["seeds"] > 1).any():
-        outside = "One seed: nothing is coloured, as nothing is known of the spread of runs."
+        outside = "One seed: nothing is marked, as nothing is known of the spread of runs."
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
     settings_printed = printed["setting"].any() and not of_unseen(printed)
     caption = (
@@ -309,7 +298,7 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
         ),
     )
     made = (
-        "Plain text: ours | paper. Difference: ours - paper.",
+        "Ours | paper, averages with the 95 % interval of ours. Difference: ours - paper.",
         *setting_lines(results),
         *note_lines(results),
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),

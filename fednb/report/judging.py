@@ -167,7 +167,7 @@ def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe])
     federation, seeds = own[0]["federation"], protocol.rules()["seeds"]
     where = {"federation": papers.under_settings(paper, base.full["federation"]), "seed": seeds}
     made = []
-    for table in dict.fromkeys(claim["table"] for claim in own):
+    for table in dict.fromkeys(table for claim in own for table in claim["tables"]):
         printed = papers.printed(paper, table, federation)
         sites = sorted({*printed.loc[printed["setting"] == papers.UNSEEN, "site"]} - {"average"})
         for row in papers.rows(paper, table, federation):

@@ -27,45 +27,34 @@ def samples(federation):
     return as_written(figure)
 
 
-def masks(images, targets, predictions, sites, against=None, names=("one", "the other")):
+def masks(images, targets, predictions, sites):
     """For each site an image, its mask, and the prediction held against it: hits, missed and false pixels.
 
     images: uint8 ``[sites, channels, height, width]``; targets, predictions: uint8 ``[sites, height, width]``, 0 the
     background, 255 in targets where nothing is asked. As a record's artefact ``examples`` has them.
-    against: a second method's predictions, which the first are held against in the place of the mask: where one of the
-    two, called by ``names``, is right and the other is not.
     """
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
-    if against is None:
-        title, seconds, colours = "prediction", predictions, (BLACK, BLUE, ORANGE, "0.85")
-        said = ("hit", "missed", "false", "not asked")
-    else:
-        title, seconds, colours = "difference", against, ("0.55", BLUE, ORANGE, BLACK, "0.85")
-        said = ("both find it", *(f"{name} is right" for name in names), "both wrong", "not asked")
+    colours = {"hit": BLACK, "missed": BLUE, "false": ORANGE, "not asked": "0.85"}
     figure, axes = _rows(len(sites), 3, side=1.5)
-    for row, site, image, target, *found in zip(axes, sites, images, targets, predictions, seconds, strict=True):
-        asked = target != 255
-        truth, first, second = (picture.astype(bool) & asked for picture in (target, *found))
-        if against is None:
-            cases = (truth & first, truth & ~first, first & ~truth)
-        else:
-            right, also = first == truth, second == truth
-            cases = (truth & right & also, right & ~also, also & ~right, ~right & ~also)
+    for row, site, image, target, prediction in zip(axes, sites, images, targets, predictions, strict=True):
+        asked = target != IGNORED
+        truth, found = target.astype(bool) & asked, prediction.astype(bool) & asked
         mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
-        for where, colour in ((truth, BLACK), (~asked, colours[-1])):
-            mask[where] = to_rgb(colour)
-        for where, colour in zip((*cases, ~asked), colours, strict=True):
-            shown[where] = to_rgb(colour)
+        for picture, cases in (
+            (mask, {"hit": truth, "not asked": ~asked}),
+            (shown, {"hit": truth & found, "missed": truth & ~found, "false": found & ~truth, "not asked": ~asked}),
+        ):
+            for case, where in cases.items():
+                picture[where] = to_rgb(colours[case])
         for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
             place.imshow(picture)
         row[0].set_ylabel(wrapped(site), rotation=0, horizontalalignment="right", verticalalignment="center")
-    for place, text in zip(axes[0], ("image", "mask", title), strict=True):
+    for place, text in zip(axes[0], ("image", "mask", "prediction"), strict=True):
         place.set_title(text, fontsize=10)
-    handles = [Patch(facecolor=colour, edgecolor="0.4", label=own) for own, colour in zip(said, colours, strict=True)]
-    columns = len(said) if against is None else 2
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+    handles = [Patch(facecolor=colour, edgecolor="0.4", label=case) for case, colour in colours.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return as_written(figure)
 
 

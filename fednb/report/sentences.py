@@ -42,12 +42,12 @@ def curve_in_words(claim: dict) -> str:
     """
     runs = " > ".join(labels.short(run) for run in claim["runs"])
     x, values = wording.spaced(claim["x"]), ", ".join(map(str, claim["values"]))
-    told = {
+    shape = {
         "order": f"at {x} {values}" if x else "",
         "maximum": f"is highest at {x} {claim['at']} of {values}",
         "monotone": f"{claim['at']} over {x} {values}",
     }[claim["kind"]]
-    return " ".join(filter(None, (runs, told, on(claim)))) + "."
+    return " ".join(filter(None, (runs, shape, on(claim)))) + "."
 
 
 def effect(claim: dict) -> str:
@@ -84,94 +84,65 @@ def sentences(table: Table) -> str:
     """
     head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
     if "verdict" not in table.frame:
-        rows = zip(table.cells.index, table.frame.itertuples(), strict=True)
-        return "\n".join([*head, *(_of_effect(label, row) for label, row in rows)]) or "No pair was run."
+        return "\n".join([*head, *map(_of_effect, table.frame.to_dict("records"))]) or "No pair was run."
     silent, blocks = table.frame["ours"].isna(), ["\n".join(head)]
     for word, verdict in VERDICTS.items():
         rows = table.frame[~silent & (table.frame["verdict"] == word)]
         if len(rows):
-            lines = [
-                f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)",
-                *map(_of_claim, rows.itertuples()),
-            ]
-            blocks.append("\n- ".join(lines))
+            heading = f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)"
+            blocks.append("\n- ".join([heading, *map(_of_claim, rows.to_dict("records"))]))
     counts = table.frame.loc[silent, "verdict"].value_counts()
     for word, count in counts.items():
         blocks.append(f"{VERDICTS[word].sign} {WHY_UNTESTED[word].capitalize()}: {count} claims")
     return "\n\n".join(filter(None, blocks))
 
 
-def _of_claim(row) -> str:
-    why = f"; {row.why}" if row.why else ""
-    told = f"{row.claim.removesuffix('.')}; here {_points(row)}{why}"
-    return told + (f"; by the paper's rule, {row.other_rules}" if row.other_rules else "")
+def _of_claim(row: dict) -> str:
+    why = f"; {row['why']}" if row["why"] else ""
+    others = f"; by the paper's rule, {row['other_rules']}" if row["other_rules"] else ""
+    return f"{row['claim'].removesuffix('.')}; here {_points(row)}{why}{others}"
 
 
-def _of_effect(label: str, row) -> str:
-    where = f"{label.partition(': ')[0]}: " if ": " in label else ""
-    better, _, worse = label.rpartition(": ")[2].partition(" - ")
-    better, worse = (side[1:-1] if side.startswith("(") else side for side in (better, worse))
+def _of_effect(row: dict) -> str:
+    by = list(row)[2]  # behind the two runs
+    where = f"{wording.spaced(by)} {row[by]}: " if by != "by" else ""
+    better, worse = (labels.pretty(row[side]) for side in ("better", "worse"))
     better += "," * better.endswith(labels.AS_RELEASED)
-    why = f", as {row.why}" if row.why else ""
-    return f"{where}{better} {VERDICTS[row.direction].phrase.format(worse)}{why}: {_points(row)}."
+    why = f", as {row['why']}" if row["why"] else ""
+    return f"{where}{better} {VERDICTS[row['direction']].phrase.format(worse)}{why}: {_points(row)}."
 
 
-def _points(row) -> str:
-    told = f"{wording.signed(row.ours)} points ({wording.signed(row.low)} to {wording.signed(row.high)}"
-    if row.smallest != row.smallest:
-        return f"{told})"
-    together = f"{wording.signed(row.together_low)} to {wording.signed(row.together_high)}"
-    unsure = row.together_low * row.together_high <= 0 and row.smallest > 0  # 0: all runs and images gave the same
-    detectable = f"; detectable: {wording.number(row.smallest)}" if unsure else ""
-    return f"{told}, simultaneous {together}{detectable})"
+def _points(row: dict) -> str:
+    signed = wording.signed
+    points = f"{signed(row['ours'])} points ({signed(row['low'])} to {signed(row['high'])}"
+    low, high, smallest = (row[name] for name in ("together_low", "together_high", "smallest"))
+    if smallest != smallest:
+        return f"{points})"
+    unsure = low * high <= 0 < smallest  # 0: of an interval without width, which says nothing of what could be seen
+    detectable = f"; detectable: {wording.number(smallest)}" if unsure else ""
+    return f"{points}, simultaneous {signed(low)} to {signed(high)}{detectable})"
 
 
-def in_short(claims: "DataFrame") -> str:
-    """What was found, in one sentence for each board: of ``fednb.report.recorded_board``."""
-    tested = claims[claims["verdict"].isin(TESTED)]
-    (of_printed, printed), (of_small, small) = (
-        (len(own), ", ".join(f"{count} {word}" for word, count in own["verdict"].value_counts().items()) or "none")
-        for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
-    )
-    every = len(claims.drop_duplicates(["of", *CLAIM]))
-    return (
-        f"Of {every} claims of {claims['of'].nunique()} papers, {of_printed} could be tested at the paper's own "
-        f"setting: {printed}. {of_small} could be tested at a smaller one, which says how the methods do there and "
-        f"nothing of what the paper found: {small}."
-    )
-
-
-def told(claims: "DataFrame") -> list[str]:
-    """Four sentences on the claims of all papers: how many there are, what became of those that are tested, why the
-    others are not.
+def summary(claims: "DataFrame") -> list[str]:
+    """Three sentences on the claims of all papers: those tested at either setting, and why the others are not.
 
     claims: of ``fednb.report.recorded_board``.
     """
     tested = claims[claims["verdict"].isin(TESTED)]
-    found = []
-    for own in (tested[tested["setting"] == board] for board in (PRINTED, SMALL)):
-        counts = own["verdict"].value_counts()
+    outcomes = []
+    for board in (PRINTED, SMALL):
+        counts = tested.loc[tested["setting"] == board, "verdict"].value_counts()
         outcome = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none"
-        found.append(f"{len(own)} are tested: {outcome}.")
+        outcomes.append(f"{counts.sum()} are tested: {outcome}.")
     turned = int((tested["other_rules"] != "").sum())
-    every = claims.drop_duplicates(["of", *CLAIM])
-    without = untested(claims)
-    verdicts = without["verdict"].value_counts()
-    others = [f"{verdicts[word]} {text}" for word, text in WHY_UNTESTED.items() if verdicts.get(word)]
-    waiting = without[without["verdict"] == "not run"]
-    begun = waiting["federation"].isin(claims.loc[claims["ours"].notna(), "federation"])
-    why = {
-        "are on data of which no claim is run yet": waiting.loc[~begun, "federation"],
-        "are on data of which others are run": waiting.loc[begun, "federation"],
-    }
-    waits = " and ".join(f"{len(rows)} {what} ({on_data(rows)})" for what, rows in why.items() if len(rows))
+    reasons = untested(claims)["verdict"].value_counts()
+    others = ", ".join(f"{reasons[word]} {text}" for word, text in WHY_UNTESTED.items() if word in reasons)
     return [
-        f"{len(every)} claims of {claims['of'].nunique()} papers compare two runs; a pair that stands in several "
-        f"tables is one. At the paper's setting {found[0]}",
-        f"At a smaller setting, which says nothing of what the paper found, {found[1]} On the two boards together "
+        f"{len(claims.drop_duplicates(['of', *CLAIM]))} claims of {claims['of'].nunique()} papers compare two runs; a "
+        f"pair that stands in several tables is one. At the paper's setting {outcomes[0]}",
+        f"At a smaller setting, which says nothing of what the paper found, {outcomes[1]} On the two boards together "
         f"{turned} have another verdict by the paper's own rule of selection.",
-        f"Tested at neither: {', '.join(others) or 'none'}.",
-        f"Of those not run, {waits}." if waits else "Every claim was run.",
+        f"Tested at neither: {others or 'none'}.",
     ]
 
 
@@ -180,11 +151,6 @@ def untested(claims: "DataFrame") -> "DataFrame":
     claim = ["of", *CLAIM]
     tested = claims["verdict"].isin(TESTED).groupby([claims[name] for name in claim]).transform("any")
     return claims[~tested.astype(bool)].drop_duplicates(claim)
-
-
-def on_data(named) -> str:
-    """ "DomainNet 21, ProstateMRI 12", of a column of federations."""
-    return ", ".join(f"{labels.federation(name)} {count}" for name, count in named.value_counts().items())
 
 
 def paired_difference(ours: "Iterable[float]", others: "Iterable[float]", together: int = 1) -> str:

@@ -23,7 +23,6 @@ STYLE = [
     {"selector": "th, td", "props": "text-align: right; vertical-align: top; padding: .15em .3em"},
     {"selector": "th", "props": "white-space: normal"},
     {"selector": "th.row_heading, th.blank", "props": "text-align: left; min-width: 7em"},
-    {"selector": "th[colspan]", "props": "text-align: center"},
 ]
 
 
@@ -33,10 +32,8 @@ class Table:
 
     frame: the numbers, long and unrounded, for whoever goes on from them.
     caption: what the numbers are; its first line is bold and red where there is a ``mark``.
-    cells: the plain-text form, texts only. An interval is in a cell's text, "71.3 (67.0 to 75.5)".
+    cells: what is shown, texts only. An interval is in a cell's text, "71.3 (67.0 to 75.5)".
     setting: how the numbers were made, one line per statement; the HTML form folds it.
-    wide: the HTML form, texts only; ``cells`` where it is None.
-    colours: CSS for each cell of the HTML form, or None.
     mark: what the data are where they are not the paper's, as ``fednb.report.wording.mark``.
     """
 
@@ -44,8 +41,6 @@ class Table:
     caption: tuple[str, ...]
     cells: "DataFrame"
     setting: tuple[str, ...] = ()
-    wide: "DataFrame | None" = None
-    colours: "DataFrame | None" = None
     mark: str = ""
 
     def text(self) -> str:
@@ -57,17 +52,14 @@ class Table:
         """The caption and the table; the same numbers always give the same text."""
         from pandas.io.formats.style import Styler
 
-        shown = self.cells if self.wide is None else self.wide
         caption, text = self._caption(), self.text()
-        if not len(shown):
+        if not len(self.cells):
             return f"{caption}<br>{NOTHING}"
         name = hashlib.sha256(f"{caption}{text}".encode()).hexdigest()[:8]
-        styler = Styler(shown, uuid=name, caption=caption, cell_ids=False).set_table_styles(STYLE)
+        styler = Styler(self.cells, uuid=name, caption=caption, cell_ids=False).set_table_styles(STYLE)
         styler = styler.format(escape="html").format_index(escape="html").format_index(escape="html", axis=1)
         if "$" in text:  # a notebook would read it as a formula
             styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
-        if self.colours is not None:
-            styler = styler.apply(lambda _: self.colours, axis=None)
         return styler.to_html()
 
     def _caption(self) -> str:

@@ -1,8 +1,8 @@
 """The tests under the arithmetic of other processors: which of them hang on last digits?
 
 Run by hand: ``python tests/hard/arithmetics.py``, or with pytest's own words, ``python tests/hard/arithmetics.py
---only noise,avx2 -- tests/test_laws.py -k falls``. The exit status is 1 if a test fails under one of them; a last table
-says which test under which. What stands for another processor:
+--only noise,avx2 -- tests/test_conformance.py -k falls``. The exit status is 1 if a test fails under one of them; a
+last table says which test under which. What stands for another processor:
 
 - older instructions for torch, oneDNN, MKL, OpenBLAS and numpy: a processor without AMX, AVX-512 or AVX2;
 - two threads, which add up in another order;

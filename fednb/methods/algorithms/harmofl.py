@@ -66,6 +66,7 @@ class HarmoFL(Method):
     """
 
     tasks = EVERY_TASK
+    images_become = "of one amplitude"
 
     alpha: float = option(0.05, at_least=0)
     amplitude: bool = True

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from fednb.errors import DataError
 from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, flow, option
+from fednb.methods.augmentations.normalise import refuse_after
+from fednb.recipe import Recipe
 from fednb.standalone.transforms import normalise
 
 CHUNK = 256
@@ -32,7 +34,8 @@ class FedRDN(Method):
     Args:
         variant: "paper" or "released".
 
-    Raises DataError when a channel is constant in every image of a client, so that its sigma is 0.
+    Raises DataError when a channel is constant in every image of a client, so that its sigma is 0;
+    RecipeError after a method that normalises images, or gives them one amplitude.
 
     Reference: FedRDN, Sec. 3.2, Algorithms 1 and 2.
 
@@ -51,9 +54,13 @@ class FedRDN(Method):
     """
 
     tasks = EVERY_TASK
+    images_become = "normalised"
     ranges = {"mean": (0, 1), "std": (1e-9, 1)}
 
     variant: str = option("paper", one_of=("paper", "released"))
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_changed(self, methods)
 
     def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()
@@ -76,6 +83,12 @@ class FedRDN(Method):
         else:
             mean_of, std_of = torch.randint(clients, (2, 1), generator=draw).expand(2, count)
         batch.images = normalise(batch.images, known["mean"], known["std"], mean_of, std_of)
+
+
+def refuse_changed(method: Method, methods: list[Method]) -> None:
+    """RecipeError after a method that changes all images, whose statistics would not be those that were measured."""
+    why = "its statistics are measured on images as they come"
+    refuse_after(method, methods, ("normalised", "of one amplitude"), why)
 
 
 def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:

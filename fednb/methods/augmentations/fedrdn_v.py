@@ -1,7 +1,8 @@
 """FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
 
 from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server
-from fednb.methods.augmentations.fedrdn import channel_statistics, gather
+from fednb.methods.augmentations.fedrdn import channel_statistics, gather, refuse_changed
+from fednb.recipe import Recipe
 
 
 class FedRDNV(Method):
@@ -17,7 +18,11 @@ class FedRDNV(Method):
 
     printed = "FedRDN-V"
     tasks = EVERY_TASK
+    images_become = "normalised"
     ranges = {"mean": (0, 1), "std": (1e-9, 1)}
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_changed(self, methods)
 
     def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from fednb.methods import EVERY_TASK, Batch, Client, Method, option
+from fednb.methods.augmentations.normalise import refuse_after
+from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class ImageNoise(Method):
 
     Args:
         sigma: at least 0, in units of images in [0, 1]. FRAug takes 0.01 ("weak"), 0.1 ("medium") and 1 ("strong").
-            0 is no noise.
+            0 is no noise. RecipeError after a method that normalises images.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
@@ -35,6 +37,9 @@ class ImageNoise(Method):
     tasks = EVERY_TASK
 
     sigma: float = option(0.1, at_least=0)
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_after(self, methods, ("normalised",), "sigma is in units of images in [0, 1]")
 
     def inputs(self, client: Client, batch: Batch) -> None:
         if batch.training and self.sigma > 0:

@@ -6,6 +6,7 @@ import torch
 
 from fednb.errors import RecipeError
 from fednb.methods import EVERY_TASK, Batch, Client, Message, Method
+from fednb.recipe import Recipe
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -23,16 +24,20 @@ class Normalise(Method):
         mean, std: per channel, in units of images in [0, 1]. FedRDN calls them "usually manually set" and prints
             no value; the defaults are ImageNet's, as in its released code. Mean 0 and std 1 is no normalisation.
 
-    Raises RecipeError for images of another number of channels.
+    Raises RecipeError for images of another number of channels, and after a method that normalises them already.
 
     Reference: FedRDN, Eq. 3 ("norm." in its tables).
     """
 
     printed = "norm."
     tasks = EVERY_TASK
+    images_become = "normalised"
 
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_after(self, methods, ("normalised",), "its mean and deviation are of images in [0, 1]")
 
     def prepare_offer(self, client: Client) -> Message:
         channels = client.site.train.images.shape[1]
@@ -46,6 +51,16 @@ class Normalise(Method):
     def inputs(self, client: Client, batch: Batch) -> None:
         mean, std = (_per_channel(values, batch.images) for values in (self.mean, self.std))
         batch.images = (batch.images - mean) / std
+
+
+def refuse_after(method: Method, methods: list[Method], kinds: tuple[str, ...], why: str) -> None:
+    """RecipeError where a method before this one makes images something of these kinds (``images_become``)."""
+    for other in methods[: methods.index(method)]:
+        if other.images_become in kinds:
+            raise RecipeError(
+                f"{method.name} comes after {other.name}, by which images become {other.images_become}: {why}. "
+                "Leave one of them out."
+            )
 
 
 def _per_channel(values, images: torch.Tensor) -> torch.Tensor:

@@ -94,25 +94,18 @@ def _ends(axes, curves: dict, printed) -> None:
     axes.set_xlim(right=last)
 
 
-def lines(curves: dict, x: str, y: str, title="", log=False, joined=True, apart=False):
+def lines(curves: dict, x: str, y: str, title="", log=False, joined=True):
     """One line for each ``{label: (values of x, values of y)}``, or points alone where they are of several things.
 
-    log: both axes logarithmic. joined: whether points are joined. apart: a panel for each, whose axes are equally long,
-        so that equal growth looks equal.
+    log: both axes logarithmic. joined: whether points are joined.
     """
-    figure, every = new_figure(len(curves) if apart else 1, width=8.0 if apart else 6.4)
-    span = max(max(up) - min(up) for _, up in curves.values()) if apart else 0
+    figure, (axes,) = new_figure(1, width=6.4)
     for number, (label, (across, up)) in enumerate(curves.items()):
-        axes = every[number if apart else 0]
         line = LINES[number % len(LINES)] if joined else "none"
         marker = MARKERS[number % len(MARKERS)] if len(across) < 30 or not joined else None
         axes.plot(across, up, label=label, marker=marker, markersize=5, color=colour(number), linestyle=line)
-        if apart:
-            decorate(axes, x, f"{label}, {y}", title)
-            axes.set_ylim(min(up) - 0.05 * span, min(up) + 1.05 * span)
-    if not apart:
-        decorate(axes, x, y, title)
-        axes.legend(frameon=False)
+    decorate(axes, x, y, title)
+    axes.legend(frameon=False)
     if log:
         axes.set(xscale="log", yscale="log")
     return as_written(figure)

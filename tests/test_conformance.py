@@ -1,4 +1,4 @@
-"""What must hold for every method: the rows of ``methods.py`` under one set of laws."""
+"""What must hold for every method: the rows of ``methods.py`` under one set of conformance tests."""
 
 import math
 from statistics import median
@@ -62,7 +62,7 @@ def test_away_from_the_neutral_setting_it_is_another_method(row):
     plain = trained({"algorithm": {"name": "fedavg"}})
     for case in row.cases():
         changed = trained(case)
-        if row.adapts:
+        if "adapt" in pairs.doors(label(case)):
             assert not same(network_at_test(changed.run), network_at_test(plain.run))
         else:
             assert changed.rounds[-1]["loss"] != plain.rounds[-1]["loss"]
@@ -100,6 +100,14 @@ def test_the_order_of_the_sites_does_not_matter(case):
     for name in SIZES:
         kept = [state["clients"][name].get("kept", {}) for state in states]
         torch.testing.assert_close(*kept, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", [row.cases()[-1] for row in ROWS], ids=label)
+def test_the_weights_of_a_recipe_decide_how_much_a_client_counts(case):
+    """weights: count a client by its share in server.weights, or by the weight in collect; else weighs=False in LAWS"""
+    sizes, equal = trained(case).run, train(case | {"weights": "equal"}).run
+    moved = not same(sizes.server.model | sizes.server.remembered(), equal.server.model | equal.server.remembered())
+    assert moved == row_of(case).weighs
 
 
 @each_case
@@ -269,7 +277,7 @@ STEPS = {kind: kind.step for kind in (torch.optim.SGD, torch.optim.Adam)}
 def test_without_its_steps_or_with_their_sign_turned_nothing_is_learned(case, step, monkeypatch):
     """learning: let the optimiser's steps alone do what training does
 
-    The law above can fail, for every method.
+    The test above can fail, for every method.
     """
     for kind in STEPS:
         monkeypatch.setattr(kind, "step", step)
