@@ -947,5 +947,5 @@ def test_rows_at_the_level_of_a_constant_answer_are_said():
 
 def test_an_interval_without_width_has_no_smallest_effect():
     row = {"ours": 0.0, "low": 0.0, "high": 0.0, "together_low": 0.0, "together_high": 0.0, "smallest": 0.0}
-    assert _points(row) == "+0.0 points (+0.0 to +0.0), simultaneous +0.0 to +0.0)"
+    assert _points(row) == "+0.0 points (+0.0 to +0.0, simultaneous +0.0 to +0.0)"
     assert "detectable: 2.0" in _points(row | {"together_low": -1.0, "smallest": 2.0})
