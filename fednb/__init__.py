@@ -15,7 +15,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 _WHERE = {
     "check_parameters": "fednb.parameters",
     "load": "fednb.datasets",
-    "methods_from": "fednb.outside",
+    "methods_from": "fednb.registry",
     "Federation": "fednb.federation",
     "Site": "fednb.federation",
     "Split": "fednb.federation",

@@ -59,8 +59,7 @@ OPTIONS = {  # name: its help, and what else argparse needs; one that means othe
     "bench --record": ("instead, write what the notebook on speed shows: every method, 4 to 500 clients", FLAG),
     "recipe": ("a JSON file with the settings of a recipe, or the JSON itself", {"metavar": "RECIPE"}),
     "--nodes": ("clients, one for each site (default: all sites)", {"type": _count}),
-    "--superlink": ("of Flower's configuration (default: one of its own, on loopback)", {"metavar": "NAME"}),
-    "--simulation": ("Flower's, on loopback, in the place of SuperNodes", FLAG),
+    "--app": ("instead, write Flower's app to a folder, and say how a SuperLink runs it", {"metavar": "DIR"}),
     "--timeout": ("seconds that a client has to answer (default: 3600)", {"type": _count, "default": 3600}),
     "what": ("what to write", {"type": _one_of("template", ("paper",)), "metavar": "paper"}),
     "name": ("of the paper, and of its method unless fednb has one of this name: a name in Python, lower case", {}),
@@ -87,9 +86,9 @@ VERBS = {  # verb: its help, an example, its options; of two with | between, one
         "--rounds bench_--record --device",
     ),
     "federate": (
-        "train one recipe over a network, by Flower",
-        "recipe.json --nodes 4",
-        "recipe --nodes --superlink|--simulation --timeout --device --data",
+        "train one recipe over Flower: in its simulation here, or over a network",
+        "recipe.json --app app --nodes 4",
+        "recipe --nodes --app --timeout --data",
     ),
     "new": (
         "write a project that reproduces a paper, or one more paper in the project that you are in",

@@ -2,6 +2,7 @@
 
 import errno
 import glob
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -86,3 +87,11 @@ def unwritable(*folders: Path) -> str | None:
         except (StoreError, OSError) as error:
             return str(error)
     return None
+
+
+def hash_of(contents: dict[str, bytes]) -> str:
+    """12 hex digits over names and what they hold."""
+    digest = hashlib.sha256()
+    for name in sorted(contents):
+        digest.update(f"{name} {len(contents[name])}\n".encode() + contents[name])
+    return digest.hexdigest()[:12]

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fednb.catalogue import choice, complete, dealt, make, task
 from fednb.errors import RecipeError, nearest
+from fednb.registry import choice, complete, dealt, make, task
 
 ROOMS = {"federation": "datasets", "model": "models", "algorithm": "algorithms"}
 ONE_OF = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fednb.at_hand import is_stand_in
-from fednb.catalogue import OF_THE_RUN, complete, find, options, task
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.records.staleness import changed
 from fednb.records.store import Record, Store
+from fednb.registry import OF_THE_RUN, complete, find, options, task
 from fednb.varied import plain, varied_columns
 
 _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in

@@ -6,9 +6,8 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
-from fednb import outside
+from fednb import registry
 from fednb.at_hand import below_the_folder, lacks, other_images, replaced, stand_ins
-from fednb.catalogue import IN_MEMORY
 from fednb.errors import RunError
 from fednb.federation import Federation
 from fednb.files import unwritable
@@ -16,6 +15,7 @@ from fednb.recipe import Recipe
 from fednb.records.progress import Display, expected_seconds
 from fednb.records.store import Store
 from fednb.records.workers import train
+from fednb.registry import IN_MEMORY
 from fednb.results import Results
 from fednb.varied import listed
 
@@ -44,7 +44,7 @@ def default_store() -> Store:
     ``FEDNB_RUNS`` names another folder to write to. A run that Flower carried is found where no other is. A project
     inside the checkout reads the checkout's ``results/``, too. ``FEDNB_STALE=again`` has it renew what is stale.
     """
-    checkout, project = Path(__file__).parents[1], outside.project()
+    checkout, project = Path(__file__).parents[1], registry.project()
     there = (checkout / "pyproject.toml").is_file()
     home = project or (checkout if there else Path.cwd())
     runs, results = Path(os.environ.get("FEDNB_RUNS") or home / "report" / "runs"), home / "results"

@@ -162,10 +162,10 @@ def made(tmp_path, monkeypatch):
 @pytest.fixture
 def fresh():
     """What is remembered of papers by their names is forgotten, before and after."""
-    from fednb import outside, papers
+    from fednb import papers
 
     remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers._parsed)
-    remembered += (protocol._whole, outside.folder)
+    remembered += (protocol._whole,)
     for each in remembered:
         each.cache_clear()
     yield

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy
 import pandas
 
-from fednb.catalogue import task
+from fednb.registry import task
 
 IMAGES = {"amazon": 192, "caltech": 225, "dslr": 32, "webcam": 59}
 SETTINGS = {
@@ -86,6 +86,7 @@ def results(*frames, scores=of_images, **extra_round):
             fingerprint="0" * 16,
             notes=[],
             scores=partial(scores, rows),
+            checksums={},
         )
         for key, rows in (frame.groupby("key") if len(frame) else [])
     ]

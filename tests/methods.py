@@ -14,7 +14,7 @@ from itertools import cycle
 import pytest
 import torch
 
-from fednb import catalogue
+from fednb import registry
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
@@ -490,9 +490,9 @@ def from_outside(name: str) -> list[Row]:
     ``LAWS`` has fields of a row, by name; ``neutral`` are options of the method.
     """
     rows = []
-    for room in catalogue.METHODS:
-        if name in catalogue.names(room) and name not in catalogue.own(room):
-            method, told = catalogue.make(room, name), getattr(catalogue.file(room, name), "LAWS", {})
+    for room in registry.METHODS:
+        if name in registry.names(room) and name not in registry.builtin(room):
+            method, told = registry.make(room, name), getattr(registry.file(room, name), "LAWS", {})
             row = Row(
                 room,
                 name,

@@ -18,8 +18,8 @@ from itertools import product
 
 from methods import CASES, DOORS, label, row_of
 
-from fednb.catalogue import make
 from fednb.methods import overrides
+from fednb.registry import make
 
 PRECISIONS = ("fp32", "bf16")
 EXCHANGING = {"keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect"}

@@ -24,11 +24,11 @@ from methods import (
     trained,
 )
 
-from fednb.catalogue import own
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation
 from fednb.loop.loop import FederatedRun
 from fednb.methods import Method, overrides
+from fednb.registry import builtin
 
 ROW_IDS = [row.name for row in ROWS]
 STEP = {"before_step", "criterion", "loss", "gradients", "step", "after_step"}  # the doors that see a training batch
@@ -36,7 +36,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=label)
 
 
 def test_every_method_has_a_row():
-    found = [(room, name) for room in ("algorithms", "augmentations") for name in own(room)]
+    found = [(room, name) for room in ("algorithms", "augmentations") for name in builtin(room)]
     assert sorted((row.room, row.name) for row in ROWS) == found
 
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import fednb.datasets
-from fednb import catalogue, report
+from fednb import registry, report
 from fednb.datasets import _cache as cache
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site
@@ -26,9 +26,9 @@ from fednb.records.store import Store
 
 
 class TestByName:
-    @pytest.mark.parametrize("name", catalogue.names("datasets"))
+    @pytest.mark.parametrize("name", registry.names("datasets"))
     def test_every_file_without_an_underscore_is_a_loader(self, name):
-        loader = catalogue.file("datasets", name)
+        loader = registry.file("datasets", name)
         assert all(callable(getattr(loader, function)) for function in ("load", "missing"))
         assert loader.NEEDS is None or loader.missing(Path("nowhere"))
 
@@ -48,7 +48,7 @@ class TestByName:
         assert str(fednb.datasets.data_root()) == "data"
 
     @pytest.mark.parametrize(
-        "name", [name for name in catalogue.names("datasets") if catalogue.file("datasets", name).NEEDS]
+        "name", [name for name in registry.names("datasets") if registry.file("datasets", name).NEEDS]
     )
     def test_a_missing_folder_says_where_it_looked_and_what_it_needs(self, name, tmp_path):
         root = tmp_path / "nowhere"
@@ -61,15 +61,15 @@ class TestByName:
     def test_loaders_import_without_the_libraries_that_few_need(self):
         late = "sklearn", "scipy", "platformdirs", "pandas", "torchvision", "nibabel"
         program = (
-            "import sys, importlib\nfrom fednb import catalogue\n"
-            "[importlib.import_module(f'fednb.datasets.{name}') for name in catalogue.names('datasets')]\n"
+            "import sys, importlib\nfrom fednb import registry\n"
+            "[importlib.import_module(f'fednb.datasets.{name}') for name in registry.names('datasets')]\n"
             f"print([name for name in {late} if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"
 
     def test_names_are_found_without_torch(self):
-        program = "import sys; from fednb import catalogue; catalogue.names('datasets'); print('torch' in sys.modules)"
+        program = "import sys; from fednb import registry; registry.names('datasets'); print('torch' in sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "False"
 
@@ -194,7 +194,7 @@ class TestNames:
 
 
 def test_what_a_site_needs_is_said_of_every_loader_that_reads_one_alone():
-    loads = {row.name: inspect.signature(catalogue.find("datasets", row.name)).parameters for row in loaders.ROWS}
+    loads = {row.name: inspect.signature(registry.find("datasets", row.name)).parameters for row in loaders.ROWS}
     assert {name for name, options in loads.items() if "site" in options} == {
         row.name for row in loaders.ROWS if row.own
     }

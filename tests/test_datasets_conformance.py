@@ -15,13 +15,13 @@ import pytest
 from loaders import copied, pixels
 
 import fednb.datasets
-from fednb import catalogue
+from fednb import registry
 from fednb.datasets import _digit_files, _images, emnist, prostate_mri
 from fednb.errors import DataError, RecipeError
 
 ROWS = {row.name: row for row in loaders.ROWS if row.make}
 READERS = {"digits": (_digit_files, "read"), "emnist": (emnist, "_parsed"), "prostate_mri": (prostate_mri, "_voxels")}
-OPTIONS = {name: catalogue.options(catalogue.find("datasets", name)) for name in ROWS}
+OPTIONS = {name: registry.options(registry.find("datasets", name)) for name in ROWS}
 
 
 def having(*fields):
@@ -63,7 +63,7 @@ class TestFiles:
         assert (tree / path).name in problem and str(tree) in problem
         with pytest.raises(DataError) as found:
             load(name, tree)
-        assert str(found.value) == f"{problem} Expected: {catalogue.file('datasets', name).NEEDS}"
+        assert str(found.value) == f"{problem} Expected: {registry.file('datasets', name).NEEDS}"
 
     @pytest.mark.parametrize(
         "name, paths",

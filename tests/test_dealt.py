@@ -7,11 +7,12 @@ import pytest
 from methods import TINY
 
 import fednb
-from fednb import catalogue
+from fednb import registry
 from fednb.errors import RecipeError
-from fednb.loop.introduction import Introduction
+from fednb.loop.flower.client import answer
+from fednb.loop.flower.handshake import Introduction
+from fednb.loop.flower.server import RemoteRun
 from fednb.loop.loop import FederatedRun
-from fednb.loop.remote import RemoteRun, answer
 from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.records.training import federation_of, train_one
@@ -38,17 +39,17 @@ def test_a_recipe_without_it_is_the_same_recipe():
 
 
 def test_every_loader_with_a_seed_takes_it_and_no_other():
-    for name in catalogue.own("datasets"):
-        known = catalogue.options(catalogue.find("datasets", name))
+    for name in registry.builtin("datasets"):
+        known = registry.options(registry.find("datasets", name))
         if "seed" in known:
-            assert catalogue.complete("datasets", {"name": name, "seed": "run"}) == {
+            assert registry.complete("datasets", {"name": name, "seed": "run"}) == {
                 "name": name,
                 **known,
                 "seed": "run",
             }
         else:
             with pytest.raises(RecipeError, match=f'{name} has no option "seed"'):
-                catalogue.complete("datasets", {"name": name, "seed": "run"})
+                registry.complete("datasets", {"name": name, "seed": "run"})
 
 
 @pytest.mark.parametrize(

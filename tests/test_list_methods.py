@@ -5,7 +5,7 @@ import re
 import pytest
 from methods import ROWS
 
-from fednb import catalogue, cli
+from fednb import cli, registry
 from fednb.commands.methods import docstring, paper, summaries
 from fednb.report import speed
 
@@ -20,8 +20,8 @@ def test_all_methods_are_listed_the_four_papers_first():
 
 def test_each_docstring_says_in_order_what_it_does_sends_and_keeps_and_where_it_is_from():
     wrong = []
-    for room in catalogue.METHODS:
-        for name in catalogue.own(room):
+    for room in registry.METHODS:
+        for name in registry.builtin(room):
             text = docstring(room, name)
             said = re.split(r"^(?:Args|Raises|Reference)\b", text, flags=re.MULTILINE)[0]
             words = r"\b(sends?|receives?|sent|averaged)\b.*\b(keeps?|kept)\b|\b(keeps?|kept)\b.*\b(sends?|sent)\b"

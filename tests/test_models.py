@@ -6,7 +6,7 @@ import torchvision
 from models import ROWS
 from torch import nn
 
-from fednb import catalogue, models
+from fednb import models, registry
 from fednb.errors import RecipeError
 from fednb.methods.augmentations._stages import append
 from fednb.randomness import seeded
@@ -15,7 +15,7 @@ each = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
 def test_every_network_has_a_row():
-    assert list(dict.fromkeys(row.name for row in ROWS)) == list(catalogue.own("models"))
+    assert list(dict.fromkeys(row.name for row in ROWS)) == list(registry.builtin("models"))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ import pytest
 from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
-from fednb import catalogue, cli, datasets, outside, papers
+from fednb import cli, datasets, papers, registry
 from fednb.commands import check as verb
 from fednb.errors import RecipeError, RunError
 from fednb.papers import protocol
@@ -44,7 +43,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     """Somebody's folder with one augmentation and its helper, named in the environment."""
     write(tmp_path / "mine", "augmentations/_tint", "TINT = 0.25")
     write(tmp_path / "mine", "augmentations/tinted", TINTED)
-    monkeypatch.setenv(outside.FOLDERS, str(tmp_path / "mine"))
+    monkeypatch.setenv(registry.FOLDERS, str(tmp_path / "mine"))
     return tmp_path / "mine"
 
 
@@ -60,15 +59,15 @@ def store(tmp_path) -> Store:
 
 def again() -> None:
     """As in a new process: what was imported from outside is forgotten."""
-    outside.loaded.cache_clear()
-    for name in [name for name in sys.modules if re.match(r"their_package|fednb_methods_\w+\.", name)]:
+    registry._imported.cache_clear()
+    for name in [name for name in sys.modules if re.match(r"fednb_methods_\w+\.", name)]:
         del sys.modules[name]
 
 
 def test_what_lies_in_a_folder_is_found_by_name_and_can_be_run(folder, store, monkeypatch):
     use_toy(monkeypatch)
     recipe = SMALL.with_(augmentations=[{"name": "tinted", "strength": 0.5}])
-    assert "tinted" in catalogue.names("augmentations") and "tinted" not in catalogue.own("augmentations")
+    assert "tinted" in registry.names("augmentations") and "tinted" not in registry.builtin("augmentations")
     assert SMALL.with_(augmentations=["tinted"]).full["augmentations"] == [{"name": "tinted", "strength": 0.25}]
     record = train_one(recipe, store)
     assert record.origin["outside"] == {"augmentations/tinted": "folder mine"}
@@ -88,7 +87,7 @@ def test_a_record_is_stale_when_the_source_or_its_helper_has_changed(folder, sto
     assert changed(record) == []  # what is imported is what was imported
     again()
     assert changed(record) == ["augmentations/tinted"] and used(recipe)["augmentations/tinted"] != before
-    monkeypatch.delenv(outside.FOLDERS)
+    monkeypatch.delenv(registry.FOLDERS)
     assert changed(record) == []  # it is not at hand: nothing is known of it
 
 
@@ -112,53 +111,6 @@ def test_a_checkpoint_of_another_source_is_not_gone_on_from(folder, store, monke
     again()
     train_one(recipe, store, progress=lambda _, rounds: seen.append(rounds))
     assert seen[0] == 0 and "was made with other source" in store.notes[0]
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """An installed package that offers modules: call it with a group and an entry's name and value."""
-    write(tmp_path / "site", "their_package/__init__", "")
-    write(tmp_path / "site", "their_package/_tint", "TINT = 0.125")
-    write(tmp_path / "site", "their_package/tinted", TINTED)
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    outside._packaged.cache_clear()
-    offered = []
-
-    def offer(group, name, value):
-        entry = metadata.EntryPoint(name, value, group)
-        vars(entry)["dist"] = SimpleNamespace(name="their-package", version="0.3")
-        offered.append(entry)
-
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [each for each in offered if each.group == group])
-    yield offer
-    outside._packaged.cache_clear()
-    again()
-
-
-def test_what_a_package_offers_is_found_by_name(package, store, monkeypatch, capsys):
-    use_toy(monkeypatch)
-    package("fednb.augmentations", "tinted", "their_package.tinted")
-    recipe = SMALL.with_(augmentations=["tinted"])
-    assert recipe.full["augmentations"] == [{"name": "tinted", "strength": 0.125}]
-    assert train_one(recipe, store).origin["outside"] == {"augmentations/tinted": "their-package 0.3"}
-    assert cli.main(["list", "--methods", "--only", "tinted"]) == 0
-    assert capsys.readouterr().out == (
-        "tinted  (Tinted; no reference; classification; from their-package 0.3)\n    It has no docstring.\n"
-        "    a round over FedAvg's: not measured\n\nIt has no docstring.\n"
-    )
-
-
-def test_one_name_in_two_places_is_refused(folder, package):
-    package("fednb.augmentations", "tinted", "their_package.tinted")
-    with pytest.raises(RecipeError, match='"tinted" is found twice .* in their-package 0.3 and in folder mine'):
-        Recipe(augmentations=["tinted"])
-
-
-@pytest.mark.parametrize("value", ["their_package.tinted:Tinted", "their_package.other"])
-def test_an_entry_that_names_no_module_of_its_name_is_refused(package, value):
-    package("fednb.augmentations", "tinted", value)
-    with pytest.raises(RecipeError, match=re.escape(f'their-package 0.3 offers "tinted = {value}" for augmentations')):
-        catalogue.names("augmentations")
 
 
 @pytest.mark.parametrize(
@@ -194,20 +146,20 @@ def test_a_folder_without_rooms_is_refused(tmp_path, monkeypatch):
     with pytest.raises(
         RecipeError, match="which has none of the folders algorithms, augmentations, models, datasets, papers"
     ):
-        outside.methods_from(tmp_path)
-    monkeypatch.setenv(outside.FOLDERS, str(tmp_path))
+        registry.methods_from(tmp_path)
+    monkeypatch.setenv(registry.FOLDERS, str(tmp_path))
     with pytest.raises(RecipeError, match=f"FEDNB_METHODS names {tmp_path}"):
-        catalogue.names("augmentations")
+        registry.names("augmentations")
 
 
 def test_a_folder_is_added_to_those_that_are_named(folder, tmp_path, monkeypatch):
     write(tmp_path / "more", "models/small", "class Small: pass")
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        assert outside.methods_from("more") == ["models/small"]
-    assert "small" in catalogue.names("models") and "tinted" in catalogue.names("augmentations")
+        assert registry.methods_from("more") == ["models/small"]
+    assert "small" in registry.names("models") and "tinted" in registry.names("augmentations")
     monkeypatch.chdir("/")
-    assert "small" in catalogue.names("models")
+    assert "small" in registry.names("models")
 
 
 LOADER = """
@@ -293,7 +245,7 @@ class TestCheck:
 
     def test_a_method_without_a_row_is_told_where_it_goes(self, monkeypatch, capfd):
         """Its name begins that of others."""
-        monkeypatch.setattr(check.catalogue, "names", lambda room: ("fed",) if room == "augmentations" else ())
+        monkeypatch.setattr(check.registry, "names", lambda room: ("fed",) if room == "augmentations" else ())
         monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
         assert cli.main(["check", "fed"]) == 1
         out, err = capfd.readouterr()
@@ -392,11 +344,6 @@ class TestPapers:
         assert papers.recipe("third", "quick") == {"federation": "shifted_digits", "rounds": 2}
         assert protocol.rules() == before[1]
 
-    def test_a_package_offers_papers_by_entry_points(self, package, tmp_path):
-        write_paper(tmp_path / "site" / "their_package")
-        package("fednb.papers", "third", "their_package.papers.third")
-        assert papers.source("third") == "their-package 0.3" and len(papers.claims("third")) == 1
-
     def test_its_claims_are_judged(self, folder, store, monkeypatch):
         use_toy(monkeypatch)
         monkeypatch.setattr("fednb.records.provenance.code_version", lambda: "0123456789ab")
@@ -429,7 +376,7 @@ class TestPapers:
             papers.names()
         for name in ("one", "two"):
             write_paper(tmp_path / name)
-        monkeypatch.setenv(outside.FOLDERS, f"{tmp_path / 'one'}:{tmp_path / 'two'}")
+        monkeypatch.setenv(registry.FOLDERS, f"{tmp_path / 'one'}:{tmp_path / 'two'}")
         with pytest.raises(RecipeError, match='"third" is found twice for papers: in folder one and in folder two'):
             papers.names()
 
@@ -470,19 +417,6 @@ class TestPapers:
         (folder / "papers/third/claims.csv").unlink()
         with pytest.raises(RecipeError, match="the paper third of folder mine has no third/claims.csv in .*/papers;"):
             papers.claims("third")
-
-    def test_a_package_that_fails_on_import_is_named(self, package, tmp_path):
-        write(tmp_path / "site", "their_package/papers/__init__", "import nowhere")
-        package("fednb.papers", "third", "their_package.papers.third")
-        with pytest.raises(RecipeError, match="paper third of their-package 0.3 cannot be found: ModuleNotFoundError"):
-            papers.claims("third")
-
-
-def test_an_entry_point_that_fails_on_import_is_named(package, tmp_path):
-    write(tmp_path / "site", "their_package/tinted", "import nowhere")
-    package("fednb.augmentations", "tinted", "their_package.tinted")
-    with pytest.raises(RecipeError, match="tinted of their-package 0.3 cannot be imported: ModuleNotFoundError"):
-        Recipe(augmentations=["tinted"])
 
 
 class TestInMemory:

@@ -12,12 +12,12 @@ from statistics import mean
 import pytest
 
 from fednb import papers
-from fednb.catalogue import complete, file
-from fednb.catalogue import names as known
 from fednb.datasets import office_caltech10, pacs, retinal_vessels, shifted_digits
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
+from fednb.registry import complete, file
+from fednb.registry import names as known
 from fednb.report import labels
 from fednb.report.selection import RULES
 

@@ -12,7 +12,7 @@ from made_results import IMAGES, mean_accuracy, results, run
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
-from fednb import catalogue, load, papers, report
+from fednb import load, papers, registry, report
 from fednb.federation import Federation, Site, Split
 from fednb.report import STAND_IN, labels, plots, samples
 from fednb.report.intervals import of_settings, spreads_of
@@ -64,7 +64,7 @@ def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
 
 
 def test_no_two_methods_share_colour_and_marker():
-    methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
+    methods = [*registry.builtin("algorithms"), *registry.builtin("augmentations")]
     looks = {(look["color"], look["marker"]) for look in map(style, methods)}
     assert len(looks) == len(methods) >= 40
 
@@ -79,7 +79,7 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
 
 
 def test_methods_are_told_apart_in_grey():
-    methods = [*catalogue.own("algorithms"), *catalogue.own("augmentations")]
+    methods = [*registry.builtin("algorithms"), *registry.builtin("augmentations")]
     looks = {(look["marker"], str(look["linestyle"])) for look in map(style, methods)}
     assert len(looks) == len(methods)
     drawn = [own.marker for own in VERDICTS.values() if own.marker]
@@ -110,10 +110,10 @@ def test_rows_of_one_method_are_told_apart_by_shade_line_and_marker():
 
 
 def test_a_method_from_outside_leaves_our_colours_as_they_are(monkeypatch):
-    ours = [name for room in catalogue.METHODS for name in catalogue.own(room)]
+    ours = [name for room in registry.METHODS for name in registry.builtin(room)]
     before = [style(name) for name in ours]
     monkeypatch.setenv("FEDNB_METHODS", str(Path(__file__).parents[1] / "examples"))
-    assert {name for room in catalogue.METHODS for name in catalogue.names(room)} > set(ours)
+    assert {name for room in registry.METHODS for name in registry.names(room)} > set(ours)
     assert [style(name) for name in ours] == before
 
 
@@ -309,7 +309,9 @@ def test_bars_of_dice_have_the_intervals_of_their_images():
     """Student's t of 39 degrees of freedom is 2.0227 at 97.5 %."""
     rows = selected(run("fedavg", [(30, 20)], images={"DRIVE": 40, "HRF": 40}, federation="retinal_vessels"))
     scores = [numpy.linspace(0.7, 0.8, 40), numpy.linspace(0.45, 0.55, 40)]
-    record = SimpleNamespace(key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], scores=lambda: {1: scores})
+    record = SimpleNamespace(
+        key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], checksums={}, scores=lambda: {1: scores}
+    )
     study = SimpleNamespace(records=[record], paper=None, alike=SimpleNamespace(frame=rows))
 
     def upper(**given):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fednb import cli, datasets, outside, papers, report
+from fednb import cli, datasets, papers, registry, report
 from fednb.commands import notebooks, project, scoreboard, trivial
 from fednb.errors import RecipeError
 from fednb.papers import protocol
@@ -28,7 +28,7 @@ def place(tmp_path, monkeypatch, fresh) -> Path:
     monkeypatch.delenv("FEDNB_STALE", raising=False)
     monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/commands/notebooks.py"))
     monkeypatch.setattr(notebooks, "_installed", lambda: ())
-    for name in (outside.FOLDERS, "FEDNB_RUNS"):
+    for name in (registry.FOLDERS, "FEDNB_RUNS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
     monkeypatch.chdir(tmp_path)
@@ -58,16 +58,16 @@ def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
     assert papers.names()[-1] == "third_way" and papers.source("third_way") == "folder third_way"
     for inside in (made / "notebooks/third_way", made / "papers"):
         monkeypatch.chdir(inside)
-        assert outside.project() == notebooks.home() == made and outside.searched() == str(made)
+        assert registry.project() == notebooks.home() == made and registry.searched() == str(made)
         assert [own.name for own in notebooks.found()] == ["third_way/table1"]
         assert notebooks.report_folder(None) == made / "report" and default_store().folders[1] == made / "results"
     monkeypatch.delenv("FEDNB_DATA")
     assert datasets.data_root() == made / "data"
-    monkeypatch.setenv(outside.FOLDERS, str(made))  # for processes elsewhere: once, all the same
-    assert outside.searched() == str(made) and Recipe(augmentations=["third_way"]).label == "fedavg+third_way"
-    monkeypatch.setenv(outside.FOLDERS, "")
+    monkeypatch.setenv(registry.FOLDERS, str(made))  # for processes elsewhere: once, all the same
+    assert registry.searched() == str(made) and Recipe(augmentations=["third_way"]).label == "fedavg+third_way"
+    monkeypatch.setenv(registry.FOLDERS, "")
     monkeypatch.chdir(made.parent)
-    assert outside.project() is None and "third_way" not in papers.names()
+    assert registry.project() is None and "third_way" not in papers.names()
 
 
 def test_a_folder_that_is_no_project_is_named(place, capsys):

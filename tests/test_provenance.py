@@ -58,6 +58,15 @@ def test_it_is_the_last_commit_that_changed_the_package(checkout):
     assert version() == second
 
 
+def test_the_git_of_another_checkout_is_not_asked(checkout, tmp_path_factory, monkeypatch):
+    other = tmp_path_factory.mktemp("other")
+    git(other, "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))  # as in a hook
+    found = version()
+    monkeypatch.delenv("GIT_DIR")
+    assert found == head(checkout)
+
+
 def test_a_package_that_was_never_committed_has_no_commit(checkout, monkeypatch):
     git(checkout, "rm", "-rq", "--cached", "fednb", "pyproject.toml")
     git(checkout, "commit", "-q", "--amend", "-m", "without the package")

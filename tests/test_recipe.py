@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fednb import catalogue, recipe
+from fednb import recipe, registry
 from fednb.errors import RecipeError
 from fednb.methods.algorithms.fedprox import FedProx
 from fednb.recipe import Recipe
@@ -78,8 +78,8 @@ def test_a_new_setting_or_option_leaves_the_keys_of_old_runs(monkeypatch):
     class Later(Recipe):
         warm_up: int = 0
 
-    known = catalogue.options
-    monkeypatch.setattr(catalogue, "options", lambda made: known(made) | {"new_option": 7})
+    known = registry.options
+    monkeypatch.setattr(registry, "options", lambda made: known(made) | {"new_option": 7})
     monkeypatch.setattr(recipe, "make", lambda room, given: FedProx())
     later = Later(algorithm=PROX)
     assert later.full["warm_up"] == 0 and later.full["algorithm"]["new_option"] == 7
@@ -169,9 +169,9 @@ def test_vary_and_with_refuse_what_they_do_not_know():
 
 
 def test_labels_show_what_differs_and_file_names_stay_short():
-    plain = Recipe(algorithm={"name": "fedprox", "mu": 0.001}, augmentations=["fedrdn", "normalise"], seed=2)
-    assert plain.label == "fedprox+fedrdn+normalise"
-    assert plain.filename == f"shifted_digits/fedprox+fedrdn+normalise_s2_{plain.key[:6]}.json"
+    plain = Recipe(algorithm={"name": "fedprox", "mu": 0.001}, augmentations=["fedrdn", "mixup"], seed=2)
+    assert plain.label == "fedprox+fedrdn+mixup"
+    assert plain.filename == f"shifted_digits/fedprox+fedrdn+mixup_s2_{plain.key[:6]}.json"
     varied = Recipe(algorithm=PROX, augmentations=[{"name": "fedrdn", "variant": "released"}])
     assert varied.label == "fedprox(mu=0.1)+fedrdn(variant=released)"
     assert varied.filename.startswith("shifted_digits/fedprox+fedrdn_s0_")

@@ -6,12 +6,12 @@ import pytest
 import torch
 from methods import ROWS, train
 
-from fednb.catalogue import find, options
 from fednb.errors import RecipeError
 from fednb.methods import Method, option
 from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.records.training import train_one
+from fednb.registry import find, options
 
 
 @pytest.fixture

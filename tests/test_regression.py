@@ -23,7 +23,7 @@ import models
 import pytest
 import torch
 
-from fednb import catalogue, datasets
+from fednb import datasets, registry
 from fednb.federation import Federation, Site, Split
 from fednb.loop import loop
 from fednb.loop.loop import FederatedRun
@@ -152,7 +152,7 @@ def arithmetic() -> str:
 
 def test_every_file_has_a_behaviour():
     rooms = ("algorithms", "augmentations", "models", "datasets")
-    assert set(RUNS) == {f"{room}/{name}" for room in rooms for name in catalogue.own(room)}
+    assert set(RUNS) == {f"{room}/{name}" for room in rooms for name in registry.builtin(room)}
     assert list(recorded()) == list(RUNS)
 
 

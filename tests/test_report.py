@@ -22,7 +22,6 @@ from fednb.report import (
     cross_site,
     effects,
     gates,
-    labels,
     rules_table,
     runs_table,
     scoreboard,
@@ -880,34 +879,6 @@ def test_a_claim_on_an_average_needs_all_its_sites_and_one_on_a_site_that_site()
     assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "other sites"
     assert rows["FRAug is 8.14 points above FedAvg on Digits at MNIST-M."] == "one seed"
     assert rows["FRAug is 6.75 points above FedAvg on Digits at SVHN."] == "not run"
-
-
-def test_names_of_options_and_the_printed_row_of_a_run():
-    assert labels.options("fedprox(mu=0.1)+fedfa(stages=[1, 2], probability=0.0)") == {
-        ("fedprox", "mu=0.1"),
-        ("fedfa", "stages=[1, 2]"),
-        ("fedfa", "probability=0.0"),
-    }
-    assert labels.options("fedavg+fedfa") == frozenset()
-    offered = ["fedavg", "fedavg+fedfa", "fedavg+fedfa(stages=[1, 2])", "fedprox(mu=0.1)"]
-    assert labels.printed_for("fedfa(variant=released)", offered) == "fedavg+fedfa"
-    assert labels.printed_for("fedavg+fedfa(stages=[1, 2], variant=released)", offered) == offered[2]
-    assert labels.printed_for("fedavg+fedfa(stages=[1])", offered) == "fedavg+fedfa"
-    assert labels.printed_for("fedprox", offered) is None and labels.printed_for("fedprox+fedfa", offered) is None
-
-
-def test_names_of_methods():
-    assert labels.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", "mu=0.1"), ("fedrdn", "")]
-    assert labels.pretty("fedprox(mu=0.1)+fedrdn", options=False) == "FedProx + FedRDN"
-    assert labels.pretty("fedprox(mu=0.1)+new") == "FedProx (μ = 0.1) + new"
-    assert labels.pretty("fraug(variant=released, growth=0.0)", options=False) == "FRAug, as released"
-    assert labels.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released (growth 0)"
-    assert labels.pretty("fraug(generator=False, ema=False)") == "FRAug (without generator, without EMA)"
-    assert (labels.federation("office_caltech10"), labels.federation("new")) == ("Office-Caltech-10", "new")
-    assert (labels.site("mnist_m"), labels.site("my_site")) == ("MNIST-M", "my_site")
-    assert wording.minus("FRAug, as released", "FRAug") == "(FRAug, as released) - FRAug"
-    assert labels.method("fedavg") == "fedavg" and labels.method("fedavg+fedrdn") == "fedrdn"
-    assert labels.method("fedfa+fedmix") == labels.method("fedavg+fedmix+fedfa(p=0.5)") == "fedfa+fedmix"
 
 
 def test_a_run_with_unseen_sites_stands_in_no_row_and_behind_no_claim():

@@ -9,16 +9,15 @@ import fednb
 HOUSE = Path(fednb.__file__).parent
 FLOORS = [  # from the ground up; rooms of one floor do not import each other, the ground and the methods' floor apart
     {
-        "catalogue",
         "errors",
         "federation",
         "files",
         "from_datasets",
-        "outside",
         "parameters",
         "pixels",
         "randomness",
         "recipe",
+        "registry",
         "varied",
     },
     {"standalone"},

@@ -12,7 +12,6 @@ from methods import CASES, PIXELS, ROWS, TINY, federation, label, pixel_federati
 from torch.nn import functional as F
 
 import fednb
-from fednb.catalogue import find
 from fednb.errors import RecipeError
 from fednb.federation import IGNORED, SPLITS, Federation
 from fednb.loop import evaluate
@@ -21,6 +20,7 @@ from fednb.methods import EVERY_TASK, TASKS, Method, flow
 from fednb.methods.augmentations import _mixing
 from fednb.randomness import generator
 from fednb.recipe import Recipe
+from fednb.registry import find
 
 CLASSIFICATION, SEGMENTATION = TASKS["classification"], TASKS["segmentation"]
 

@@ -17,7 +17,7 @@ from small_runs import FULL, SMALL, entries_of, other_images, use_toy
 from fednb.errors import RecipeError, RunError, StoreError
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
-from fednb.records import provenance, scores, training
+from fednb.records import scores, training
 from fednb.records import store as store_module
 from fednb.records.store import Store
 from fednb.records.training import train_one
@@ -282,7 +282,7 @@ def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change
     if change == "images":
         use_toy(monkeypatch, other_images())
     if change == "code":
-        monkeypatch.setattr(provenance, "code_version", lambda: "another")
+        monkeypatch.setattr(training, "source_hash", lambda: "another")  # of two changed copies of one commit, too
     if change == "defaults":
         saved["made_from"]["recipe"]["momentum"] = 0.99
         store.save_checkpoint(SMALL, saved)

@@ -15,7 +15,7 @@ import scale
 import torch
 import torch.nn.functional as F
 
-from fednb import catalogue, cli, models, randomness
+from fednb import cli, models, randomness, registry
 from fednb.commands.run import require_device
 from fednb.federation import Federation, Site, made
 from fednb.files import write_text
@@ -159,8 +159,8 @@ def costs(
 
 def every_method() -> dict[str, dict]:
     """The settings of a recipe with one of the package's own methods, by its name."""
-    algorithms = {name: {"algorithm": name} for name in catalogue.own("algorithms")}
-    options = {name: {"name": name, **BEFORE.get(name, {})} for name in catalogue.own("augmentations")}
+    algorithms = {name: {"algorithm": name} for name in registry.builtin("algorithms")}
+    options = {name: {"name": name, **BEFORE.get(name, {})} for name in registry.builtin("augmentations")}
     return algorithms | {name: {"augmentations": [given]} for name, given in options.items()}
 
 

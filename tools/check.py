@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 
-from fednb import catalogue
+from fednb import registry
 from fednb.commands import notebooks
 from fednb.errors import RecipeError, RunError, nearest
-from fednb.outside import FOLDERS, searched
+from fednb.registry import FOLDERS, searched
 
 _FILES = ("conformance", "worlds", "randomness", "task", "devices", "remote", "loop")
 NONE_FOUND = 5  # pytest's exit status where it has collected no test
@@ -20,7 +20,7 @@ def main(options) -> int:
 
     Raises RecipeError for an unknown method, RunError where there is no pytest, and for a method of ours without a row.
     """
-    known = [name for room in catalogue.METHODS for name in catalogue.names(room)]
+    known = [name for room in registry.METHODS for name in registry.names(room)]
     if options.method not in known:
         raise RecipeError(
             f'no method is called "{options.method}": {nearest(options.method, known)} A folder of yours with a file '
@@ -33,7 +33,7 @@ def main(options) -> int:
     status = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=notebooks.checkout("tests/"), env=environment
     ).returncode
-    room = next(room for room in catalogue.METHODS if options.method in catalogue.names(room))
+    room = next(room for room in registry.METHODS if options.method in registry.names(room))
     if status == NONE_FOUND:
         raise RunError(
             f"{options.method} has no row in tests/methods.py, so that nothing was tested. Add "
@@ -41,8 +41,8 @@ def main(options) -> int:
         )
     results = {0: "every conformance test passes", 1: "not every conformance test passes; see above"}
     print(f"{options.method}: {results.get(status, 'the conformance tests could not run; see above')}", flush=True)
-    written = getattr(catalogue.file(room, options.method), "LAWS", {})
-    if status == 0 and options.method not in catalogue.own(room) and "neutral" not in written:
+    written = getattr(registry.file(room, options.method), "LAWS", {})
+    if status == 0 and options.method not in registry.builtin(room) and "neutral" not in written:
         print(
             f'not tested: at which options {options.method} is a simpler method. Add LAWS = {{"neutral": {{...}}}} to '
             f"{options.method}.py, with the options at which it is plain FedAvg (docs/writing.md)."

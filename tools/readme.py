@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from fednb import catalogue, papers
+from fednb import papers, registry
 from fednb.commands import methods, notebooks, scoreboard
 from fednb.errors import NotebookError
 from fednb.files import write_text
@@ -163,7 +163,7 @@ def some_methods(_) -> str:
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     found = {method.name: method for method in methods.summaries() if not method.source}
     for method in (found[name] for name in SHOWN):
-        link = f"[{method.printed}](../{catalogue.folder(method.room)}/{method.name}.py)"
+        link = f"[{method.printed}](../{registry.folder(method.room)}/{method.name}.py)"
         cells = (link, method.paper, method.line, method.tasks, method.cost)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(

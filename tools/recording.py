@@ -86,8 +86,8 @@ def _git(root: Path, *words: str) -> str | None:
 
 
 def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
-    """Put the outputs of the executed copy into the notebook itself, and its figures into figures/: in a project all, in
-    the repository those that README.md and docs/ show."""
+    """Put the outputs of the executed copy into the notebook itself, and its figures into figures/: all of a project,
+    and of the repository those that README.md and docs/ show."""
     content = notebooks.settle(notebooks.Notebook(book.name, notebooks.executed(report, book)).content)
     write(content, book.path)
     pages = [*root.glob("*.md"), *root.glob("docs/*.md")] if (root / "docs").is_dir() else None

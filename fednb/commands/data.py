@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fednb import catalogue, models
+from fednb import models, registry
 from fednb.datasets import available, data_root
 from fednb.errors import FednbError, printable
 
@@ -16,20 +16,20 @@ def main(options) -> int:
 
 
 def _datasets(root: str | None) -> Iterator[str]:
-    for name in catalogue.names("datasets"):
+    for name in registry.names("datasets"):
         try:
             problem = available(name, root)
         except FednbError as error:  # of a loader of one's own
             problem = str(error)
         yield f"{name}: {problem or 'ready'}"
-        if needs := catalogue.file("datasets", name).NEEDS:
+        if needs := registry.file("datasets", name).NEEDS:
             yield f"  {needs}"
 
 
 def _weights(root: str | None) -> Iterator[str]:
     """Of each network that takes ``pretrained=True``, whether its ImageNet weights are there."""
     yield "ImageNet weights:"
-    for name in catalogue.names("models"):
-        if origin := getattr(catalogue.find("models", name), "weights", None):
+    for name in registry.names("models"):
+        if origin := getattr(registry.find("models", name), "weights", None):
             there = "torchvision's, fetched when they are needed" if isinstance(origin, str) else "ready"
             yield f"  {name}: {models.lacks({'name': name, 'pretrained': True}, root) or there}"

@@ -4,7 +4,7 @@ import inspect
 import re
 from dataclasses import dataclass
 
-from fednb import catalogue
+from fednb import registry
 from fednb.errors import RecipeError, nearest
 from fednb.report import speed
 
@@ -33,7 +33,7 @@ class Summary:
 def summaries(only: str | None = None) -> list[Summary]:
     """The methods with this part in their names, or all: the four papers' own first, then algorithms before
     augmentations, by name."""
-    rooms = {name: room for room in catalogue.METHODS for name in catalogue.names(room)}
+    rooms = {name: room for room in registry.METHODS for name in registry.names(room)}
     chosen = [name for name in rooms if not only or only in name]
     if not chosen:
         raise RecipeError(f'no method has "{only}" in its name: {nearest(only, rooms)}')
@@ -42,14 +42,14 @@ def summaries(only: str | None = None) -> list[Summary]:
 
 def docstring(room: str, name: str) -> str:
     """What the method's class says of itself: its mathematics, what it sends and keeps, its options."""
-    return inspect.cleandoc(catalogue.find(room, name).__doc__ or "It has no docstring.")
+    return inspect.cleandoc(registry.find(room, name).__doc__ or "It has no docstring.")
 
 
 def _summary(room: str, name: str) -> Summary:
-    method, text = catalogue.make(room, name), docstring(room, name)
+    method, text = registry.make(room, name), docstring(room, name)
     printed, tasks = method.printed or type(method).__name__, ", ".join(method.tasks.names)
     line = text.partition("\n\n")[0].replace("\n", " ")
-    return Summary(room, name, printed, line, paper(text), tasks, speed.times(name), catalogue.source(room, name))
+    return Summary(room, name, printed, line, paper(text), tasks, speed.times(name), registry.source(room, name))
 
 
 def paper(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-from fednb import catalogue, outside, papers
+from fednb import papers, registry
 from fednb.errors import RecipeError
 from fednb.files import write_together
 
@@ -16,10 +16,10 @@ TEMPLATE = Path(__file__).with_name("template")
 def main(options) -> int:
     """RecipeError, before anything is written, for a name that cannot be used and for a file that is there already."""
     _refuse(options.name)
-    project = outside.project()
+    project = registry.project()
     root = project or Path.cwd() / options.name
     room = "algorithms" if options.algorithm else "augmentations"
-    known = next((each for each in catalogue.METHODS if options.name in catalogue.names(each)), None)
+    known = next((each for each in registry.METHODS if options.name in registry.names(each)), None)
     files = written(root, options.name, known or room, alone=project is None, method=known is None)
     there = [path for path in files if path.exists()]
     if there or (project is None and root.exists() and (root.is_file() or any(root.iterdir()))):
@@ -54,7 +54,7 @@ def written(root: Path, name: str, room: str, alone: bool, method: bool) -> dict
     for path in sorted(TEMPLATE.rglob("*.in")):
         place, text = path.relative_to(TEMPLATE).as_posix(), path.read_text(encoding="utf-8")
         in_room = place.partition("/")[0]
-        if in_room in catalogue.METHODS and not (method and in_room == room):
+        if in_room in registry.METHODS and not (method and in_room == room):
             continue
         if alone or "NAME" in place:
             place = place.removesuffix(".in").replace("NAME", name).replace("dot_", ".")

@@ -23,13 +23,14 @@ from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-from fednb import outside
+from fednb import registry
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, write_atomically
 from fednb.parameters import kind_of, misfit, sampled
 from fednb.records.progress import MARK
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+SCRIPT = "injectModule("  # of what itables loads into a notebook
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 LARGEST = 220_000  # bytes of a photograph whose colours stay
 
@@ -76,7 +77,7 @@ def home() -> Path:
 
     NotebookError if there is neither.
     """
-    return outside.project() or checkout()
+    return registry.project() or checkout()
 
 
 def homes() -> list[Path]:
@@ -105,7 +106,7 @@ def checkout(part: str = "notebooks/") -> Path:
     if part != "notebooks/":
         raise NotebookError(f"{part} is in fednb's repository alone; clone it and run the command inside it.")
     raise NotebookError(
-        f"{here} is no project: there is no {outside.PROJECT} in it or above it, and no {part} beside fednb's "
+        f"{here} is no project: there is no {registry.PROJECT} in it or above it, and no {part} beside fednb's "
         "pyproject.toml. Go to your project, make one by `fednb new paper NAME`, or clone the repository and run the "
         "command inside it."
     )
@@ -321,7 +322,8 @@ def settle(content: dict) -> dict:
 def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
-        if output.get("metadata") == MARK:
+        script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
+        if output.get("metadata") == MARK or script:
             continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from fednb import catalogue, outside, papers
+from fednb import papers, registry
 from fednb.commands.notebooks import Notebook
 from fednb.errors import NotebookError, RecipeError, nearest
 
@@ -19,9 +19,9 @@ def refuse(project: Path, chosen: list[Notebook]) -> None:
     from fednb.results import Results
 
     try:
-        tomllib.loads((project / outside.PROJECT).read_text(encoding="utf-8"))
+        tomllib.loads((project / registry.PROJECT).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise NotebookError(f"{project / outside.PROJECT} cannot be read: {error}.") from error
+        raise NotebookError(f"{project / registry.PROJECT} cannot be read: {error}.") from error
     if not chosen:
         raise NotebookError(f"{project / 'notebooks'} has no notebook; `fednb new paper NAME` writes one.")
     for notebook in chosen:
@@ -32,8 +32,8 @@ def refuse(project: Path, chosen: list[Notebook]) -> None:
             )
     for paper in (paper for paper in papers.names() if papers.folder(paper).is_relative_to(project)):
         printed = {name for table in papers.tables(paper) for name in papers.printed(paper, table)["federation"]}
-        if unknown := sorted(printed.difference(catalogue.names("datasets"))):
-            hint = nearest(unknown[0], catalogue.names("datasets"))
+        if unknown := sorted(printed.difference(registry.names("datasets"))):
+            hint = nearest(unknown[0], registry.names("datasets"))
             raise RecipeError(f"a table of {paper} is of the federation {unknown[0]}, which is no data set; {hint}")
         judged(Results({}), paper)  # refuses claims on what is not printed so
         curves(Results({}), paper)

@@ -7,7 +7,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from fednb import outside
+from fednb import registry
 from fednb.commands import notebooks
 from fednb.commands.notebooks import Notebook
 from fednb.errors import FednbError, NotebookError, RunError
@@ -20,7 +20,7 @@ MACHINE = {"DEVICE", "JOBS"}  # parameters that change nothing of what a noteboo
 
 def main(options) -> int:
     """Returns 0, or 1 where a notebook failed or the site could not be written. What is trained is kept."""
-    home, chosen, own = notebooks.home(), notebooks.found(options.only), outside.project()
+    home, chosen, own = notebooks.home(), notebooks.found(options.only), registry.project()
     recording = notebooks.tool("recording") if options.record else None
     if recording and (changes := recording.dirty(home)):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
@@ -93,7 +93,7 @@ def _tell_kernels(options, runs: Path, threads: int) -> None:
     """Sets what kernels and their processes have from this command: absolute paths, as they start elsewhere."""
     from fednb.datasets import data_root
 
-    os.environ[outside.FOLDERS] = outside.searched()
+    os.environ[registry.FOLDERS] = registry.searched()
     os.environ["FEDNB_DATA"] = str(data_root(options.data).absolute())
     os.environ["FEDNB_RUNS"] = str(runs)
     os.environ["FEDNB_STALE"] = "again" if options.stale else ""
@@ -144,7 +144,7 @@ def _shown(options, home: Path, report: Path, executed: list[Notebook], recordin
         if (home / "tools" / "readme.py").is_file():
             notebooks.tool("readme").update()
         return [f"recorded: results/, figures/ and notebooks/ in {home}", "next: look at the changes and commit them"]
-    if options.only or outside.project():
+    if options.only or registry.project():
         first = [str(notebooks.executed(report, notebook)) for notebook in executed[:1]]
         return [f"executed: {report / 'notebooks'}", *(f"next: jupyter lab {copy}" for copy in first)]
     from fednb.commands.report import build

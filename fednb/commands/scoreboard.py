@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fednb import outside, papers
+from fednb import papers, registry
 from fednb.commands import notebooks
 from fednb.records.store import Store
 from fednb.report import judging
@@ -27,7 +27,7 @@ def curves(store: Store | None = None) -> "DataFrame":
 
 def _with_notebooks(judge: Callable, store: Store | None, place: str) -> "DataFrame":
     homes = notebooks.homes()
-    alone = homes == [outside.project()]
+    alone = homes == [registry.project()]
     named = [paper for paper in papers.names() if papers.source(paper) or not alone]
     frame = judge(store or default_store(), named)
     shown: dict[tuple[str, str], str] = {}

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from fednb import outside
+from fednb import registry
 from fednb.commands import notebooks, project
 from fednb.errors import StoreError
 from fednb.records.record import read
@@ -11,7 +11,7 @@ from fednb.study import default_store
 
 
 def main(options) -> int:
-    home, own = notebooks.home(), outside.project()
+    home, own = notebooks.home(), registry.project()
     records, notes = defaultdict(dict), []
     for path in (path for folder in default_store().folders for path in sorted(folder.glob("*/*.json"))):
         try:

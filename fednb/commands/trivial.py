@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from fednb.catalogue import dealt
 from fednb.datasets import available, load
 from fednb.errors import FednbError
 from fednb.files import write_text
+from fednb.registry import dealt
 from fednb.report.gates import TRIVIAL, measured, place, places
 
 

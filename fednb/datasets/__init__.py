@@ -26,7 +26,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fednb import catalogue, outside
+from fednb import registry
 from fednb.errors import DataError, FednbError, RecipeError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = ["available", "data_root", "load"]
 def data_root(root: str | os.PathLike | None = None) -> Path:
     """The folder that holds all data: ``root``, else the environment's FEDNB_DATA, else ``data/`` of the project or,
     where there is none, of the current folder."""
-    own = (outside.project() or Path()) / "data"
+    own = (registry.project() or Path()) / "data"
     return Path(root or os.environ.get("FEDNB_DATA") or own).expanduser()
 
 
@@ -88,10 +88,10 @@ def available(name: str, root: str | os.PathLike | None = None, **options) -> st
 
 
 def _loader(name: str, options: dict):
-    catalogue.require_known(name, options, catalogue.options(catalogue.find("datasets", name)))
-    if options.get("seed") == catalogue.OF_THE_RUN:
+    registry.require_known(name, options, registry.options(registry.find("datasets", name)))
+    if options.get("seed") == registry.OF_THE_RUN:
         raise RecipeError(
-            f'{name} has seed "{catalogue.OF_THE_RUN}", which is the seed of a recipe, and there is none here; '
+            f'{name} has seed "{registry.OF_THE_RUN}", which is the seed of a recipe, and there is none here; '
             "give a whole number, or load(**recipe.dealt)."
         )
-    return catalogue.file("datasets", name)
+    return registry.file("datasets", name)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fednb.errors import RunError
 from fednb.loop.parallel import attempt
-from fednb.outside import FOLDERS, searched
+from fednb.registry import FOLDERS, searched
 
 ENGINES = ("ray",)
 LOOK = 0.2  # seconds between two looks

@@ -13,7 +13,6 @@ from fednb.loop import evaluate
 from fednb.loop.client import Client
 from fednb.loop.network import build, require_same, require_shapes, state_of
 from fednb.loop.server import Server
-from fednb.loop.state import require_form
 from fednb.methods import Message, byte_counts, entries
 from fednb.recipe import Recipe
 
@@ -172,8 +171,7 @@ class Rounds:
         }
 
     def load_state(self, state: dict) -> None:
-        """Goes on from what ``state`` returned; ValueError or RunError for what it cannot have returned."""
-        require_form(state)
+        """Goes on from what ``state`` returned; ValueError or RunError for the state of another run."""
         require_same(state["model"], self.server.model, "this state")
         expected = {name: self.trained_on(name) for name in sorted(self.taking_part)}
         if list(state["images"].items()) != list(expected.items()):
@@ -272,7 +270,6 @@ class FederatedRun(Rounds):
         return super().state() | {"clients": {name: client.memories for name, client in self.clients.items()}}
 
     def load_state(self, state: dict) -> None:
-        require_form(state)
         if set(state["clients"]) != set(self.clients):
             raise RecipeError(
                 f"this state has clients {', '.join(state['clients'])}; the run has {', '.join(self.clients)}."

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from fednb import models
-from fednb.catalogue import make, task
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Outline
 from fednb.loop.allocator import keep_freed_memory
 from fednb.methods import DTYPES, TASKS, Message, Method, overrides, owners
 from fednb.randomness import seeded
 from fednb.recipe import Recipe
+from fednb.registry import make, task
 
 OF_ONE_TASK = {  # evaluations: what they tell, and of which task
     "features": ("one vector for every image", "classification"),

@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 
 from torch import nn
 
-from fednb.catalogue import complete, find, make
 from fednb.randomness import seeded
+from fednb.registry import complete, find, make
 
 
 def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, seed: int = 0) -> nn.Module:

@@ -2,7 +2,7 @@
 
 A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv`` and, where
 there are such, ``curves.csv``, ``inconsistencies.csv`` and ``report.md``; ``<paper>.toml`` beside it has the settings
-and our profiles. Those that ``fednb.outside`` finds are like ours; what they declare of runs, and what their arguments
+and our profiles. Those that ``fednb.registry`` finds are like ours; what they declare of runs, and what their arguments
 need, stands in a ``protocol.toml`` of their own beside them, see ``fednb.papers.protocol``.
 """
 
@@ -14,7 +14,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from fednb import outside
+from fednb import registry
 from fednb.errors import RecipeError, nearest
 
 _HERE = Path(__file__).parent
@@ -32,46 +32,33 @@ _CLAIM = {"table", *_PAIR, "place"}
 
 def names() -> list[str]:
     """The papers that are transcribed: ours first, then those from outside."""
-    return [*own(), *from_outside()]
+    return [*own(), *sorted(registry.outside("papers"))]
 
 
-@cache
 def own() -> tuple[str, ...]:
     """Those in ``fednb/papers``."""
-    return tuple(sorted(path.parent.name for path in _HERE.glob("*/captions.toml")))
+    return registry.builtin("papers")
 
 
 def source(paper: str) -> str:
-    """Where a paper from outside comes from, ``"their_package 0.3"`` or ``"folder mine"``; empty for our own."""
-    place = from_outside().get(paper)
-    return place.source if place else ""
-
-
-def from_outside() -> dict[str, outside.Place]:
-    """By name; RecipeError for a name that is ours: a claim would not say which of them it is of."""
-    found = outside.places("papers")
-    for name in own():
-        if name in found:
-            raise RecipeError(
-                f'"{name}" in {found[name].source} has the name of fednb/papers/{name}; give it another one.'
-            )
-    return dict(sorted(found.items()))
+    """Where a paper from outside comes from, ``"folder mine"``; empty for our own."""
+    return registry.source("papers", paper)
 
 
 def folder(paper: str) -> Path:
     """Where the files of a paper lie; RecipeError for an unknown paper, and where one from outside lacks a file."""
     if paper in own():
         return _HERE / paper
-    if not (place := from_outside().get(paper)):
+    if paper not in registry.outside("papers"):
         raise RecipeError(f'"{paper}" is not in fednb/papers; {nearest(paper, names())}')
-    found = outside.folder(place)
-    lacking = [name for name in (each.format(paper) for each in FILES) if not (found.parent / name).is_file()]
+    room = registry.outside("papers")[paper] / "papers"
+    lacking = [name for name in (each.format(paper) for each in FILES) if not (room / name).is_file()]
     if lacking:
         raise RecipeError(
-            f"the paper {paper} of {place.source} has no {' and no '.join(lacking)} in {found.parent}; "
+            f"the paper {paper} of {source(paper)} has no {' and no '.join(lacking)} in {room}; "
             "`fednb new paper` writes such files."
         )
-    return found
+    return room / paper
 
 
 def _entry(mapping: dict, key: str, what: str):
@@ -177,10 +164,8 @@ def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
 
     An algorithm has the options of the paper's settings. Rows of methods that are not built here are left out.
     """
-    from fednb import catalogue
-
     frame, made = printed(paper, table, federation), []
-    known = {*catalogue.names("algorithms"), *catalogue.names("augmentations")}
+    known = {*registry.names("algorithms"), *registry.names("augmentations")}
     for run in dict.fromkeys(zip(frame["algorithm"], frame["augmentation"], strict=True)):
         first, *others = (_choice(*part) for label in run for part in re.findall(r"(\w+)(?:\(([^)]*)\))?", label))
         if {each["name"] for each in (first, *others)} <= known:

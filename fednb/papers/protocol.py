@@ -7,7 +7,7 @@ file is the proof.
 from functools import cache
 from pathlib import Path
 
-from fednb import outside, papers
+from fednb import papers, registry
 from fednb.errors import RecipeError, nearest
 
 _HERE = Path(__file__).parent
@@ -27,8 +27,8 @@ def rules() -> dict:
 def _protocols() -> tuple[tuple[Path, tuple[str, ...]], ...]:
     """The protocols from outside, and the papers that each may speak of: those next to it."""
     papers_of = {}
-    for name, place in papers.from_outside().items():
-        papers_of.setdefault(outside.folder(place).with_name("protocol.toml"), []).append(name)
+    for name, place in registry.outside("papers").items():
+        papers_of.setdefault(place / "papers" / "protocol.toml", []).append(name)
     return tuple((path, tuple(names)) for path, names in papers_of.items() if path.is_file())
 
 

@@ -1,6 +1,5 @@
 """Where a run's numbers come from: the version of the code and its source, of torch, the device."""
 
-import hashlib
 import os
 import platform
 import subprocess
@@ -8,12 +7,13 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
+from fednb.files import hash_of
+
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
 
 
 def maker(model) -> dict:
-    """What must be the same for a checkpoint to be gone on from: code, torch, device, threads, and the hash of what a
-    pretrained network begins with."""
+    """What made a run: code, torch, device, threads, and the hash of what a pretrained network begins with."""
     import torch
 
     device = next(model.parameters()).device
@@ -78,14 +78,11 @@ def code_version() -> str:
 @lru_cache
 def source_hash() -> str:
     """12 hex digits of the package's own source: it differs where two copies without git, or two changed ones, do."""
-    package, digest = Path(__file__).parents[1], hashlib.sha256()
-    for name in sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py")):
-        content = (package / name).read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:12]
+    package = Path(__file__).parents[1]
+    return hash_of({path.relative_to(package).as_posix(): path.read_bytes() for path in package.rglob("*.py")})
 
 
 def _git(checkout: Path, *words: str) -> str:
-    return subprocess.run(
-        ["git", "-C", str(checkout), *words], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    apart = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # of another checkout
+    words = ("git", "-C", str(checkout), *words)
+    return subprocess.run(words, env=apart, capture_output=True, text=True, check=True).stdout.strip()

@@ -21,7 +21,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from fednb import catalogue, outside
+from fednb import registry
 from fednb.recipe import ROOMS, Recipe
 
 FORMER = {"augment": "augmentations", "data": "datasets"}  # rooms as records before November 2026 name them
@@ -41,7 +41,7 @@ def used(recipe: Recipe) -> dict[str, str]:
 
 def sources(recipe: Recipe) -> dict[str, str]:
     """Where a recipe's files from outside come from: ``"augmentations/histograms"`` -> ``"their_package 0.3"``."""
-    found = {name: catalogue.source(*name.split("/")) for name in _names(recipe.full)}
+    found = {name: registry.source(*name.split("/")) for name in _names(recipe.full)}
     return {name: source for name, source in found.items() if source}
 
 
@@ -55,20 +55,20 @@ def _equal(name: str) -> list[str]:
     """The hashes under which a file behaves as it does today; none where it is not there."""
     room, file = name.split("/")
     room = FORMER.get(room, room)
-    if file in catalogue.own(room):
+    if file in registry.builtin(room):
         return known()["now"].get(f"{room}/{file}", [""])
-    return [*_same_behaviour(name), catalogue.source_hash(room, file)] if file in catalogue.names(room) else []
+    return [*_same_behaviour(name), registry.source_hash(room, file)] if file in registry.names(room) else []
 
 
 def _same_behaviour(name: str) -> list[str]:
     """Earlier hashes of a file of the project that its ``fednb.toml`` says behaved as it does today."""
-    project = outside.project()
-    settings = tomllib.loads((project / outside.PROJECT).read_text(encoding="utf-8")) if project else {}
+    project = registry.project()
+    settings = tomllib.loads((project / registry.PROJECT).read_text(encoding="utf-8")) if project else {}
     return settings.get("same_behaviour", {}).get(name, [])
 
 
 def _names(settings: dict) -> list[str]:
     """The files of a full recipe's federation, model, algorithm and augmentations."""
     single = [f"{room}/{settings[setting]['name']}" for setting, room in ROOMS.items()]
-    single = [name for name in single if name.removeprefix("datasets/") not in catalogue.IN_MEMORY.values()]
+    single = [name for name in single if name.removeprefix("datasets/") not in registry.IN_MEMORY.values()]
     return [*single, *(f"augmentations/{augmentation['name']}" for augmentation in settings["augmentations"])]

@@ -161,22 +161,37 @@ class Store:
         finally:
             lock.release()
 
-    def save_checkpoint(self, recipe: Recipe, state: dict) -> None:
-        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them."""
+    def save_checkpoint(self, recipe: Recipe, state: dict, keep_last: bool = False) -> None:
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them.
+
+        keep_last: the one that it replaces stays for ``step_back``.
+        """
         import torch
+
+        path = self._checkpoint(recipe)
+        if keep_last and path.exists():
+            os.replace(path, _before(path))
 
         def save(file) -> None:
             torch.save(state, file)
             file.seek(0)
             file.write(hashlib.file_digest(file, "sha256").digest())
 
-        write_atomically(self._checkpoint(recipe), save)
+        write_atomically(path, save)
+
+    def step_back(self, recipe: Recipe) -> None:
+        """The next start goes on from the checkpoint before the last, where there is one."""
+        path = self._checkpoint(recipe)
+        if _before(path).exists():
+            os.replace(_before(path), path)
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
         import torch
 
         path = self._checkpoint(recipe)
+        if not path.exists():  # a process was killed between two checkpoints, or there is none
+            self.step_back(recipe)
         if not path.exists():
             return None
         try:
@@ -198,6 +213,7 @@ class Store:
     def drop_checkpoint(self, recipe: Recipe) -> None:
         """Removes a finished run's checkpoint."""
         remove(self._checkpoint(recipe))
+        remove(_before(self._checkpoint(recipe)))
 
     def _may_go(self, path: Path) -> bool:
         """Whether a record is damaged, or stale and to be renewed."""
@@ -258,6 +274,10 @@ def _agree(recorded, wanted) -> bool:
     if isinstance(recorded, list) and isinstance(wanted, list):
         return len(recorded) == len(wanted) and all(map(_agree, recorded, wanted))
     return recorded == wanted
+
+
+def _before(checkpoint: Path) -> Path:
+    return checkpoint.with_suffix(".before.pt")
 
 
 def _parts(artefacts: dict[str, dict]):

@@ -15,7 +15,7 @@ from fednb.federation import Federation
 from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
-from fednb.records.provenance import maker, origin
+from fednb.records.provenance import maker, origin, source_hash
 from fednb.records.record import require_readable
 from fednb.records.staleness import sources, used
 from fednb.records.store import Record, Store
@@ -91,7 +91,7 @@ class Damaged(Exception):
 def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) -> Record:
     """The record, from a checkpoint on; Damaged where that may be none of this run's."""
     recipe = run.recipe
-    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model)}
+    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model), "code": source_hash()}
     if sources(recipe):
         made_from["source"] = used(recipe)
     try:
@@ -108,6 +108,10 @@ def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) 
     while run.rounds < recipe.rounds:
         try:
             rounds.append(run.advance())
+        except RunError:
+            if run.saved_every_round:  # its numbers may be why: the last that led to a sound round are those before
+                store.step_back(recipe)
+            raise
         except (*OF_DAMAGE, RuntimeError) as error:
             if not as_loaded or any(words in str(error) for words in NO_ROOM):
                 raise
@@ -122,7 +126,7 @@ def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) 
             state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
             state |= {"spare": spare} if spare else {}
             try:
-                store.save_checkpoint(recipe, state)
+                store.save_checkpoint(recipe, state, keep_last=run.saved_every_round)
                 as_loaded = False
             except StoreError as error:  # a full disk: the run is worth more than its checkpoint
                 store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")

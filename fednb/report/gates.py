@@ -5,13 +5,14 @@ from functools import cache
 from pathlib import Path
 from statistics import mean
 
-from fednb import outside
-from fednb.catalogue import dealt
+from fednb import registry
 from fednb.federation import Federation
 from fednb.papers import protocol
+from fednb.registry import dealt
 from fednb.report import labels, wording
+from fednb.report.convergence import late_rise
 from fednb.report.intervals import of_settings
-from fednb.report.selection import late_rise, selected
+from fednb.report.selection import selected
 
 TRIVIAL = Path(__file__).with_name("trivial.json")
 
@@ -30,7 +31,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
     constant = {key: trivial(records[key], claim["site"]) for key in keys}
     if None in constant.values():
         name = records[keys[0]].recipe["federation"]["name"]
-        adds = "fednb run" if outside.project() else "python tools/trivial.py"
+        adds = "fednb run" if registry.project() else "python tools/trivial.py"
         return f"no constant answer is known on this {name}: {adds} adds it"
     unseen = not own["took_part"].all()
     for label, rows in wording.settings(selected(own, rule, unseen)):
@@ -68,7 +69,7 @@ def trivial(record, site: str = "average") -> float | None:
     training, or one class in all where that is more. None where ``trivial.json`` and that of a project's ``results/``
     lack the federation or the site; they have each partition that was recorded, by the seed that dealt it out."""
     federation = dealt(record.recipe["federation"], record.recipe["seed"])
-    known = _known(outside.project()).get(place(federation))
+    known = _known(registry.project()).get(place(federation))
     if known is None or site not in ("average", *known["clients"]):
         return None
     by_client = known["clients"]

@@ -63,7 +63,8 @@ from math import inf, log, nan, sqrt
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from fednb.report.selection import image_scores, selected
+from fednb.report.scores import image_scores
+from fednb.report.selection import selected
 from fednb.report.wording import dealt_by_seed, frame_of, setting_of, settings
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import papers
-from fednb.catalogue import names
 from fednb.errors import RecipeError
 from fednb.files import write_text
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.records.store import Store
+from fednb.registry import names
 from fednb.report import labels
 from fednb.report.claims import COLUMNS as OF_CLAIMS
 from fednb.report.claims import NOT_RUN, judged

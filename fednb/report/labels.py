@@ -3,7 +3,7 @@
 import ast
 import re
 
-from fednb import catalogue
+from fednb import registry
 
 
 def parts(run: str) -> list[tuple[str, str]]:
@@ -14,8 +14,8 @@ def parts(run: str) -> list[tuple[str, str]]:
 def printed(name: str) -> str:
     """What papers call a method: its class's ``printed``, or the class's own name; unknown names stay."""
     for room in ("algorithms", "augmentations"):
-        if name in catalogue.names(room):
-            method = catalogue.find(room, name)
+        if name in registry.names(room):
+            method = registry.find(room, name)
             return method.printed or method.__name__
     return name
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fednb import papers
-from fednb.catalogue import task
+from fednb.registry import task
 from fednb.report import labels, wording
 from fednb.report.tables import Table
 from fednb.report.verdicts import CLAIM, NOT_PAIRED, PRINTED, SMALL, TESTED, VERDICTS

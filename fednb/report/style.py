@@ -2,7 +2,7 @@
 
 from zlib import crc32
 
-from fednb import catalogue
+from fednb import registry
 from fednb.report import labels
 
 # Okabe and Ito's colour-blind palette without its yellow, which is too light for a line; then four of Tol's.
@@ -74,4 +74,4 @@ def colour(number: int) -> str:
 
 def _ours() -> tuple[str, ...]:
     """All our methods, FedAvg first."""
-    return (*FIRST, *sorted({*catalogue.own("algorithms"), *catalogue.own("augmentations")} - {*FIRST}))
+    return (*FIRST, *sorted({*registry.builtin("algorithms"), *registry.builtin("augmentations")} - {*FIRST}))

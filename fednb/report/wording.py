@@ -3,9 +3,9 @@
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 
-from fednb.catalogue import OF_THE_RUN, file
-from fednb.catalogue import names as files_in
 from fednb.methods import TASKS
+from fednb.registry import OF_THE_RUN, file
+from fednb.registry import names as files_in
 from fednb.report import labels
 
 STAND_IN, OTHER_DATA = "STAND-IN", "OTHER DATA"

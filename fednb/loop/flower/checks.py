@@ -1,4 +1,4 @@
-"""What a client elsewhere may reply to each call: checked where it enters, before anything is made of it.
+"""What a client elsewhere may reply to each call: names, shapes, types, finite, ranges, before anything is made of it.
 
 What has the right form and lies in range is believed. A client that sends such numbers on purpose can still ruin a run:
 aggregation that is robust against it is a method of its own, which is not here.
@@ -7,7 +7,6 @@ aggregation that is robust against it is a method of its own, which is not here.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from fednb.errors import RunError
 from fednb.federation import IGNORED, SPLITS
 from fednb.loop.evaluate import whole
-from fednb.loop.introduction import Introduction, is_text
+from fednb.loop.flower.handshake import Introduction, is_printable
 from fednb.loop.network import require_same, require_shapes, state_of
 from fednb.methods import Message, Method, entries
 
@@ -35,55 +34,59 @@ _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry that is expected: its numbers from ``least`` to ``most``; NaN among them where ``gaps``."""
+    """An entry that is expected: its numbers from ``least`` to ``most``, no others where ``ends``, and NaN where
+    ``gaps``."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
     least: float = -LARGEST
     most: float = LARGEST
+    ends: bool = False
     gaps: bool = False
 
 
 def require(
-    reply, kind: str, round: int, told: Introduction, model: nn.Module, sent: Message, methods: list[Method], recipe
+    reply, kind: str, round: int, client: Introduction, model: nn.Module, sent: Message, methods: list[Method], recipe
 ) -> Message:
     """The reply, of which nothing is believed; RunError, naming the entry, where it is none to this call.
 
-    told: of the client. model: a network as its own. sent: the entries of it that are sent, as the server has them.
-    Methods' entries: see ``Method.own_lengths`` and ``Method.counts``.
+    client: what it said of itself. model: a network as its own. sent: the entries of it that are sent, as the server
+    has them. Methods' entries: see ``Method.own_lengths`` and ``Method.counts``.
     """
-    if not isinstance(reply, dict) or not all(map(is_text, reply)):
-        raise RunError(f"expected named tensors; {told.site} sent {brief(reply)}.")
+    if not isinstance(reply, dict) or not all(map(is_printable, reply)):
+        raise RunError(f"expected named tensors; {client.site} sent {brief(reply)}.")
     for name, value in reply.items():
         plain = isinstance(value, Tensor) and value.layout is torch.strided and value.device.type != "meta"
         if not plain or value.dtype not in _FLOATS + _WHOLE:
-            raise RunError(f"{name} is {_form(value)} in what {told.site} sent; expected a tensor of real numbers.")
+            raise RunError(f"{name} is {_form(value)} in what {client.site} sent; expected a tensor of real numbers.")
     added = {name: value for name, value in reply.items() if kind in OF_METHODS and _method(name, methods)}
     own = {name: value for name, value in reply.items() if name not in added}
-    wanted = {"after": Entry(torch.int64, (), -1, round)} | expected(kind, round, told, model, sent, recipe)
-    require_same(own, wanted, told.site, "what is expected")
+    wanted = {"after": Entry(torch.int64, (), -1, round)} | expected(kind, round, client, model, sent, recipe)
+    require_same(own, wanted, client.site, "what is expected")
     for name, value in own.items():
         if value.dtype != wanted[name].dtype:
-            raise RunError(f"{name} is {value.dtype} in what {told.site} sent; expected {wanted[name].dtype}.")
-        _require_range(name, value, wanted[name], told.site)
-    require_shapes(added, model, told.site)
+            raise RunError(f"{name} is {value.dtype} in what {client.site} sent; expected {wanted[name].dtype}.")
+        _require_range(name, value, wanted[name], client.site)
+    if kind == "compare" and (reply["common"] > torch.minimum(reply["found"], reply["truth"])).any():
+        raise RunError(f"masks have more in common than they have in what {client.site} sent.")
+    require_shapes(added, model, client.site)
     for name, value in added.items():
         method, entry = _method(name, methods), name.partition("/")[2]
-        ends = (0, _most_seen(told.images[0], recipe)) if entry in method.counts else method.ranges.get(entry, ())
-        _require_range(name, value, Entry(value.dtype, (), *ends), told.site)
-    _require_lengths(added, methods, max(told.images[0], len(told.outline.classes)), told.site)
+        ends = (0, _most_seen(client.images[0], recipe)) if entry in method.counts else method.ranges.get(entry, ())
+        _require_range(name, value, Entry(value.dtype, (), *ends), client.site)
+    _require_lengths(added, methods, max(client.images[0], len(client.outline.classes)), client.site)
     return reply
 
 
 def expected(
-    kind: str, round: int, told: Introduction, model: nn.Module, sent: Message, recipe: Recipe
+    kind: str, round: int, client: Introduction, model: nn.Module, sent: Message, recipe: Recipe
 ) -> dict[str, Entry]:
     """The entries of a reply beside ``after`` and what methods add."""
-    images = dict(zip((*SPLITS, "spare"), told.images, strict=False))
+    images = dict(zip((*SPLITS, "spare"), client.images, strict=False))
     train, test = images["train"], images["test"]
-    classes, segmentation = len(told.outline.classes), told.outline.task == "segmentation"
-    shown, number, dense = min(1, test), whole(classes), told.outline.image_shape[1:] if segmentation else ()
-    scores, pixels = Entry(torch.float64, (test,), 0, 1), math.prod(told.outline.image_shape[1:])
+    classes, segmentation = len(client.outline.classes), client.outline.task == "segmentation"
+    shown, number, dense = min(1, test), whole(classes), client.outline.image_shape[1:] if segmentation else ()
+    pixels = math.prod(client.outline.image_shape[1:])
     if kind == "offer":
         return {"images": Entry(torch.int64, (), train, train)}
     if kind == "work":
@@ -96,7 +99,7 @@ def expected(
         return {"features": features, "targets": Entry(torch.int64, (test,), 0, classes - 1)}
     if kind == "show":
         return {
-            "images": Entry(torch.uint8, (shown, *told.outline.image_shape)),
+            "images": Entry(torch.uint8, (shown, *client.outline.image_shape)),
             "targets": Entry(number, (shown, *dense), 0, IGNORED if segmentation else classes - 1),
             "predictions": Entry(number, (shown, *dense), 0, classes - 1),
         }
@@ -106,16 +109,30 @@ def expected(
             "distances": Entry(torch.float32, (test, classes - 1), 0, pixels, gaps=True),
             "volumes": Entry(torch.int32, (test,)),
         }
-    if kind == "test":
-        return {split: Entry(torch.float64, (images[split],), 0, 1) for split in recipe.scored(round)}
-    return {"test": scores} if kind in ("visit", "measure") else {}
+    scored = {"test": recipe.scored(round), "visit": ["test"], "measure": ["test"]}.get(kind, [])
+    return {split: Entry(torch.float64, (images[split],), 0, 1, ends=not segmentation) for split in scored}
+
+
+def require_alike(forms: dict[str, tuple[str, ...]], method_names: str) -> None:
+    """RunError, naming two clients, where their replies, by name as ``form`` has them, differ.
+
+    All of them were sent the same entries.
+    """
+    (first, common), *others = forms.items()
+    for name, own in others:
+        if own != common:
+            pairs = (own, common), (common, own)
+            here, there = ("; ".join(sorted({*one} - {*other})) or "nothing" for one, other in pairs)
+            raise RunError(
+                f"{here} in what {name} sent and {there} in what {first} sent, both for {method_names}. "
+                "One of them has another recipe, or is not honest."
+            )
 
 
 def form(reply: Message, methods: list[Method]) -> tuple[str, ...]:
     """What methods added, without its numbers, and without the lengths that are each client's own."""
     added = {name: value for name, value in reply.items() if _method(name, methods)}
-    lines = (f"{name} is {_form(value, _has_own_length(name, methods))}" for name, value in sorted(added.items()))
-    return tuple(map(sys.intern, lines))
+    return tuple(f"{name} is {_form(value, _has_own_length(name, methods))}" for name, value in sorted(added.items()))
 
 
 def _form(value, own_length: bool = False) -> str:
@@ -127,13 +144,15 @@ def _form(value, own_length: bool = False) -> str:
 
 def _require_range(name: str, value: Tensor, wanted: Entry, sender: str) -> None:
     value = value[~value.isnan()] if wanted.gaps else value
-    if value.numel():
-        low, high = (end.item() for end in value.aminmax())  # NaN where one is among them
-        if not (wanted.least <= low and high <= wanted.most):
-            raise RunError(
-                f"{name} goes from {low:g} to {high:g} in what {sender} sent; expected {wanted.least:g} to "
-                f"{wanted.most:g}."
-            )
+    if not value.numel():
+        return
+    low, high = (end.item() for end in value.aminmax())  # NaN where one is among them
+    if not (wanted.least <= low and high <= wanted.most):
+        raise RunError(
+            f"{name} goes from {low:g} to {high:g} in what {sender} sent; expected {wanted.least:g} to {wanted.most:g}."
+        )
+    if wanted.ends and not ((value == wanted.least) | (value == wanted.most)).all():
+        raise RunError(f"{name} has other numbers than {wanted.least} and {wanted.most} in what {sender} sent.")
 
 
 def _most_seen(images: int, recipe: Recipe) -> float:

@@ -1,0 +1,280 @@
+"""Finds algorithms, augmentations, networks, data sets and papers by their file names: no list needs to be edited.
+
+``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``.
+
+``FEDNB_METHODS`` is the search path of everything from outside: a folder that it names (or several, as in ``PATH``) has
+the rooms inside, and files as ours in them: ``FOLDER/augmentations/histograms.py``; helpers next to them begin with
+``_`` and are imported by ``from ._helper import ...``. A paper is a folder, ``FOLDER/papers/NAME``, with ``NAME.toml``
+next to it (see ``fednb.papers``). A project is a folder with a ``fednb.toml``; inside of it, its own rooms are on the
+search path.
+"""
+
+import hashlib
+import importlib
+import inspect
+import os
+import pkgutil
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+
+from fednb.errors import RecipeError, nearest
+from fednb.files import hash_of
+
+METHODS = ("algorithms", "augmentations")
+PACKAGES = {
+    "algorithms": "fednb.methods.algorithms",
+    "augmentations": "fednb.methods.augmentations",
+    "models": "fednb.models",
+    "datasets": "fednb.datasets",
+    "papers": "fednb.papers",
+}
+ROOMS = tuple(PACKAGES)
+FOLDERS = "FEDNB_METHODS"
+PROJECT = "fednb.toml"
+OF_THE_RUN = "run"  # as a federation's option ``seed``: see ``dealt``
+IN_MEMORY = {"classification": "in_memory", "segmentation": "in_memory_masks"}  # see fednb/datasets/_in_memory.py
+
+
+def folder(room: str) -> str:
+    """Where the files of a room lie: ``"fednb/methods/algorithms"``."""
+    return PACKAGES[room].replace(".", "/")
+
+
+@cache
+def builtin(room: str) -> tuple[str, ...]:
+    """All names in our folder of a room, sorted: its files without a leading underscore."""
+    (place,) = importlib.import_module(PACKAGES[room]).__path__
+    return tuple(sorted(_names_in(Path(place), room)))
+
+
+def names(room: str) -> tuple[str, ...]:
+    """All names for a room, sorted: our own and those from outside."""
+    return tuple(sorted((*builtin(room), *outside(room))))
+
+
+def outside(room: str) -> dict[str, Path]:
+    """By name, which folder of the search path has it; RecipeError for a name that is found twice, or is ours: a recipe
+    would not say which of them it means."""
+    found: dict[str, Path] = {}
+    for place in map(Path, filter(None, searched().split(os.pathsep))):
+        _require_room(place)
+        for name in _names_in(place / room, room):
+            if name in found:
+                raise RecipeError(
+                    f'"{name}" is found twice for {room}: in folder {found[name].name} and in folder {place.name}.'
+                )
+            found[name] = place
+    for other in (METHODS if room in METHODS else (room,)) if found else ():
+        for name in found.keys() & {*builtin(other), *(IN_MEMORY.values() if room == "datasets" else ())}:
+            taken = f"{folder(other)}/{name}{'' if room == 'papers' else '.py'}"
+            raise RecipeError(f'"{name}" in folder {found[name].name} has the name of {taken}; give it another one.')
+    return found
+
+
+def source(room: str, name: str) -> str:
+    """Where what is found outside comes from, ``"folder examples"``; empty for our own."""
+    place = outside(room).get(name)
+    return f"folder {place.name}" if place else ""
+
+
+def source_hash(room: str, name: str) -> str:
+    """12 hex digits of the source of what is found outside, as it was when it was imported."""
+    return _imported(outside(room)[name], room, name)[1]
+
+
+def file(room: str, name: str):
+    """The module of this name in a room, ours or one from outside; RecipeError where there is none."""
+    if name in builtin(room):
+        return importlib.import_module(f"{PACKAGES[room]}.{name}")
+    if room == "datasets" and name in IN_MEMORY.values():
+        return importlib.import_module("fednb.datasets._in_memory")
+    if place := outside(room).get(name):
+        return _imported(place, room, name)[0]
+    other = next((other for other in METHODS if room in METHODS and other != room and name in names(other)), None)
+    hint = f"it is one of the {other}." if other else nearest(name, names(room))
+    raise RecipeError(f'"{name}" is not in {folder(room)}; {hint}')
+
+
+def find(room: str, name: str):
+    """The class that a file is written for, or its function ``load`` in the room ``datasets``."""
+    module, where = file(room, name), source(room, name) or folder(room)
+    if room == "datasets":
+        lacking = [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]
+        if lacking:
+            raise RecipeError(
+                f"{name}.py of {where} has no {', '.join(lacking)}; fednb/datasets/__init__.py says what for."
+            )
+        return module.load
+    wanted = name.replace("_", "")
+    for attribute, value in vars(module).items():
+        if attribute.lower() == wanted and inspect.isclass(value):
+            if room in METHODS and not hasattr(value, "tasks"):
+                raise RecipeError(
+                    f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method."
+                )
+            return value
+    raise RecipeError(f"{name}.py of {where} defines no class of its own name; expected one such class.")
+
+
+def make(room: str, given: str | dict, *arguments):
+    """The object that a choice describes: ``make("algorithms", {"name": "fedprox", "mu": 0.01})``."""
+    settings = complete(room, given)
+    made = find(room, settings.pop("name"))
+    return made(*arguments, **settings)
+
+
+def task(federation: str | dict) -> str:
+    """The task of a choice of federation: what its loader's ``task(**options)`` says, or its ``TASK``, else
+    classification."""
+    name, chosen = choice(federation)
+    loader = file("datasets", name)
+    if name in IN_MEMORY.values():
+        return next(task for task, made in IN_MEMORY.items() if made == name)
+    return loader.task(**chosen) if hasattr(loader, "task") else getattr(loader, "TASK", "classification")
+
+
+@cache
+def options(made) -> Mapping:
+    """The options of a class or loader and their defaults: the parameters of its signature that have one. Where the
+    data lie (``root``) is none of them, nor which of them are read (``site``): they decide no number."""
+    parameters = inspect.signature(made).parameters.values()
+    found = {p.name: p.default for p in parameters if p.default is not p.empty and p.name not in ("root", "site")}
+    return MappingProxyType(found)
+
+
+def choice(given: str | dict) -> tuple[str, dict]:
+    """``"fedprox"`` or ``{"name": "fedprox", "mu": 0.01}`` as ``(name, options)``."""
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        return given["name"], {key: value for key, value in given.items() if key != "name"}
+    plain = isinstance(given, dict | list | tuple | int | float)
+    raise RecipeError(
+        f"{given if plain else f'an object of the class {type(given).__name__}'} names nothing; expected a name or "
+        '{"name": ..., option: value}. Code of yours is a file in a folder that FEDNB_METHODS names: docs/methods.md.'
+    )
+
+
+def complete(room: str, given: str | dict) -> dict:
+    """A choice with every default filled in; RecipeError for an unknown name or option, or another type.
+
+    The seed of a federation may be ``"run"``: see ``dealt``.
+    """
+    name, chosen = choice(given)
+    known = options(find(room, name))
+    require_known(name, chosen, known)
+    fitted = {option: _fitted(room, name, option, value, known[option]) for option, value in chosen.items()}
+    return {"name": name, **known, **fitted}
+
+
+def dealt(federation: dict, seed: int) -> dict:
+    """A choice of federation as its loader takes it, in a run with this seed: ``"run"`` is that seed."""
+    return federation | {"seed": seed} if federation.get("seed") == OF_THE_RUN else federation
+
+
+def require_known(name: str, chosen: dict, known: Mapping) -> None:
+    """RecipeError for an option that is not known."""
+    for option in chosen:
+        if option not in known:
+            hint = nearest(option, known) if known else "It has no options."
+            raise RecipeError(f'{name} has no option "{option}"; {hint}')
+
+
+def _fitted(room: str, name: str, option: str, value, default):
+    """The value in the type of its default: 1 as 1.0, so that both are one run."""
+    may_be_of_the_run = (room, option, type(default)) == ("datasets", "seed", int)
+    if may_be_of_the_run and value == OF_THE_RUN:
+        return value
+    if type(default) is float and type(value) is int:
+        return float(value)
+    if type(default) in (bool, int, float, str) and type(value) is not type(default):
+        expected = f"a value of type {type(default).__name__}, such as {default!r}"
+        expected += f', or "{OF_THE_RUN}", which is the seed of the recipe' * may_be_of_the_run
+        raise RecipeError(f"{name} has {option} {value!r}; expected {expected}.")
+    return value
+
+
+def methods_from(folder: str | os.PathLike) -> list[str]:
+    """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, as "room/name".
+
+    Raises RecipeError where the folder has no room inside.
+    """
+    named = absolute(os.fspath(folder))
+    _require_room(Path(named))
+    found = [f"{room}/{name}" for room in ROOMS for name in sorted(_names_in(Path(named) / room, room))]
+    there = absolute(os.environ.get(FOLDERS, "")).split(os.pathsep)
+    os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(filter(None, (*there, named))))
+    return found
+
+
+def absolute(folders: str) -> str:
+    """The same folders for a process that starts elsewhere."""
+    named = filter(None, folders.split(os.pathsep))
+    return os.pathsep.join(str(Path(folder).expanduser().absolute()) for folder in named)
+
+
+def project() -> Path | None:
+    """The project that the current folder is in: the nearest folder, going up, with a ``fednb.toml``."""
+    try:
+        return _project(os.getcwd())
+    except FileNotFoundError:  # the current folder is no more
+        return None
+
+
+def searched() -> str:
+    """The search path, for a process that starts elsewhere: what ``FEDNB_METHODS`` names, and the project's own folder
+    where it has a room."""
+    given, ours = os.environ.get(FOLDERS, ""), project()
+    if not (given or ours):  # as almost always
+        return ""
+    named = [Path(each) for each in absolute(given).split(os.pathsep) if each]
+    if ours and _has_room(ours):
+        named.append(ours)
+    once = {folder.resolve(): folder for folder in named}
+    return os.pathsep.join(map(str, once.values()))
+
+
+@cache
+def _project(here: str) -> Path | None:
+    folders = (Path(here), *Path(here).parents)
+    return next((folder for folder in folders if (folder / PROJECT).is_file()), None)
+
+
+def _has_room(folder: Path) -> bool:
+    return any((folder / each).is_dir() for each in ROOMS)
+
+
+def _require_room(folder: Path) -> None:
+    if not _has_room(folder):
+        raise RecipeError(
+            f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
+            "for each method, network or data set, or a folder for each paper, inside."
+        )
+
+
+def _names_in(place: Path, room: str) -> list[str]:
+    if room == "papers":
+        return [path.name for path in place.glob("[!._]*") if path.is_dir()]
+    return [module.name for module in pkgutil.iter_modules([str(place)]) if not module.name.startswith("_")]
+
+
+@cache
+def _imported(folder: Path, room: str, name: str) -> tuple[ModuleType, str]:
+    """The module of a folder, and 12 hex digits of its source: the file and the helpers next to it (``_*.py``), or
+    all files of a package. RecipeError where it cannot be imported."""
+    package = ModuleType(f"fednb_methods_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}")
+    package.__path__ = [str(folder)]  # its modules are the folder's rooms, so that their files find their helpers
+    sys.modules.setdefault(package.__name__, package)
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(f"{package.__name__}.{room}.{name}")
+        path = Path(module.__file__)
+        files = path.parent.rglob("*.py") if path.name == "__init__.py" else [path, *path.parent.glob("_*.py")]
+        return module, hash_of({file.relative_to(path.parent).as_posix(): file.read_bytes() for file in files})
+    except Exception as error:  # it is anybody's code
+        raise RecipeError(
+            f"{name} of folder {folder.name} cannot be imported: {type(error).__name__}: {error}."
+        ) from error
