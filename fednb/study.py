@@ -7,7 +7,6 @@ images: a stand-in, which is never held against the paper's numbers.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,22 +24,6 @@ from fednb.records.workers import train
 
 NO_TRAINING = "FEDNB_TRAIN"
 _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in
-_plan: list[Recipe] | None = None
-
-
-class Planned(Exception):
-    """Ends a notebook's cells at its study while the notebook is only being planned."""
-
-
-@contextmanager
-def planning():
-    """Inside, ``Study.run`` trains nothing: it adds its recipes to the yielded list and raises Planned."""
-    global _plan
-    _plan = []
-    try:
-        yield _plan
-    finally:
-        _plan = None
 
 
 def default_store() -> Store:
@@ -114,9 +97,6 @@ class Study:
         if chosen is not self:
             lack = _below_the_folder(lacks(self.recipes[0], data), data)
             return chosen.run(data, device, jobs, engine).with_notes(lack)
-        if _plan is not None:
-            _plan.extend(self.recipes)
-            raise Planned
         results = self.recorded()
         if not results.missing:
             return results.with_notes(*_other_images(results.found, data))

@@ -1,5 +1,6 @@
 """Handwritten and photographed digits from four sources."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,12 +90,6 @@ def load(
     return Federation("digits", sites, tuple(str(digit) for digit in range(10)), tuple(notes))
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when one of the domains that are needed or, if none is named, every domain is not on disk, or when
-    there is no second file of any of them though ``more`` asks for it."""
-    return lacking(_files, root, **options)
-
-
 def _files(
     root: Path,
     *,
@@ -124,6 +119,9 @@ def _files(
     return found
 
 
+missing = partial(lacking, _files)
+
+
 def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:
     """What a domain's files hold, with images as uint8 [n, 1 or 3, 32, 32]; cached."""
 
@@ -131,11 +129,7 @@ def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:
         arrays = digit_files.read(domain, files)
         return arrays | {name: _square(arrays[name]) for name in ("x_train", "x_test")}
 
-    def fits(held: Arrays) -> bool:
-        x, y = ([held[f"{kind}_{part}"] for part in ("train", "test")] for kind in "xy")
-        return all(a.shape[2:] == (SIZE, SIZE) and b.shape == a.shape[:1] for a, b in zip(x, y, strict=True))
-
-    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make, fits)
+    return cached(root, f"digits_{domain}_{cache_key((str(SIZE), *images.digests(files)))}", make)
 
 
 def _square(pixels: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Blood vessels of the retina, photographed by five cameras: a class for every pixel."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +65,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when a site's folder is not there, or an image lacks its mask or its field of view."""
-    return lacking(_files, root, **options)
-
-
 def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[str, list[Path]]]:
     """By site its images, masks and fields of view, sorted by name."""
     places = {name: root / "retinal_vessels" / name for name in chosen_sites("retinal_vessels", SITES, site)}
@@ -83,6 +79,9 @@ def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[
             if lost := [path for path in found[name][kind] if not path.is_file()]:
                 raise DataError(f"There is no {lost[0]} for the image of that name ({len(lost)} such images).")
     return found
+
+
+missing = partial(lacking, _files)
 
 
 def _site(
@@ -106,19 +105,15 @@ def _site(
 def _refuse_odd_masks(files: dict[str, list[Path]]) -> None:
     """DataError for a mask or a field of view that is not black and white, is black alone, or has another size than its
     image."""
-    for kind, drawing in (("masks", "the vessels"), ("fov", "the field of view")):
-        for path, other in zip(files["images"], files[kind], strict=True):
+    for path, *others in zip(*files.values(), strict=True):
+        for other in others:
             drawn = images.decode_mask(other)
             refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
-            values = set(np.unique(drawn).tolist())
-            if strange := sorted(values - {0, 255}):
+            values = np.unique(drawn).tolist()
+            if 255 not in values or not {*values} <= {0, 255}:
                 raise DataError(
-                    f"{other} has the values {', '.join(map(str, strange[:5]))}{', ...' * (len(strange) > 5)}; "
-                    "expected black and white, 0 and 255. Write it so, in a format without loss such as PNG."
-                )
-            if 255 not in values:
-                raise DataError(
-                    f"{other} is black alone; expected {drawing} in white. Fetch it again, or remove its image."
+                    f"{other} has the values {', '.join(map(str, values[:5]))}{', ...' * (len(values) > 5)}; expected "
+                    "what is drawn in white, 255, on black, 0. Write it so, in a format without loss such as PNG."
                 )
 
 

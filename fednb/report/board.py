@@ -84,7 +84,7 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         value: frame["ours"].map(wording.signed),
         "95 %": wording.told_bounds(frame),
         "simultaneous": between("together_low", "together_high"),
-        "detectable": frame["smallest"].map(wording.number),
+        "detectable": frame["smallest"].where(frame["smallest"] > 0).map(wording.number),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
     }
     if "gap_low" in frame and frame["gap_low"].notna().any():
@@ -118,9 +118,11 @@ def sortable(claims: "DataFrame"):
         "seeds": claims["seeds"],
         "table": claims["table"].str.replace("table", ""),
     }
-    options = {"layout": {"top1": "searchBuilder"}, "pageLength": 25, "display_logo_when_loading": False}
+    options = {"layout": {"top1": "searchBuilder"}, "pageLength": 25, "classes": "compact"}
+    options |= {"display_logo_when_loading": False, "style": "width: 100%"}
     options["search"] = {"search": JavascriptCode("decodeURIComponent(location.hash.slice(1))")}
-    shown = claims.assign(**columns)[[*columns]]
+    tested = claims["verdict"].map({word: place for place, word in enumerate(TESTED)}).fillna(len(TESTED))
+    shown = claims.assign(**columns).loc[tested.sort_values(kind="stable").index, [*columns]]
     return HTML(to_html_datatable(shown, table_id="board", connected=False, maxBytes=0, showIndex=False, **options))
 
 
