@@ -76,7 +76,7 @@ VERBS = {  # verb: its help, an example, its options; of two with | between, one
     "data": ("what is there, what is missing, where it comes from", "--data /mnt/images", "--data"),
     "report": ("write the report again", "--readme", "--report --readme"),
     "check": (
-        "hold a method of your own, or one of ours, to the conformance tests of all of ours",
+        "hold a method, yours or ours, to the conformance tests of all of ours",
         "fedprox",
         "method",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from pathlib import Path
 
 from fednb import registry
@@ -20,22 +19,6 @@ from fednb.results import Results
 from fednb.varied import listed
 
 NO_TRAINING = "FEDNB_TRAIN"
-_plan: list[Recipe] | None = None
-
-
-class Planned(Exception):
-    """Ends a notebook's cells at its study while the notebook is only being planned."""
-
-
-@contextmanager
-def planning():
-    """Inside, ``Study.run`` trains nothing: it adds its recipes to the yielded list and raises Planned."""
-    global _plan
-    _plan = []
-    try:
-        yield _plan
-    finally:
-        _plan = None
 
 
 def default_store() -> Store:
@@ -102,9 +85,6 @@ class Study:
         if chosen is not self:
             lack = below_the_folder(lacks(self.recipes[0], data), data)
             return chosen.run(data, device, jobs, engine).with_notes(lack)
-        if _plan is not None:
-            _plan.extend(self.recipes)
-            raise Planned
         results = self.recorded()
         if not results.missing:
             return results.with_notes(*other_images(results.found, data))

@@ -86,6 +86,7 @@ def results(*frames, scores=of_images, **extra_round):
             fingerprint="0" * 16,
             notes=[],
             scores=partial(scores, rows),
+            checksums={},
         )
         for key, rows in (frame.groupby("key") if len(frame) else [])
     ]

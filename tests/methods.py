@@ -508,7 +508,9 @@ def from_outside(name: str) -> list[Row]:
 
 
 DOORS = [name for name, value in vars(Method).items() if callable(value) and name != "refuse" and name[0] != "_"]
-ROWS += from_outside(os.environ.get("FEDNB_CHECK", ""))  # set by `fednb check`
+CHECKED = os.environ.get("FEDNB_CHECK", "")  # set by `fednb check`
+FULL = os.environ.get("FULL") == "1"  # weekly: pairs of methods and both precisions
+ROWS += from_outside(CHECKED)
 ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]
 

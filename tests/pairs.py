@@ -1,4 +1,4 @@
-"""Which algorithm is tested beside which augmentation: with FULL=1 all of them, else a cover of the doors.
+"""Which algorithm is tested beside which augmentation: with FULL=1 all, in `fednb check` a cover of the hooks.
 
 Cases are named by their labels. Two methods meet at the doors that they override, so that one partner stands for all
 that override the same. Of all (algorithm, augmentation, precision), the cover has
@@ -11,12 +11,11 @@ It has about as many pairs as there are cases times doors of the other room, so 
 and not with their product. Pairs that are refused are left out.
 """
 
-import os
 from functools import cache
 from hashlib import sha256
 from itertools import product
 
-from methods import CASES, DOORS, label, row_of
+from methods import CASES, CHECKED, DOORS, FULL, label, row_of
 
 from fednb.methods import overrides
 from fednb.registry import make
@@ -85,4 +84,4 @@ def cover(found: list[Pair]) -> list[Pair]:
 
 def chosen() -> list[Pair]:
     """The pairs of this run of the tests."""
-    return every() if os.environ.get("FULL") == "1" else cover(every())
+    return every() if FULL else cover(every()) if CHECKED else []

@@ -12,7 +12,6 @@ from methods import federation, same, train
 from small_runs import SMALL, use_toy
 from test_algorithms import (
     SETTINGS,
-    SIZES,
     agree,
     by_size,
     cross_entropy,
@@ -283,30 +282,6 @@ def test_partialfeds_choice_by_hand():
 # --- What each of them must hold ---------------------------------------------------------------------------
 
 
-def test_single_is_fedavg_on_each_site_alone():
-    data = federation()
-    together = train({"algorithm": "single"}, data)
-    for number, site in enumerate(data.sites):
-        alone = train({}, Federation(site.name, (site,), data.classes))
-        for one, other in zip(together.rounds, alone.rounds, strict=True):
-            assert one["loss"][site.name] == other["loss"][site.name]
-            assert one["test"][number] == other["test"][0]
-        assert same(together.run.clients[site.name].memories["kept"], alone.run.server.model)
-    assert all("model" not in values[way] for values in together.rounds for way in ("up", "down"))
-
-
-def test_all_is_fedavg_on_one_site_with_all_images():
-    """Whatever the order of the sites: the images stand in the order of their names."""
-    data = federation()
-    one = Site("clinic", pooled(data), data.sites[0].validation, data.sites[0].test)
-    alone = train({}, Federation("one", (one,), data.classes))
-    for sites in (data.sites, data.sites[::-1]):
-        together = train({"algorithm": "all"}, Federation("toy", sites, data.classes))
-        assert same(together.run.server.model, alone.run.server.model)
-        assert [values["loss"] for values in together.rounds] == [values["loss"] for values in alone.rounds]
-        assert together.rounds[-1]["test"][sites.index(data.sites[0])] == alone.rounds[-1]["test"][0]
-
-
 def test_the_record_of_all_says_that_it_is_no_federation(tmp_path, monkeypatch):
     use_toy(monkeypatch)
     data = federation()
@@ -320,13 +295,6 @@ def test_the_record_of_all_says_that_it_is_no_federation(tmp_path, monkeypatch):
     assert all(values["up"] == values["down"] == {} for values in record.rounds)
     plain_record = train_one(SMALL, Store(tmp_path))
     assert plain_record.notes == [] and plain_record.rounds[0]["up"]["model"] > 0
-
-
-def test_the_rounds_of_pfedavg_are_fedavgs():
-    tuned_run, plain_run = train({"algorithm": {"name": "pfedavg", "epochs": 2}}), train({})
-    assert same(tuned_run.run.state(), plain_run.run.state())
-    for one, other in zip(tuned_run.rounds, plain_run.rounds, strict=True):
-        assert {**one, "test": 0, "validation": 0} == {**other, "test": 0, "validation": 0}
 
 
 @pytest.mark.parametrize(
@@ -350,80 +318,7 @@ def test_fedbabus_head_never_moves_in_a_round(settings):
     assert not any(name.startswith("head.") for name in run.server.model)
 
 
-@pytest.mark.parametrize("participation", [1.0, 0.34])
-def test_partialfed_that_keeps_normalisation_is_fedbn_with_all_layers_sent(participation):
-    """Also at clients that are tested before their first round, in which they have the layers of the start."""
-    ours, fedbn = (
-        train({"algorithm": algorithm, "participation": participation})
-        for algorithm in ({"name": "partialfed", "layers": ["normalisation"]}, "fedbn")
-    )
-    for one, other in zip(ours.rounds, fedbn.rounds, strict=True):
-        assert (one["loss"], one["validation"], one["test"]) == (other["loss"], other["validation"], other["test"])
-        assert one["up"]["model"] > other["up"]["model"]
-    assert same(ours.weights, fedbn.weights)
-    whole = train({"participation": participation}).rounds[0]
-    assert (ours.rounds[0]["up"], ours.rounds[0]["down"]) == (whole["up"], whole["down"])
-
-
-def test_partialfed_that_loads_all_is_fedavg():
-    ours, fedavg = train({"algorithm": {"name": "partialfed", "layers": []}}), train({})
-    assert ours.rounds == fedavg.rounds
-    assert same(ours.weights, fedavg.weights)
-
-
-@pytest.mark.parametrize("variant", ["fixed", "adaptive"])
-def test_an_unseen_client_of_partialfed_has_the_global_network(variant):
-    run = train({"algorithm": {"name": "partialfed", "variant": variant}, "unseen": ["tower"]}).run
-    with run.clients["tower"].at_test(run.server.send("tower"), 3):
-        assert same(dict(run.model.state_dict()), run.server.model)
-
-
-def test_partialfed_learns_its_choice_past_the_running_statistics_and_then_trains():
-    """Three steps a round at clinic, from its own count, 3, or the rounded mean of 3, 2 and 1 by size, 2."""
-    run = train({"algorithm": {"name": "partialfed", "variant": "adaptive"}}, rounds=2).run
-    counts = [v for n, v in run.clients["clinic"].memories["partialfed"].items() if n.endswith("num_batches_tracked")]
-    assert len(counts) == 5
-    assert {int(count) for count in counts} <= {5, 6}
-
-
-@pytest.mark.parametrize("settings", [{"buffers": "local"}, {"augmentations": ["fraug"]}], ids=str)
-def test_partialfed_leaves_alone_what_never_leaves_its_client(settings):
-    run = train({"algorithm": {"name": "partialfed", "variant": "adaptive"}, **settings}, rounds=2).run
-    client = run.clients["clinic"]
-    assert client.keeps and not client.keeps & {n.removeprefix("own/") for n in client.memories["partialfed"]}
-
-
-def test_partialfed_finds_a_layer_inside_another_network():
-    settings = {"algorithm": {"name": "partialfed", "layers": ["stage1", "head"]}, "augmentations": ["distrans"]}
-    run = train(settings, rounds=1).run
-    held = {name.removeprefix("own/") for name in run.clients["clinic"].memories["partialfed"]}
-    expected = {name for name in run.model.state_dict() if name.startswith(("backbone.stage1.", "head."))}
-    assert held == expected and len(held) > 4
-
-
 # --- Refused -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "message"),
-    [
-        ({"name": "pfedavg", "epochs": -1}, "pfedavg has epochs -1; expected at least 0"),
-        ({"name": "fedbabu", "tune_epochs": -1}, "fedbabu has tune_epochs -1; expected at least 0"),
-        ({"name": "partialfed", "variant": "adaptiv"}, 'no variant "adaptiv"; did you mean "adaptive"'),
-        ({"name": "partialfed", "layers": "head"}, "layers 'head'; expected names"),
-        ({"name": "partialfed", "layers": [1]}, "expected names"),
-        ({"name": "partialfed", "layers": ["hed"]}, 'asked not to load "hed"; did you mean "head"'),
-        ({"name": "partialfed", "variant": "adaptive", "temperature": 0}, "temperature 0.0; expected a value above 0"),
-        ({"name": "partialfed", "variant": "adaptive", "decay": 0}, "decay 0.0; expected a value above 0"),
-        ({"name": "partialfed", "variant": "adaptive", "strategy_rate": -1}, "strategy_rate -1.0; expected at least 0"),
-        ({"name": "partialfed", "variant": "adaptive", "layers": ["head"]}, "an option of the variant fixed"),
-        ({"name": "partialfed", "strategy_rate": 2}, "an option of the variant adaptive; this is fixed"),
-    ],
-    ids=str,
-)
-def test_bad_options_are_refused(algorithm, message):
-    with pytest.raises(RecipeError, match=message):
-        FederatedRun(Recipe(algorithm=algorithm), federation(SIZES)).prepare()
 
 
 @pytest.mark.parametrize(
@@ -445,7 +340,3 @@ def test_bad_options_are_refused(algorithm, message):
 def test_all_refuses_what_needs_clients(settings, message):
     with pytest.raises(RecipeError, match=message):
         Recipe(algorithm="all", **settings)
-
-
-def test_all_takes_what_a_client_does_alone():
-    assert train({"algorithm": "all", "augmentations": ["mixup"], "evaluation": ["features"]}, rounds=1).rounds

@@ -8,16 +8,15 @@ from types import SimpleNamespace
 import pytest
 import test_algorithms
 import torch
-from methods import PIXELS, TINY, federation, pixel_federation, same, train
-from test_algorithms import Plain, agree, by_size, cross_entropy, gradient, hidden, local, mean, start
+from methods import TINY, federation
+from test_algorithms import agree, by_size, cross_entropy, gradient, hidden, local, mean, start
 from torch import nn
 
-from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
 from fednb.methods import Batch
 from fednb.methods.algorithms.fedrobust import FedRobust
 from fednb.methods.algorithms.harmofl import HarmoFL
-from fednb.methods.algorithms.moon import Moon, features_under
+from fednb.methods.algorithms.moon import Moon
 from fednb.recipe import Recipe
 
 plain = test_algorithms.plain
@@ -102,39 +101,6 @@ def test_moon_by_hand():
     previous = doubles([[-4 / 3, 0], [-5 / 3, 2]])
     term = contrast(received, previous, images.flatten(1), images, mu=2.0, tau=0.5)
     assert term.item() == pytest.approx(log(1 + exp(-2)) + log(1 + exp(4)), rel=1e-12)
-
-
-def test_moon_says_nothing_where_both_networks_agree():
-    """Features equal up to their lengths: the term is mu log 2 and has no slope. Else it draws to the received ones."""
-    images = doubles([[[[3, 4]]], [[[-2, 1]]]])
-    weights = doubles([[1, -2], [0.5, 3]])
-    z = doubles([[1, 5], [-2, -1]]).requires_grad_()
-    term = contrast(weights, 7 * weights, z, images, mu=3.0)
-    (slope,) = torch.autograd.grad(term, z)
-    assert term.item() == pytest.approx(3 * log(2), rel=1e-12) and slope.abs().max() < 1e-15
-    term = contrast(weights, -weights, z, images, mu=3.0)
-    (slope,) = torch.autograd.grad(term, z)
-    moved = z.detach() - 1e-3 * slope
-    goal = images.flatten(1) @ weights.T
-    assert (cosine(moved, goal) > cosine(z.detach(), goal)).all()
-
-
-def test_features_under_other_weights_leave_the_network_alone(plain):
-    plain(normalised=True)
-    run, came = start(algorithm="moon")
-    run.advance()
-    client, x = run.clients["clinic"], run.federation.sites[0].train.images.double() / 255
-    client.receive(run.server.send("clinic"), 2)
-    client.model.train()
-    before = {name: value.clone() for name, value in run.model.state_dict().items()}
-    other = Plain(normalised=True).double()
-    other.load_state_dict(came)
-    entries = {name: value + 1 if name == "norm.running_mean" else value for name, value in came.items()}
-    other.norm.running_mean += 1
-    found = features_under(client, entries, x)
-    torch.testing.assert_close(found, other.eval().features(x).detach(), rtol=1e-12, atol=1e-12)
-    assert same(dict(run.model.state_dict()), before) and run.model.training
-    assert not torch.equal(found, client.model.eval().features(x))
 
 
 # --- FedRobust ---------------------------------------------------------------------------------------------
@@ -226,49 +192,6 @@ def test_fedrobust_by_hand(cut):
     assert not kept["matrix"].requires_grad
 
 
-def test_fedrobust_climbs_the_penalised_loss(plain):
-    """With weights that stay, on all images of a client at once."""
-    rate, penalty = {"matrix": 0.05, "offset": 0.5}, {"matrix": 0.5, "offset": 0.1}
-    algorithm = robust(rate, penalty)
-    run, w = start(algorithm=algorithm, learning_rate=0.0, batch_size=16, rounds=6, local_epochs=1)
-    site, heights = run.federation.sites[0], []
-    for _ in range(6):
-        run.advance()
-        shift = run.clients[site.name].memories["fedrobust"]
-        away = {"matrix": shift["matrix"] - torch.eye(3), "offset": shift["offset"]}
-        paid = sum(penalty[part] * distance.square().sum() for part, distance in away.items())
-        seen = shifted(site.train.images.double() / 255, **shift)
-        heights.append(float(cross_entropy(w, seen, site.train.targets) - paid))
-    start_height = float(cross_entropy(w, site.train.images.double() / 255, site.train.targets))
-    climbed = [start_height, *heights]
-    assert all(after > before for before, after in pairwise(climbed))
-    agree(run, w)
-
-
-def test_fedrobust_with_a_huge_penalty_has_no_shift():
-    """And with a small one it has, which no message shows and no test image gets."""
-    shifts, both = {}, ("matrix", "offset")
-    for penalty, rate in ((1e6, 5e-7), (0.1, 1.0)):
-        trained = train({"algorithm": robust(dict.fromkeys(both, rate), dict.fromkeys(both, penalty))})
-        client = trained.run.clients["clinic"]
-        shift = client.memories["fedrobust"]
-        shifts[penalty] = max((shift["matrix"] - torch.eye(3)).abs().max(), shift["offset"].abs().max())
-        assert {name for values in trained.rounds for way in ("up", "down") for name in values[way]} <= {
-            "model",
-            "images",
-        }
-        tested = next(client.test_batches(client.site.test)).images
-        assert torch.equal(tested, client.site.test.images.float() / 255)
-    assert shifts[1e6] < 1e-5 < 1e-3 < shifts[0.1]
-
-
-@pytest.mark.parametrize("still", ["matrix", "offset"])
-def test_a_part_of_fedrobusts_shift_with_rate_0_stays_at_its_start(still):
-    kept = train({"algorithm": {"name": "fedrobust", f"{still}_rate": 0}}).run.clients["clinic"].memories["fedrobust"]
-    begun = {"matrix": torch.eye(3), "offset": torch.zeros(3, 8, 8)}
-    assert [part for part in begun if torch.equal(kept[part], begun[part])] == [still]
-
-
 # --- HarmoFL -----------------------------------------------------------------------------------------------
 
 
@@ -355,30 +278,6 @@ def test_harmofl_by_hand(variant, first, second):
         server.scratch(method).clear()
 
 
-def test_harmofls_images_have_the_mean_amplitude_and_their_own_phase():
-    run = FederatedRun(Recipe(**TINY | {"algorithm": "harmofl", "precision": "fp64", "flow": ()}), federation())
-    run.prepare()
-    client = run.clients["clinic"]
-    client.receive(run.server.send("clinic"), 1)
-    chosen = torch.arange(5)
-    raw = torch.fft.fft2(client.site.train.images[chosen].double() / 255)
-    for training in (True, False):
-        seen = torch.fft.fft2(client.batch(client.site.train, chosen, training=training).images)
-        torch.testing.assert_close(seen.abs(), raw.abs().mean(0).expand(seen.shape), rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(seen / seen.abs(), raw / raw.abs(), rtol=1e-9, atol=1e-9)
-    run.advance()
-    client.receive(run.server.send("clinic"), 2)
-    common = run.server.memories["harmofl"]["amplitude"]
-    seen = torch.fft.rfft2(client.batch(client.site.test, chosen, training=False).images)
-    torch.testing.assert_close(seen.abs(), common.expand(seen.shape), rtol=1e-9, atol=1e-12)
-
-
-def test_harmofl_without_amplitudes_is_fedsam():
-    ours = train({"algorithm": {"name": "harmofl", "alpha": 0.2, "amplitude": False}})
-    other = train({"algorithm": {"name": "fedsam", "rho": 0.2}})
-    assert ours.rounds == other.rounds and same(ours.weights, other.weights)
-
-
 def test_a_client_that_comes_later_takes_the_amplitude_that_is_known():
     run = FederatedRun(Recipe(**TINY | {"algorithm": "harmofl", "participation": 0.67}), federation())
     rounds = [run.advance()]
@@ -390,42 +289,3 @@ def test_a_client_that_comes_later_takes_the_amplitude_that_is_known():
 
 
 # --- What is refused ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "message"),
-    [
-        ({"name": "moon", "mu": -1}, "moon has mu -1.0; expected at least 0"),
-        ({"name": "moon", "tau": 0}, "moon has tau 0.0; expected a value above 0"),
-        ({"name": "moon", "temperature": 1.0}, 'moon has no option "temperature"'),
-        ({"name": "fedrobust", "matrix_rate": -1}, "fedrobust has matrix_rate -1.0; expected at least 0"),
-        ({"name": "fedrobust", "offset_penalty": 0}, "fedrobust has offset_penalty 0.0; expected a value above 0"),
-        ({"name": "fedrobust", "offset_rate": 2, "offset_penalty": 0.5}, "expected a product below 1"),
-        ({"name": "fedrobust", "rate": 0.4}, 'fedrobust has no option "rate"'),
-        ({"name": "harmofl", "alpha": -1}, "harmofl has alpha -1.0; expected at least 0"),
-        ({"name": "harmofl", "momentum": 0}, "harmofl has momentum 0.0; expected a value in \\(0, 1\\]"),
-        ({"name": "harmofl", "variant": "relesed"}, 'harmofl has no variant "relesed"; did you mean "released"'),
-    ],
-    ids=lambda given: str(given),
-)
-def test_options_out_of_range_are_refused(algorithm, message):
-    with pytest.raises(RecipeError, match=message):
-        start(algorithm=algorithm)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "augment", "message"),
-    [
-        ("moon", "mixup", "moon cannot be combined with mixup.*it compares an image's features under three networks"),
-        ("fedrobust", "fedmix", "fedmix cannot be combined with fedrobust"),
-        ("harmofl", "faug", "faug comes after harmofl.*Leave one of them out"),
-    ],
-)
-def test_what_has_no_meaning_together_is_refused(algorithm, augment, message):
-    with pytest.raises(RecipeError, match=message):
-        train({"algorithm": algorithm, "augmentations": (augment,)}, rounds=1)
-
-
-def test_moon_has_no_meaning_for_masks():
-    with pytest.raises(RecipeError, match="moon.*feature vectors of whole images"):
-        train(PIXELS | {"algorithm": "moon"}, pixel_federation(), rounds=0)

@@ -8,6 +8,8 @@ import pytest
 import torch
 from methods import (
     CASES,
+    CHECKED,
+    FULL,
     HELD_OUT,
     LEARNING,
     ROW,
@@ -32,6 +34,7 @@ from fednb.registry import builtin
 
 ROW_IDS = [row.name for row in ROWS]
 STEP = {"before_step", "criterion", "loss", "gradients", "step", "after_step"}  # the doors that see a training batch
+MIXING = [row.cases()[-1] for row in ROWS if row.mixes_labels]
 each_case = pytest.mark.parametrize("case", CASES, ids=label)
 
 
@@ -214,7 +217,7 @@ def test_the_row_says_whether_labels_are_mixed(case, monkeypatch):
     assert (mixed(case, 2, monkeypatch)[1] > 0) == row_of(case).mixes_labels
 
 
-@pytest.mark.parametrize("mixing", [row.cases()[-1] for row in ROWS if row.mixes_labels], ids=label)
+@pytest.mark.parametrize("mixing", MIXING if FULL or CHECKED else MIXING[:1], ids=label)
 @pytest.mark.parametrize("case", [case for case in CASES if pairs.doors(label(case)) & STEP], ids=label)
 def test_beside_mixed_labels_nobody_reads_a_single_one(case, mixing, monkeypatch):
     """beside mixed labels: read batch.label_shares where they are set, or say in hard_labels why not
@@ -247,7 +250,7 @@ def test_the_pairs_have_every_case_beside_every_door_in_both_precisions():
     assert pairs.cover(pairs.every()[::-1]) == chosen
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["bf16", "fp32"] if FULL or CHECKED else ["bf16"])
 @each_case
 def test_what_there_is_to_learn_is_learned(case, precision):
     """learning: lower the loss and classify what is surely learned
@@ -272,7 +275,7 @@ def turned(optimiser, closure=None):
 STEPS = {kind: kind.step for kind in (torch.optim.SGD, torch.optim.Adam)}
 
 
-@pytest.mark.parametrize("step", [left_out, turned], ids=["left out", "turned"])
+@pytest.mark.parametrize("step", [turned, left_out] if FULL or CHECKED else [turned])
 @each_case
 def test_without_its_steps_or_with_their_sign_turned_nothing_is_learned(case, step, monkeypatch):
     """learning: let the optimiser's steps alone do what training does

@@ -1,7 +1,6 @@
 """CH-MNIST, Bird-200, CelebA, BioID, RxRx1 and EMNIST: who has which images, the papers' cuts, and damaged lists."""
 
 import json
-from itertools import combinations
 
 import loaders
 import numpy as np
@@ -86,7 +85,6 @@ class TestBirds:
             ("images.txt", lambda lines: [*lines, "1 twice.png"], r'images\.txt, line 1001: "1 twice.png"'),
             ("images.txt", lambda lines: ["1", *lines[1:]], r'images\.txt, line 1: "1"; expected two words'),
             ("image_class_labels.txt", lambda lines: ["1 2", *lines[1:]], 'image 1 has .* the class "2"'),
-            ("train_test_split.txt", lambda lines: ["1 2", *lines[1:]], 'the part "2"'),
             ("train_test_split.txt", lambda lines: lines[1:], 'image 1 .* the part ""'),
         ],
     )
@@ -207,12 +205,6 @@ class TestCells:
         for split in (getattr(site, name) for site in federation.sites for name in SPLITS):
             assert [treatment[image] for image in pixels(split)] == [rxrx1.CLASSES[t] for t in split.targets]
 
-    def test_a_fifth_is_for_testing_always_the_same(self, files_of):
-        one, other = (load("rxrx1", files_of("rxrx1"), seed=seed).site("HUVEC_3") for seed in (0, 1))
-        assert [len(getattr(one, split)) for split in SPLITS] == [23, 3, 6]  # of 32: 6.4; of 26: 2.6
-        assert pixels(one.test) == pixels(other.test) and set(pixels(one.validation)) != set(pixels(other.validation))
-        assert all(not set(a) & set(b) for a, b in combinations([pixels(getattr(one, s)) for s in SPLITS], 2))
-
     @pytest.mark.parametrize(
         "change, message",
         [
@@ -228,10 +220,6 @@ class TestCells:
         file.write_text("\n".join(change(file.read_text().splitlines())) + "\n")
         with pytest.raises(DataError, match=message):
             load("rxrx1", root)
-
-    def test_more_than_four_groups(self, files_of):
-        with pytest.raises(RecipeError, match="clients_per_cell_type is 5; expected a number from 1 to 4"):
-            load("rxrx1", files_of("rxrx1"), clients_per_cell_type=5)
 
 
 class TestWriters:
@@ -273,10 +261,7 @@ class TestWriters:
         before, two = load("emnist", root), load("emnist", root, clients=2)
         assert [everything(site) for site in two.sites] == [everything(site) for site in before.sites[:2]]
         assert before.notes[0] == "3 of the 3 writers on disk with at least 10 images take part."
-        place = root / "femnist" / "data" / "all_data"  # where LEAF writes them
-        place.parent.mkdir(parents=True)
-        (root / "emnist").rename(place)
-        (place / "all_data_0.json").rename(place / "all_data_2.json")
+        (root / "emnist" / "all_data_0.json").rename(root / "emnist" / "all_data_2.json")
         assert load("emnist", root).fingerprint == before.fingerprint
 
     def test_too_few_writers_and_one_in_two_files(self, root):
@@ -290,16 +275,11 @@ class TestWriters:
         "edit, message",
         [
             (lambda held: held.pop("users"), "users"),
-            (lambda held: held["users"].pop(), "zip"),
-            (lambda held: held.update(users=[], num_samples=[]), "need at least one array"),
-            (lambda held: held["num_samples"].__setitem__(0, 27), r"classes \[28\]; expected 27"),
+            (lambda held: held["num_samples"].__setitem__(0, 27), r"classes int64 \[28\], not 27 of 784"),
             (lambda held: held["user_data"]["f0300_11"].update(x=[[0] * 783] * 28), r"images \[28, 783\]"),
-            (lambda held: held["user_data"]["f0300_11"]["x"][3].pop(), "inhomogeneous"),
             (lambda held: held["user_data"]["f0300_11"]["x"][3].__setitem__(5, 255), "pixels from 0.0 to 255.0"),
             (lambda held: held["user_data"]["f0300_11"]["x"][3].__setitem__(5, None), "pixels from nan"),
-            (lambda held: held["user_data"]["f0300_11"]["y"].__setitem__(5, 62), "whole numbers from 0 to 61"),
-            (lambda held: held["user_data"]["f0300_11"]["y"].__setitem__(5, 0.5), "whole numbers from 0 to 61"),
-            (lambda held: held["user_data"].update(f0300_11=[]), "not enough values"),
+            (lambda held: held["user_data"]["f0300_11"]["y"].__setitem__(5, 62), "classes from 1 to 62"),
         ],
     )
     def test_a_damaged_file_is_named(self, root, edit, message):
@@ -307,8 +287,8 @@ class TestWriters:
         with pytest.raises(DataError, match=rf"all_data_1\.json cannot be read \(.*{message}.*\)\. Fetch it again"):
             load("emnist", root)
 
-    @pytest.mark.parametrize("content", [b"", b"[]", b"[" * 10**6, b"null"])
-    def test_a_file_that_is_something_else(self, root, content):
-        (root / "emnist" / "all_data_0.json").write_bytes(content)
-        with pytest.raises(DataError, match=r"all_data_0\.json cannot be read"):
-            load("emnist", root)
+    def test_a_file_that_is_something_else(self, root):
+        for content in (b"", b"[]", b"[" * 10**6, b"null"):
+            (root / "emnist" / "all_data_0.json").write_bytes(content)
+            with pytest.raises(DataError, match=r"all_data_0\.json cannot be read"):
+                load("emnist", root)

@@ -118,18 +118,14 @@ class TestIndexFiles:
         with pytest.raises(DataError, match=r"There is no \S+UCL-index.npy.*index_files=False"):
             load(indexed, index_files=True)
 
-    @pytest.mark.parametrize("wrong", [np.arange(54), np.arange(1, 56), np.zeros(55, int), np.arange(55.0)])
-    def test_an_index_of_other_slices_is_refused(self, indexed, wrong):
-        np.save(indexed / "prostate_mri" / "HK-index.npy", wrong)
-        with pytest.raises(DataError, match=r"HK-index.npy holds .*expected each of 0..54 once"):
-            load(indexed, index_files=True)
-
-    def test_a_damaged_index_is_named_and_nothing_in_it_is_executed(self, indexed):
-        file = indexed / "prostate_mri" / "HK-index.npy"
-        for content in (b"", b"\x93NUMPY\x01\x00", b"no array", np.array([print], object)):
-            file.write_bytes(content) if isinstance(content, bytes) else np.save(file, content, allow_pickle=True)
-            with pytest.raises(DataError, match=r"HK-index.npy cannot be read"):
+    def test_an_index_of_other_slices_is_refused(self, indexed):
+        for wrong in (np.arange(54), np.arange(1, 56), np.zeros(55, int), np.arange(55.0)):
+            np.save(indexed / "prostate_mri" / "HK-index.npy", wrong)
+            with pytest.raises(DataError, match=r"HK-index.npy holds .*expected each of 0..54 once"):
                 load(indexed, index_files=True)
+        np.save(indexed / "prostate_mri" / "HK-index.npy", np.array([print], object), allow_pickle=True)
+        with pytest.raises(DataError, match=r"HK-index.npy cannot be read"):
+            load(indexed, index_files=True)
 
 
 class TestVolumes:
@@ -227,16 +223,6 @@ class TestBadInput:
         with pytest.raises(DataError, match=rf"HK/Case01\S* .*{message}"):
             load(tree)
 
-    @pytest.mark.parametrize("name", ["Case04.nii.gz", "Case04_Segmentation.nii.gz"])
-    @pytest.mark.parametrize("left", [0, 10, -30])  # bytes: none, no header, or no end
-    def test_a_broken_volume_is_named(self, tree, name, left):
-        path = place(tree) / name
-        content = path.read_bytes()
-        path.unlink()
-        path.write_bytes(content[:left] if left else b"")
-        with pytest.raises(DataError, match=rf"HK/{name} cannot be read .*Expected a whole NIfTI volume"):
-            load(tree)
-
     def test_too_few_slices_or_volumes(self, tree):
         replace(tree, "Case01", noise(), marked((5, 1, 5)))
         with pytest.raises(DataError, match="HK has 45 slices with prostate.*takes 32 for training and twice 9"):
@@ -246,20 +232,12 @@ class TestBadInput:
         with pytest.raises(DataError, match="HK has 4 volumes; expected 5 or more"):
             load(tree, split="patients")
 
-    @pytest.mark.parametrize(
-        "options, message",
-        [
-            ({"ratio": 0.0}, "ratio is 0.0"),
-            ({"ratio": 0.7}, "ratio is 0.7"),
-            ({"ratio": "all"}, "ratio is 'all'"),
-            ({"split": "harmofl", "ratio": 0.1}, "Leave ratio or split out"),
-        ],
-    )
-    def test_options_out_of_range(self, files_of, options, message):
-        with pytest.raises(RecipeError, match=message):
-            load(files_of("prostate_mri"), **options)
-
-    def test_without_nibabel_the_extra_is_named(self, files_of, monkeypatch):
+    def test_options_out_of_range_and_without_nibabel(self, files_of, monkeypatch):
+        for ratio in (0.0, 0.7, "all"):
+            with pytest.raises(RecipeError, match=f"ratio is {ratio!r}"):
+                load(files_of("prostate_mri"), ratio=ratio)
+        with pytest.raises(RecipeError, match="Leave ratio or split out"):
+            load(files_of("prostate_mri"), split="harmofl", ratio=0.1)
         monkeypatch.setattr(prostate_mri, "find_spec", lambda name: None)
         with pytest.raises(DataError, match=r"nibabel is not installed.*\[prostate\]"):
             load(files_of("prostate_mri"))

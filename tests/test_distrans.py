@@ -5,19 +5,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from methods import HELD_OUT, SIZES, TINY, federation, heard, reloaded, same
+from methods import HELD_OUT, SIZES, TINY, federation, same
 from small_runs import use_toy
 from torch import nn
 
 from fednb import models
-from fednb.errors import RecipeError, RunError
+from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import part
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
-from fednb.methods.augmentations._stages import append
-from fednb.methods.augmentations._two_channels import InputChannels, OwnStatistics, along_offset, blend
-from fednb.methods.augmentations.distrans import DisTrans
+from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
+from fednb.methods.augmentations.distrans import class_fractions, distributional_heterogeneity
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 from fednb.records.store import Store
@@ -72,18 +71,6 @@ def test_eq_1_on_numbers():
     torch.testing.assert_close(blend(image, offset, 0.3, 1).flatten(), torch.tensor([1.3]))
 
 
-def test_with_alpha_zero_both_inputs_are_the_image():
-    images, offset = torch.rand(2, 3, 4, 4), torch.rand(3, 4, 4)
-    first, second = blend(images, offset, 0, 2).chunk(2, 1)
-    assert torch.equal(first, images) and torch.equal(second, images)
-
-
-def test_the_image_can_be_recovered_from_both_inputs():
-    images, offset = torch.rand(2, 3, 4, 4), torch.rand(3, 4, 4)
-    first, second = blend(images, offset, 0.3, 2).chunk(2, 1)
-    torch.testing.assert_close((first + second) / 2, images)
-
-
 @pytest.mark.parametrize("channels", [1, 2])
 def test_the_offsets_gradient_follows_from_that_of_the_blended_images(channels):
     images, slope = torch.rand(5, 3, 4, 4), torch.randn(5, 3 * channels, 4, 4)
@@ -110,40 +97,6 @@ def test_one_backbone_serves_both_channels(projection):
     torch.testing.assert_close(features, torch.cat(halves, 1))
     torch.testing.assert_close(network(images), features @ network.head.weight.T + network.head.bias)
     assert features.shape == (4, 2 * (projection or 4))
-
-
-def test_its_stages_are_the_backbones():
-    network = InputChannels(backbone(), 2, 0)
-    layers = append(network, None, lambda channels: nn.Dropout2d(channels / 10))
-    assert [layer.p for layer in layers] == [0.2, 0.2, 0.4]
-    assert network.backbone.stage3[-1] is layers[-1] and network.stage_channels == (2, 2, 4)
-    assert not any(name.startswith("backbone.head") for name in network.state_dict())
-
-
-def test_every_parameter_gets_a_gradient():
-    network = InputChannels(backbone(), 2, 5)
-    network(torch.rand(4, 6, 8, 8)).square().sum().backward()
-    assert all(parameter.grad is not None for parameter in network.parameters())
-
-
-def test_the_head_starts_kaiming_uniform():
-    """Bound sqrt(6 / fan-in): its largest of many draws is just below; torch's own bound would be sqrt(1 / fan-in)."""
-    network = InputChannels(models.build({"name": "digits_cnn", "channels": 2}, (3, 8, 8), 10), 2, 0)
-    bound = math.sqrt(6 / 1024)
-    assert 0.99 * bound < network.head.weight.abs().max() <= bound and not network.head.bias.any()
-
-
-def test_one_channel_without_projection_is_the_network_itself():
-    network = backbone()
-    assert DisTrans(channels=1, alpha=0.0).build(network) is network
-    one, two = DisTrans(channels=1).build(backbone()), DisTrans().build(backbone())  # the ablation: one start for both
-    bounds = [(6 / head.in_features) ** 0.5 for head in (one.head, two.head)]
-    assert all(0.5 * b < head.weight.abs().max() < b for b, head in zip(bounds, (one.head, two.head), strict=True))
-
-
-def test_a_network_that_labels_pixels_is_refused():
-    with pytest.raises(RecipeError, match="distrans was given UNet, whose head is Conv2d"):
-        DisTrans().build(models.build({"name": "unet", "channels": 1}, (3, 16, 16), 2))
 
 
 # Running statistics of each channel
@@ -205,15 +158,6 @@ def test_at_test_time_each_channel_is_normalised_by_its_own():
     assert features[0].any() and not torch.allclose(network.features(images), network.features(images.roll(3, 1)))
 
 
-def test_shared_statistics_are_a_plain_networks_run_on_one_channel_after_the_other():
-    network, plain, images = two_channels(own_statistics=False), backbone().double(), torch.rand(4, 6, 8, 8).double()
-    plain.load_state_dict(bare(network), strict=False)
-    features = [plain.features(image) for image in images.chunk(2, 1)]
-    assert torch.equal(network.features(images), torch.cat(features, 1))
-    assert same(bare(network), {n: t for n, t in plain.state_dict().items() if not n.startswith("head")})
-    assert not any(isinstance(layer, OwnStatistics) for layer in network.modules())
-
-
 @pytest.mark.parametrize("variant", ["paper", "released"])
 def test_whose_statistics_are_used_changes_no_trained_weight(variant):
     """In training each channel is normalised by its batch. Weights, losses and offsets are equal bit for bit; what is
@@ -233,54 +177,6 @@ def test_whose_statistics_are_used_changes_no_trained_weight(variant):
     buffers = sum(value.nbytes for name, value in models["shared"].items() if statistic(name))
     sent = {kind: rounds[kind][-1]["up"]["model"] for kind in kinds}
     assert buffers > 0 and sent["channel"] - sent["shared"] == 3 * buffers
-
-
-def test_the_server_averages_the_statistics_of_both_channels():
-    run = made()
-    replies = {name: reply[f"{FIRST}.running_mean"] for name, reply in heard(run).items()}
-    mean = sum(SIZES[name] / 24 * value for name, value in replies.items())
-    torch.testing.assert_close(run.server.model[f"{FIRST}.running_mean"], mean)
-    assert mean.shape == (2, TINY["model"]["channels"]) and not torch.allclose(*mean, rtol=0.1)
-
-
-@pytest.mark.parametrize("settings", [{"algorithm": "fedbn"}, {"buffers": "local"}], ids=["fedbn", "local"])
-def test_kept_statistics_are_kept_of_both_channels(settings):
-    run = made(settings)
-    run.train_round()
-    kept = [client.memories["kept"][f"{FIRST}.running_mean"] for client in run.clients.values()]
-    assert not any(map(statistic, run.server.model))
-    for own in kept:
-        assert own.shape == (2, TINY["model"]["channels"]) and not torch.allclose(*own, rtol=0.1)
-    assert not torch.equal(kept[0], kept[1])
-
-
-def test_an_unseen_client_measures_those_of_both_channels():
-    """Of its five training images in one batch, blended with its offset, through the weights that came."""
-    run = made({"algorithm": "fedbn", "unseen": ("tower",)}, aggregation="mean")
-    run.train_round()
-    client = run.clients["tower"]
-    with client.at_test(run.server.send("tower"), 1):
-        batch = client.batch(client.site.train, torch.arange(5), training=False)
-        found = first_activations(client.model.state_dict(), batch.images)
-        torch.testing.assert_close(client.model.state_dict()[f"{FIRST}.running_mean"], found.mean(1))
-
-
-def test_advprops_layers_have_statistics_of_each_channel_too():
-    run = made()
-    recipe = run.recipe.with_(augmentations=[{"name": "advprop", "epsilon": 0.5, "steps": 1}, "distrans"])
-    run = FederatedRun(recipe, federation())
-    run.train_round()
-    main, auxiliary = (run.server.model[f"{FIRST}{part}.running_mean"] for part in ("", ".auxiliary"))
-    rows = [*main, *auxiliary]
-    assert not any(torch.allclose(rows[a], rows[b], rtol=1e-3) for a in range(4) for b in range(a))
-    assert run.server.model[f"{FIRST}.auxiliary.num_batches_tracked"].tolist() == [2, 2]
-
-
-def test_without_batch_normalisation_there_is_nothing_to_choose():
-    given = {"name": "alexnet", "width": 4, "normalisation": False}
-    networks = [DisTrans(statistics=s).build(models.build(given, (3, 64, 64), 3)) for s in ("channel", "shared")]
-    states = [network.state_dict() for network in networks]
-    assert {n: t.shape for n, t in states[0].items()} == {n: t.shape for n, t in states[1].items()}
 
 
 # What a second channel costs
@@ -421,23 +317,6 @@ def test_paper_and_released_part_in_the_model_of_the_first_step(monkeypatch):
     assert not torch.allclose(found["paper", 0.0][0], found["paper", OFFSET_RATE][0], rtol=1e-3)
 
 
-def test_where_the_model_stands_still_the_offset_alone_lowers_the_loss(monkeypatch):
-    """All images in one batch and a loss that is convex in t: it falls in every round. The paper's is reported after
-    the offset's step, the released one before it, which makes them one sequence, a round apart.
-    """
-    monkeypatch.setattr(models, "build", lambda *given: Flat())
-    losses = {}
-    for variant in ("paper", "released"):
-        settings = {"learning_rate": 0.0, "rounds": 6, "batch_size": 16}
-        run = made(settings, variant=variant, aggregation="none", offset_rate=1.0)
-        for name in SIZES:
-            run.server.memories["distrans"][f"offset/{name}"].fill_(0.25)
-        losses[variant] = [sum(run.advance()["loss"].values()) for _ in range(6)]
-    falling = losses["paper"]
-    assert falling == sorted(set(falling), reverse=True)
-    assert losses["released"][1:] == pytest.approx(falling[:-1], abs=1e-5)
-
-
 @pytest.mark.parametrize(
     ("options", "updates"),
     [({}, [2, 2]), ({"statistics": "shared"}, 5), ({"variant": "released", "aggregation": "none"}, 5)],
@@ -449,29 +328,6 @@ def test_running_statistics_see_the_models_pass_only(options, updates):
     run = made(**options)
     run.train_round()
     assert run.server.model["backbone.stage1.1.num_batches_tracked"].tolist() == updates
-
-
-def test_test_images_are_blended_with_the_clients_own_offset():
-    run = made(aggregation="none")
-    run.train_round()
-    for name, client in run.clients.items():
-        client.receive(run.server.send(name), 1)
-        batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
-        wanted = blend(client.site.test.images.double() / 255, at_server(run)[name], 0.3, 2)
-        assert torch.equal(batch.images, wanted)
-
-
-def test_before_it_replies_a_client_tests_with_the_offset_that_it_has_learned():
-    run = made(offset_rate=10.0)
-    client = run.clients["tower"]
-    run.server.sample(1)
-    client.receive(run.server.send("tower"), 1)
-    client.train()
-    learned = client.scratch(client.methods[-1])["offset"]
-    batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
-    assert torch.equal(batch.images, blend(client.site.test.images.double() / 255, learned, 0.3, 2))
-    assert not torch.equal(learned, at_server(run)["tower"])
-    assert torch.equal(client.reply()["distrans/offset"], learned)
 
 
 # The offsets at the server
@@ -505,18 +361,6 @@ def test_how_far_offsets_moved_follows_from_a_record(recorded):
     assert 1e-4 < found["network"] == pytest.approx(float((last - given).norm() / given.norm()), rel=1e-3)
 
 
-def test_offsets_that_do_not_learn_have_not_moved(recorded):
-    found = moved(recorded(offset_rate=0.0, aggregation="none"))
-    assert found["moved"] == 0 and math.isnan(found["network"])
-    assert found["spread"] == pytest.approx(math.sqrt(1 / 12), abs=0.02)
-
-
-@pytest.mark.parametrize("options", [{"variant": "released", "aggregation": "none"}, {"alpha": 0.0}])
-def test_a_record_without_drawn_offsets_is_refused(recorded, options):
-    with pytest.raises(RunError, match='no run of distrans with offsets and variant "paper"'):
-        moved(recorded(**options))
-
-
 def test_first_offsets_are_uniform_and_each_clients_own():
     paper = at_server(made(data=large(size=32)))
     released = at_server(made(data=large(size=32), variant="released", aggregation="none"))
@@ -546,23 +390,6 @@ def test_by_default_the_network_is_used_below_half_heterogeneity(shared, used):
     assert not at_server(made(data=disjoint(shared), threshold=0.0), "network")
 
 
-def test_the_mean_is_over_clients_however_many_images_they_have():
-    run = made(aggregation="mean", offset_rate=0.0)
-    first = at_server(run)
-    run.train_round()
-    mean = torch.stack(list(first.values())).mean(0)
-    assert all(torch.equal(offset, mean) for offset in at_server(run).values())
-
-
-@pytest.mark.parametrize("aggregation", ["none", "mean", "network"])
-def test_who_sits_out_a_round_keeps_his_offset(aggregation):
-    run = made({"participation": 0.67}, aggregation=aggregation, offset_rate=10.0)
-    before = {name: offset.clone() for name, offset in at_server(run).items()}
-    absent = set(SIZES) - set(run.train_round()["loss"])
-    moved = {name for name, offset in at_server(run).items() if not torch.equal(offset, before[name])}
-    assert len(absent) == 1 and moved == set(SIZES) - absent
-
-
 # The aggregation network as printed
 
 
@@ -579,13 +406,6 @@ def test_it_has_four_convolutions_and_starts_as_the_identity():
     fractions, offsets = torch.rand(2, 3), torch.rand(2, 1, 5, 7)
     assert sum(isinstance(module, nn.Conv2d) for module in network.modules()) == 4
     assert torch.equal(network(fractions, offsets), offsets)
-
-
-def test_it_sees_both_the_fractions_and_the_offset():
-    network, fractions, offsets = restless(), torch.rand(2, 3).double(), torch.rand(2, 3, 8, 8).double()
-    plain = network(fractions, offsets) - offsets
-    assert not torch.allclose(plain, network(fractions.flip(0), offsets) - offsets, rtol=1e-3)
-    assert not torch.allclose(plain, network(fractions, offsets.flip(0)) - offsets.flip(0), rtol=1e-3)
 
 
 def test_it_learns_by_a_step_down_the_sum_of_squared_distances():
@@ -609,34 +429,6 @@ def test_it_learns_by_a_step_down_the_sum_of_squared_distances():
         numeric = (distance(direction, 1e-6) - distance(direction, -1e-6)) / 2e-6
         taken = sum(float((one * way).sum()) for one, way in zip(step, direction, strict=True))
         assert taken == pytest.approx(-rate / 192 * numeric, rel=1e-5)
-
-
-def aggregated(offsets: dict[str, torch.Tensor], network_rate: float) -> dict[str, torch.Tensor]:
-    """What the server makes of these replies with a network whose last layer is not zero."""
-    run = made(network_rate=network_rate)
-    run.server.memories["distrans"].update({f"network/{n}": t for n, t in restless().state_dict().items()})
-    run.server.sample(1)
-    for name, offset in offsets.items():
-        run.server.replies(run.server.methods[-1])[name] = {"offset": offset}
-    with torch.no_grad():
-        run.server.methods[-1].aggregate(run.server)
-    return at_server(run)
-
-
-def test_what_it_makes_of_one_offset_changes_that_clients_only():
-    offsets = {name: torch.rand(3, 8, 8, generator=generator(name), dtype=torch.float64) for name in SIZES}
-    first = aggregated(offsets, 0.0)
-    other = aggregated(offsets | {"harbour": offsets["harbour"] + 1}, 0.0)
-    for name, offset in offsets.items():
-        assert not torch.allclose(first[name], offset, rtol=1e-3)
-        assert torch.equal(first[name], other[name]) == (name != "harbour")
-
-
-def test_what_it_learns_of_one_offset_reaches_all_clients():
-    offsets = {name: torch.rand(3, 8, 8, generator=generator(name), dtype=torch.float64) for name in SIZES}
-    first = aggregated(offsets, 0.01)
-    other = aggregated(offsets | {"harbour": offsets["harbour"] + 1}, 0.01)
-    assert not any(torch.equal(first[name], other[name]) for name in SIZES)
 
 
 def test_it_is_trained_on_what_it_last_put_out():
@@ -686,35 +478,6 @@ def test_it_learns_client_after_client_from_the_mean_squared_error():
     torch.testing.assert_close(dict(network.state_dict()), dict(other.state_dict()), rtol=1e-4, atol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def with_hypernetwork():
-    """A run of two rounds with the released network, what it began with, and its second round."""
-    settings = {"model": {"name": "digits_cnn", "channels": 1, "width": 4}, "precision": "fp32"}
-    data = large()
-    killed = made(settings, data, variant="released")
-    first = {name: offset.clone() for name, offset in at_server(killed).items()}
-    killed.train_round()
-    run = made(settings, data, variant="released")
-    run.load_state(reloaded(killed.state()))
-    return killed, run, first
-
-
-def test_its_images_replace_the_offsets_from_the_start(with_hypernetwork):
-    """Both clients have every class in one proportion, so that e and the offsets are equal, whatever was drawn."""
-    killed, _, first = with_hypernetwork
-    for offsets in (first, at_server(killed)):
-        one, other = offsets.values()
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
-        assert one.abs().max() <= 1
-    assert not torch.allclose(first["client 0"], at_server(killed)["client 0"], atol=1e-4)
-
-
-def test_a_run_with_it_resumes_exactly(with_hypernetwork):
-    killed, run, _ = with_hypernetwork
-    assert killed.train_round() == run.train_round()
-    assert same(killed.state(), run.state())
-
-
 def test_images_of_another_size_than_its_own_are_refused():
     with pytest.raises(RecipeError, match="offsets of 3 x 64 x 64; the images are 3 x 32 x 32"):
         made(data=large(size=32), variant="released")
@@ -732,47 +495,6 @@ def test_an_offset_costs_its_pixels_in_both_directions():
     assert round["up"]["distrans"] == round["down"]["distrans"] == 2 * 49_152
 
 
-def test_without_alpha_nothing_is_sent_or_kept():
-    run = made(alpha=0.0)
-    round = run.advance()
-    assert "distrans" not in {**run.prepared["up"], **round["up"], **round["down"]}
-    assert not run.server.memories.get("distrans")
-
-
-def test_a_network_for_one_client_is_refused_where_it_would_be_used():
-    alone = federation((("clinic", 12),))
-    with pytest.raises(RecipeError, match="clinic is the only client"):
-        made(data=alone, aggregation="network")
-    assert not at_server(made(data=alone), "network")  # a client alone has DH 1
-
-
-@pytest.mark.parametrize("later", ["normalise", "fedrdn"])
-def test_it_must_come_last(later):
-    with pytest.raises(RecipeError, match=f"distrans stands before {later}"):
-        Recipe(**TINY | {"augmentations": ["distrans", later]})
-    assert Recipe(**TINY | {"augmentations": [later, "distrans"]})
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"variant": "papr"},
-        {"aggregation": "average"},
-        {"statistics": "channels"},
-        {"channels": 3},
-        {"alpha": -0.1},
-        {"alpha": 1.5},
-        {"threshold": 2.0},
-        {"projection": -1},
-        {"offset_rate": -1.0},
-        {"network_rate": float("nan")},
-    ],
-)
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(RecipeError, match=f"distrans has .*{next(iter(options))}"):
-        DisTrans(**options)
-
-
 def test_its_images_are_in_the_order_of_the_clients():
     """Of three clients with other class shares each gets what the network makes of its own."""
     torch.manual_seed(0)
@@ -786,3 +508,54 @@ def test_its_images_are_in_the_order_of_the_clients():
         torch.testing.assert_close(images[client], image)
         others = [each for number, each in enumerate(alone) if number != client]
         assert min(float((image - other).abs().max()) for other in others) > 1e-3
+
+
+def in_turn(clients: int, classes: int, each: int) -> torch.Tensor:
+    """Each client has ``each`` classes in a row, one image of each; the rows start evenly around a circle, so that
+    every class is at ``each * clients / classes`` clients.
+    """
+    counts = torch.zeros(clients, classes, dtype=torch.int64)
+    for client in range(clients):
+        counts[client, [(client * classes // clients + number) % classes for number in range(each)]] = 1
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("clients", "classes", "each", "expected"),
+    [
+        *((10, 10, each, dh) for each, dh in ((10, 0), (6, 0.4), (4, 0.6), (2, 0.8), (1, 1))),  # CIFAR-10
+        *((8, 8, each, dh) for each, dh in ((8, 0), (6, 0.25), (4, 0.5), (2, 0.75), (1, 1))),  # CH-MNIST
+        *((10, 100, each, dh) for each, dh in ((100, 0), (60, 0.4), (40, 0.6), (20, 0.8), (10, 1))),  # CIFAR-100
+        (50, 100, 10, 0.9),  # Table 6
+    ],
+)
+def test_the_papers_settings(clients, classes, each, expected):
+    counts = in_turn(clients, classes, each)
+    assert set(counts.sum(0).tolist()) == {each * clients // classes} and set(counts.sum(1).tolist()) == {each}
+    assert distributional_heterogeneity(counts) == expected  # no rounding: 0.5 must not pass as "smaller than 50 %"
+
+
+def test_a_hand_worked_matrix():
+    """Classes at 3, 2, 1 and 0 of 3 clients: c = 3, 2, 0, 0 and DH = 1 - 5 / (4 x 3) = 7 / 12."""
+    counts = [[9, 0, 0, 0], [1, 4, 0, 0], [1, 1, 7, 0]]
+    assert distributional_heterogeneity(counts) == pytest.approx(7 / 12, abs=1e-15)
+
+
+def test_it_jumps_where_the_last_shared_class_is_no_longer_shared():
+    """One class, two of five clients: 1 - 2/5; one of five: 1, not 1 - 1/5. A client alone shares nothing."""
+    assert distributional_heterogeneity([[3], [2], [0], [0], [0]]) == 0.6
+    assert distributional_heterogeneity([[5], [0], [0], [0], [0]]) == 1
+    assert distributional_heterogeneity([[5, 2]]) == 1
+
+
+def test_fractions_are_of_a_class_not_of_a_client():
+    """Class 0 has 8 images, 6 at the first client; class 1 has 2, both at the second; nobody has class 2."""
+    fractions = class_fractions([[6, 0, 0], [2, 2, 0]])
+    assert fractions.tolist() == [[0.75, 0, 0], [0.25, 1, 0]] and fractions.dtype == torch.float64
+
+
+@pytest.mark.parametrize("counts", [[1, 2, 3], torch.zeros(0, 3), torch.zeros(2, 2, 2)])
+def test_what_is_no_matrix_is_refused(counts):
+    for function in (distributional_heterogeneity, class_fractions):
+        with pytest.raises(DataError, match=r"expected \[clients, classes\]"):
+            function(counts)

@@ -1,16 +1,14 @@
 """FedMix: its loss against formulas written out here, its averages, and what they cost to send."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from methods import HELD_OUT, TINY, federation, same, train
+from methods import TINY, federation
 from torch import nn
-from torch.func import functional_call
 
-from fednb.errors import DataError, RecipeError
+from fednb.errors import DataError
 from fednb.federation import Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import TASKS
@@ -119,39 +117,6 @@ def test_it_agrees_with_mixup_to_first_order():
     assert differences[1] / differences[2] == pytest.approx(4, rel=0.05)
 
 
-def test_with_batch_normalisation_the_third_term_is_along_the_whole_batch():
-    """The images of a batch share statistics: the slope is that of the batch's loss as all of them move."""
-    run = prepared(ratio=0.2)
-    client = run.clients["clinic"]
-    method, model = client.methods[-1], client.model.train()
-    batch = client.batch(client.site.train, torch.arange(6), training=True)
-    known, drawn = client.memory(method), batch.aside["fedmix"]
-    x_g, y_g = known["images"][drawn].double(), known["labels"][drawn].double()
-    start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-
-    def scores(images):
-        return functional_call(model, {n: t.clone() for n, t in start.items()}, (images,))
-
-    def own(step):
-        return 0.8 * float(torch.nn.functional.cross_entropy(scores(0.8 * batch.images + step * x_g), batch.targets))
-
-    with torch.no_grad():
-        other = float(torch.nn.functional.cross_entropy(scores(0.8 * batch.images), y_g.expand(6, -1)))
-        wanted = own(0) + 0.2 * other + 0.2 * (own(1e-6) - own(-1e-6)) / 2e-6
-    assert float(method.criterion(client, batch).detach()) == pytest.approx(wanted, rel=1e-5)
-
-
-def test_ratio_zero_is_plain_training():
-    plain, mixed = train({}), train({"augmentations": [{"name": "fedmix", "ratio": 0.0}]})
-    assert same(plain.weights, mixed.weights)
-
-
-def test_at_test_time_images_are_not_shrunk():
-    client = prepared(ratio=0.4).clients["clinic"]
-    batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
-    assert torch.equal(batch.images, client.site.test.images.double() / 255) and not batch.aside
-
-
 def offer(client, method) -> tuple[np.ndarray, np.ndarray]:
     client._generators.clear()
     told = method.prepare_offer(client)
@@ -168,28 +133,6 @@ def test_averages_are_of_five_images_each_used_once():
         one_hot = np.eye(3)[client.site.train.targets.numpy()[members]]
         np.testing.assert_allclose(labels[number], one_hot.mean(0), rtol=1e-6)
     assert len(images) == len(labels) == 3
-
-
-@pytest.mark.parametrize(("mean_batch", "sizes"), [(11, [12]), (4, [4, 4, 4]), (7, [7, 5]), (1, [1] * 12)])
-def test_a_last_single_image_joins_the_average_before(mean_batch, sizes):
-    client = prepared().clients["clinic"]
-    images, labels = offer(client, FedMix(mean_batch=mean_batch))
-    assert len(images) == len(sizes)
-    counts = np.array(sizes)[:, None] * labels  # whole numbers of images of each class
-    np.testing.assert_allclose(counts, counts.round(), atol=1e-5)
-    np.testing.assert_allclose(counts.sum(0), torch.bincount(client.site.train.targets), atol=1e-4)
-
-
-def test_every_client_draws_among_the_averages_of_all():
-    run = prepared()
-    client = run.clients["tower"]
-    known = client.memory(client.methods[-1])
-    groups = {name: math.ceil(size / 5) for name, size in (("clinic", 12), ("harbour", 7), ("tower", 5))}
-    assert len(known["images"]) == sum(groups.values()) == 6
-    drawn = {client.batch(client.site.train, torch.arange(2), training=True).aside["fedmix"] for _ in range(60)}
-    assert drawn == set(range(6))
-    pointers = {c.memory(c.methods[-1])["images"].data_ptr() for c in run.clients.values()}
-    assert len(pointers) == 1  # one process keeps them once, however many clients it has
 
 
 @pytest.mark.parametrize(("clients", "images", "mebibytes"), [(4, 62, 156), (6, 105, 567)])
@@ -210,25 +153,6 @@ def test_averages_cost_what_the_paper_prints(clients, images, mebibytes):
     sent = FedMix().prepare_offer(client)["images"]
     assert sent.dtype == torch.float32
     assert clients * clients * sent.nbytes / 2**20 == mebibytes
-
-
-def test_the_run_counts_averages_and_labels_once():
-    run = prepared()
-    averages, numbers = 6, 3 * 8 * 8 + 3
-    assert run.prepared["up"]["fedmix"] == averages * numbers * 4
-    assert run.prepared["down"]["fedmix"] == 3 * averages * numbers * 4
-    assert "fedmix" not in run.advance()["up"]
-
-
-def test_a_batch_is_drawn_for_once_however_often_its_loss_is_computed():
-    """FedSAM computes it twice, and both must be of one mixture."""
-    client, method, batch, *_ = fedmix_client(0.3)
-    assert torch.equal(method.criterion(client, batch), method.criterion(client, batch))
-
-
-def test_images_that_another_method_changes_are_refused():
-    with pytest.raises(RecipeError, match="fedmix cannot be combined with normalise"):
-        Recipe(**TINY | {"augmentations": ["fedmix", "normalise"]})
 
 
 def test_a_single_image_never_leaves_its_site():

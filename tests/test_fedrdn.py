@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 import torch
 from methods import HELD_OUT, TINY, federation, train
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import v2
 
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import flow
+from fednb.methods.augmentations import fedrdn
+from fednb.methods.augmentations.fedrdn import RandomDataNormalise, normalise
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -49,18 +54,6 @@ def test_every_client_knows_all_pairs_of_eq_4_and_5():
         np.testing.assert_allclose(known["std"], [pair[1] for pair in wanted], rtol=1e-6)
         np.testing.assert_allclose(known["own_mean"], [mean], rtol=1e-6)
         np.testing.assert_allclose(known["own_std"], [std], rtol=1e-6)
-
-
-def test_sigma_is_the_mean_of_the_images_sigmas_not_that_of_all_pixels():
-    """Two images, constant but for one pixel pair each: sigma_i is 0.1 and 0.3, of all pixels it is larger."""
-    images = torch.zeros(2, 3, 1, 2, dtype=torch.uint8)
-    images[0, :, 0, 0], images[0, :, 0, 1], images[1, :, 0, 0], images[1, :, 0, 1] = 0, 51, 102, 255
-    images = images.expand(2, 3, 8, 2).repeat(1, 1, 1, 4).contiguous()
-    part = Split(images, torch.tensor([0, 1]))
-    (client,) = prepared(PAPER, Federation("two", [Site("a", part, part, part)], ["x", "y"])).values()
-    assert state(client)["own_std"] == pytest.approx((0.1 + 0.3) / 2)  # half of 51 / 255 and of 153 / 255
-    assert state(client)["own_mean"] == pytest.approx((0.1 + 0.7) / 2)
-    assert pixels(part)[:, 0].std() > 0.35
 
 
 def test_released_statistics_are_sample_deviations_of_augmented_images():
@@ -121,17 +114,6 @@ def test_released_draws_once_for_the_batch_and_mean_and_sigma_apart():
     assert seen == {(a, b) for a in range(3) for b in range(3)}
 
 
-def test_the_smallest_case_where_paper_and_released_part():
-    """Two clients, one batch of one image, drawn often: 2 results as printed, 4 as released."""
-    data = federation((("clinic", 12), ("harbour", 7)))
-    found = {}
-    for name, augmentation in (("paper", PAPER), ("released", RELEASED)):
-        client = prepared(augmentation, data)["clinic"]
-        batches = (client.batch(client.site.train, torch.tensor([0]), training=True) for _ in range(40))
-        found[name] = len({batch.images.numpy().tobytes() for batch in batches})
-    assert found == {"paper": 2, "released": 4}
-
-
 @pytest.mark.parametrize("augmentation", [PAPER, RELEASED])
 def test_at_test_time_every_image_gets_its_own_clients_pair(augmentation):
     for client in prepared(augmentation, flow=("flip", "rotation")).values():
@@ -139,16 +121,6 @@ def test_at_test_time_every_image_gets_its_own_clients_pair(augmentation):
         mean, std = known["own_mean"][0][:, None, None], known["own_std"][0][:, None, None]
         batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
         np.testing.assert_allclose(batch.images, (pixels(client.site.test) - mean) / std, atol=1e-12)
-
-
-def test_black_corners_are_normalised_with_the_image():
-    """Normalisation is the last operation of the flow: what rotation leaves black becomes -mean / sigma."""
-    client = prepared(PAPER, flow=("rotation",))["clinic"]
-    known = state(client)
-    batch = client.batch(client.site.train, torch.arange(12), training=True).images.numpy()
-    corner = batch[:, :, 0, 0]
-    black = -known["mean"] / known["std"]
-    assert (np.abs(corner[:, None] - black[None]).max(2).min(1) < 1e-12).any()
 
 
 @pytest.mark.parametrize("augmentation", [PAPER, RELEASED, "fedrdn_v"])
@@ -192,3 +164,111 @@ def test_normalisation_of_images_with_other_channels_is_refused():
         train({"augmentations": ["normalise"]}, Federation("grey", grey, data.classes), rounds=1)
     one = {"name": "normalise", "mean": [0.5], "std": [0.5]}
     train({"augmentations": [one]}, Federation("grey", grey, data.classes), rounds=1)
+
+
+MEANS = torch.tensor([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5], [0.7, 0.6, 0.9]])
+STDS = torch.tensor([[0.5, 0.25, 0.2], [0.1, 0.2, 0.4], [1.0, 0.3, 0.6]])
+
+
+def pictures(count: int, height: int = 5, width: int = 7) -> list[Image.Image]:
+    draws = np.random.RandomState(0)
+    return [Image.fromarray(draws.randint(0, 256, (height, width, 3), np.uint8)) for _ in range(count)]
+
+
+def normalised_by_each(image: np.ndarray) -> np.ndarray:
+    """[client, channel, height, width]: what each client's pair makes of an image."""
+    return (image - MEANS.numpy()[:, :, None, None]) / STDS.numpy()[:, :, None, None]
+
+
+def whose(result, image: np.ndarray) -> int:
+    """Whose pair the image was normalised with."""
+    off = np.abs(normalised_by_each(image) - np.asarray(result)).max((1, 2, 3))
+    assert off.min() < 1e-5 and np.sort(off)[1] > 1e-2
+    return int(off.argmin())
+
+
+def pixels_of(picture: Image.Image) -> np.ndarray:
+    return np.asarray(picture).transpose(2, 0, 1) / np.float32(255)
+
+
+def composed(last) -> v2.Compose:
+    return v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), last])
+
+
+def test_in_compose_each_image_gets_one_clients_pair_anew():
+    (picture,), transform = pictures(1), composed(RandomDataNormalise(MEANS, STDS, own=1))
+    torch.manual_seed(0)
+    seen = [whose(transform(picture), pixels_of(picture)) for _ in range(300)]
+    assert (np.abs(np.bincount(seen, minlength=3) - 100) < 33).all()  # uniform: 4 standard deviations
+
+
+class Pictures(Dataset):
+    def __init__(self, transform):
+        self.pictures, self.transform = pictures(30), transform
+
+    def __len__(self):
+        return len(self.pictures)
+
+    def __getitem__(self, index):
+        return self.transform(self.pictures[index]), index
+
+
+def test_in_a_loader_it_batches_plain_tensors():
+    loader = DataLoader(Pictures(composed(RandomDataNormalise(MEANS, STDS, own=0))), batch_size=10)
+    torch.manual_seed(0)
+    for images, indices in loader:
+        assert images.shape == (10, 3, 5, 7) and images.dtype == torch.float32
+        drawn = {whose(i, pixels_of(loader.dataset.pictures[k])) for i, k in zip(images, indices, strict=True)}
+        assert len(drawn) > 1
+
+
+def test_one_image_by_hand():
+    """(0.5 - 0.1) / 0.5, (0.5 - 0.2) / 0.25, (0.5 - 0.3) / 0.2."""
+    result = RandomDataNormalise(MEANS, STDS, own=0).eval()(torch.full((3, 2, 2), 0.5))
+    torch.testing.assert_close(result[:, 1, 0], torch.tensor([0.8, 1.2, 1.0]))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_it_is_the_loops_normalise_for_the_same_draws(training):
+    images = torch.rand(9, 3, 4, 4, dtype=torch.float64)
+    transform = RandomDataNormalise(MEANS, STDS, own=2).train(training)
+    torch.manual_seed(3)
+    drawn = torch.randint(3, (9,)) if training else torch.tensor([2] * 9)
+    torch.manual_seed(3)
+    assert torch.equal(transform(images), normalise(images, MEANS, STDS, drawn, drawn))
+
+
+def test_statistics_are_means_over_images_of_any_size():
+    """Means 0.2 and 0.6; deviations 0.2 (0.0 and 0.4) and 0 : the large image counts no more than the small one."""
+    small = torch.tensor([[[0.0, 0.4]]])
+    large = torch.full((1, 30, 30), 0.6)
+    mean, std = fedrdn.statistics([small, large])
+    torch.testing.assert_close(mean, torch.tensor([0.4]))
+    torch.testing.assert_close(std, torch.tensor([0.1]))
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        (torch.zeros(2, 3, 4, 4, dtype=torch.uint8), "images are torch.uint8; expected floats"),
+        (pictures(1), "images are Image; expected floats"),
+        ([], "no images were given"),
+        (torch.linspace(0, 1, 96).reshape(2, 3, 4, 4) * torch.tensor([1, 0, 1])[:, None, None], "channel 1 is const"),
+    ],
+)
+def test_what_no_statistics_can_be_made_of(images, said):
+    with pytest.raises(DataError, match=said):
+        fedrdn.statistics(images)
+
+
+def test_labels_pass_beside_the_images_and_other_shapes_are_refused():
+    from torchvision.transforms import v2
+
+    means, stds = torch.rand(2, 3), torch.rand(2, 3) + 0.5
+    transform = RandomDataNormalise(means, stds, own=1).eval()
+    image, label = v2.Compose([transform])(torch.rand(3, 4, 4), 7)
+    assert label == 7 and image.shape == (3, 4, 4)
+    with pytest.raises(DataError, match=r"images are \[1, 4, 4\]; expected 3 channels"):
+        transform(torch.rand(1, 4, 4))
+    with pytest.raises(DataError, match="standard deviation is 0 or below"):
+        RandomDataNormalise(means, torch.zeros(2, 3), own=0)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation, same, train
+from methods import TINY, federation
 from torch import nn
 
-from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
-from fednb.methods.augmentations.fedreg import FedReg, _gradients
+from fednb.methods.augmentations.fedreg import _gradients
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -150,83 +149,3 @@ def test_at_the_global_weights_nothing_is_to_be_taken_back():
     for (pseudo, soft), _ in client.scratch(method)["made"]:
         slopes = _gradients(client, pseudo, soft, list(client.model.parameters()))
         assert max(float(g.abs().max()) for g in slopes) < 1e-12
-
-
-def test_after_steps_have_moved_the_running_statistics_the_global_weights_are_still_left_alone(monkeypatch):
-    """At v = w' all gradients on pseudo images are 0 to rounding, whatever the client's own statistics are by then."""
-    client, method = prepared(iterations=2, gamma=1.0)
-    method.begin(client)
-    statistics = dict(client.model.named_buffers())
-    came = {name: value.clone() for name, value in statistics.items()}
-    start = {name: value.detach().clone() for name, value in client.model.named_parameters()}
-    client.model(client.site.train.images.double())  # of another brightness than that of training
-    local = {name: value.clone() for name, value in statistics.items()}
-    assert not same(local, came)
-
-    found = []
-
-    def spy(client, images, labels, parameters):
-        found.append((labels, _gradients(client, images, labels, parameters)))
-        return found[-1][1]
-
-    monkeypatch.setattr("fednb.methods.augmentations.fedreg._gradients", spy)
-    for client.steps in range(3):
-        method.after_step(client, None)
-    pseudo = [slopes for labels, slopes in found if labels.is_floating_point()]
-    assert len(pseudo) == 3
-    assert max(float(g.abs().max()) for slopes in pseudo for g in slopes) < 1e-12
-    assert same(dict(client.model.named_parameters()), start)
-    assert same(statistics, local)
-    assert client.model.training and all(module.training for module in client.model.modules())
-
-
-def test_making_images_moves_no_running_statistics_and_draws_nothing():
-    client, method = prepared(iterations=2)
-    before = {name: value.clone() for name, value in client.model.state_dict().items()}
-    torch.manual_seed(7)
-    method.begin(client)
-    drawn = torch.rand(3)
-    torch.manual_seed(7)
-    assert torch.equal(torch.rand(3), drawn)
-    assert same(client.model.state_dict(), before)
-    assert client.model.training and all(module.training for module in client.model.modules())
-    assert all(parameter.grad is None for parameter in client.model.parameters())
-
-
-def test_it_forgets_less():
-    """After local training the network agrees more with the global one on the pseudo images than without."""
-    client, method = prepared(iterations=5)
-    method.begin(client)
-    made = [pair for pair, _ in client.scratch(method)["made"]]
-    start = {name: value.clone() for name, value in client.model.state_dict().items()}
-    apart = {}
-    for weight in (0.0, 1.0):
-        client.methods[-1] = FedReg(weight=weight, gamma=1.0, iterations=5)
-        client.model.load_state_dict(start)
-        client.train()
-        client.model.eval()
-        with torch.no_grad():
-            logs = [(client.model(images).log_softmax(1), labels) for images, labels in made]
-        apart[weight] = sum(float(nn.functional.kl_div(*pair, reduction="batchmean")) for pair in logs)
-    assert 0 < apart[1.0] < 0.8 * apart[0.0]
-
-
-def test_nothing_but_the_model_is_sent():
-    trained = train({"augmentations": [{"name": "fedreg", "iterations": 1}]}, rounds=1)
-    assert set(trained.rounds[0]["up"]) == set(trained.rounds[0]["down"]) == {"model"}
-    assert all(not state for client in trained.run.clients.values() for state in client.memories.values())
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"weight": -0.1}, "weight -0.1; expected at least 0"),
-        ({"gamma": 0.0}, r"gamma 0.0; expected a value in \(0, 1\]"),
-        ({"gamma": 1.1}, "gamma 1.1"),
-        ({"eta": 0.0}, "eta 0.0; expected a value above 0"),
-        ({"iterations": 0}, "iterations 0; expected at least 1"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(options, said):
-    with pytest.raises(RecipeError, match=f"fedreg has {said}"):
-        FedReg(**options)

@@ -6,11 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import SIZES, TINY, federation, heard, messages, same, train
-from torch import nn
+from methods import SIZES, TINY, federation, same, train
 
-from fednb.errors import DataError, RecipeError
-from fednb.federation import Federation, Site
 from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations._fraug_networks import generator as generator_network
 from fednb.methods.augmentations._fraug_networks import rtnet as rtnet_network
@@ -21,7 +18,6 @@ from fednb.randomness import generator
 from fednb.recipe import Recipe
 
 VARIANTS = ("paper", "released")
-OFF = {"generator": False, "rtnet": False, "ema": False}
 
 
 def recipe(precision="fp64", algorithm="fedavg", settings=None, **options) -> Recipe:
@@ -146,13 +142,6 @@ def test_mmd_of_equal_samples_is_zero():
     assert float(value.detach()) == 0 and not same_rows.grad.any()
 
 
-def test_mmd_far_from_the_origin_in_float32():
-    """Squared distances are taken around the mean: an offset of 1000 costs no digits."""
-    x, y = samples(8, 3), samples(8, 3, seed=1) + 1
-    moved = (x + 1000).float(), (y + 1000).float()
-    assert float(mmd(*moved, spread(*moved))) == pytest.approx(double_loop(x.numpy(), y.numpy()), rel=1e-3)
-
-
 def test_no_gradient_flows_through_the_scale_of_mmd():
     x, y, way, step = samples(4, 3).requires_grad_(), samples(4, 3, seed=1), samples(4, 3, seed=2), 1e-6
     scale = mean_distance(torch.cat([x.detach(), y]).numpy())
@@ -203,26 +192,6 @@ def test_prototypes_by_hand(variant, monkeypatch):
     reading = method.reading(method, at(300, 300))
     moved = reading.moved_prototypes(torch.tensor([[2.0], [8.0], [4.0]]), torch.tensor([0, 1, 0]))
     assert moved.flatten().tolist() == [2, 5, 3 if variant == "paper" else 6]
-
-
-def without_a_class() -> Federation:
-    """Two sites; no training image of the second shows class 2."""
-    full, other = federation().sites[:2]
-    some = other.train.select((other.train.targets < 2).nonzero().flatten())
-    return Federation("toy", (full, Site("other", some, other.validation, other.test)), ("red", "green", "blue"))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_the_prototype_of_a_class_never_seen_stays(variant, precision):
-    trained = train(
-        {"augmentations": [{"name": "fraug", "variant": variant}], "precision": precision}, without_a_class()
-    )
-    for name, seen in (("clinic", [True] * 3), ("other", [True, True, False])):
-        client = trained.run.clients[name]
-        prototypes = client.memory(client.methods[-1])["prototypes"]
-        assert prototypes.dtype == torch.float32
-        assert prototypes.any(1).tolist() == seen
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -414,27 +383,6 @@ def test_rtnets_first_step_is_the_released_rate_on_a_mean_over_classes(options, 
         torch.testing.assert_close(step, -0.025 * gradient, rtol=1e-9, atol=1e-15, msg=name)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_rtnets_running_statistics_see_the_printed_or_the_released_order(variant, monkeypatch):
-    """r <- 0.9 r + 0.1 mean for each pass: as printed the batch's and then the prototypes', as released the other
-    way round, so that the pass that weighs 0.1 and not 0.09 is another.
-    """
-    client, method = begun(variant=variant)
-    start = numbers(client.scratch(method)["rtnet"].values)
-    batch, _, found = stepped(client, method, monkeypatch)
-    g = found["after", "generator"][0]
-    draws = batch.aside["fraug"]["draws"] if variant == "paper" else found["draws"][:0:-1]
-    assert len(draws) == 2
-    wanted = start["1.running_mean"]
-    for noise, labels in draws:
-        x = two_layers(g, noise.numpy(), labels.numpy(), positive=True)
-        if variant == "released":
-            x = np.concatenate([x, np.eye(3)[labels]], 1)
-        wanted = 0.9 * wanted + 0.1 * (x @ start["0.weight"].T + start["0.bias"]).mean(0)
-    after = client.scratch(method)["rtnet"].values["1.running_mean"].numpy()
-    np.testing.assert_allclose(after, wanted, rtol=1e-12)
-
-
 def check_descent(found, name, loss, rate):
     """b <- 0.5 b + gradient, w <- w - rate b, with the gradient by central differences in random directions."""
     (before, momenta), (after, later) = found["before", name], found["after", name]
@@ -449,21 +397,6 @@ def check_descent(found, name, loss, rate):
 
 
 # What moves and what does not
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_synthetic_loss_moves_the_head_only(variant):
-    client, method = begun(variant=variant)
-    batch = one_batch(client, method)
-    whole = client.objective(batch)
-    real = nn.functional.cross_entropy(batch.logits, batch.targets)
-    share = 1 if variant == "paper" else 1 - min(0.5, method.lambda_syn(2, 3))
-    (whole - share * real).backward()
-    for name, parameter in client.model.named_parameters():
-        largest = 0 if parameter.grad is None else float(parameter.grad.abs().max())
-        assert (largest > 1e-3) if name.startswith("head.") else (largest < 1e-12)
-    for which in ("generator", "rtnet"):
-        assert all(p.grad is None for p in client.scratch(method)[which].network.parameters())
 
 
 @pytest.mark.parametrize("precision", ["fp64", "bf16"])
@@ -486,61 +419,7 @@ def test_the_second_stage_leaves_the_model_alone(options, precision):
         assert (after["3.weight"].numpy() != start[which]["3.weight"]).any()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_first_stage_leaves_both_networks_alone(variant):
-    client, method = begun(variant=variant)
-    start = {which: numbers(client.scratch(method)[which].values) for which in ("generator", "rtnet")}
-    client.owner["step"].step(client, one_batch(client, method))
-    for which, values in start.items():
-        after = client.scratch(method)[which].values
-        assert all((after[name].numpy() == value).all() for name, value in values.items())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_loss_computed_twice_is_the_same_twice(variant):
-    """FedSAM does; the second time the features are others, the draws and the prototypes are not."""
-    client, method = begun(variant=variant)
-    batch = one_batch(client, method)
-    first, state = float(client.objective(batch).detach()), client.memory(method)["prototypes"].clone()
-    assert float(client.objective(batch).detach()) == first
-    prototypes = batch.aside["fraug"]["prototypes"]
-    batch.features = batch.features + 1
-    method.loss(client, batch)
-    assert batch.aside["fraug"]["prototypes"] is prototypes
-    assert torch.equal(client.memory(method)["prototypes"], state)
-
-
 # Messages
-
-
-@pytest.mark.parametrize("algorithm", ["fedavg", "fedproto"])
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_generator_is_sent_and_rtnet_is_not(variant, algorithm):
-    trained, sent = messages({"augmentations": [{"name": "fraug", "variant": variant}], "algorithm": algorithm}, 2)
-    names = {f"fraug/{name}" for name in generator_network(2, 4, 3).state_dict()}
-    everything = [message for way in sent.values() for message in way]
-    found = {key for message in everything for key in message if key.startswith("fraug/")}
-    assert found == names | ({"fraug/sizes"} if variant == "paper" else set())
-    for client in trained.run.clients.values():
-        state = client.memory(client.methods[-1])
-        local = [value for key, value in state.items() if value.numel() > 1]
-        assert len(local) == 1 + 8 + 4 + 8 + 8  # prototypes, RTNet and its statistics, the momenta of both networks
-        assert not any(v.shape == s.shape and torch.equal(v, s) for v in local for m in everything for s in m.values())
-
-
-def test_without_the_generator_nothing_is_sent():
-    _, sent = messages({"augmentations": [{"name": "fraug", "generator": False}]}, 2)
-    assert not any(key.startswith("fraug/") for way in sent.values() for message in way for key in message)
-
-
-@pytest.mark.parametrize("weights", ["size", "equal"])
-def test_the_server_averages_the_generator(weights):
-    run = FederatedRun(recipe(settings={"weights": weights}), federation())
-    replies = heard(run, "fraug").values()
-    shares = np.array(list(SIZES.values())) if weights == "size" else np.ones(3)
-    for name, value in run.server.memory(run.server.methods[-1]).items():
-        wanted = sum(s * reply[name] for s, reply in zip(shares / shares.sum(), replies, strict=True))
-        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-15)
 
 
 def test_the_released_start_is_the_mean_of_the_clients_draws():
@@ -559,37 +438,7 @@ def test_the_released_start_is_the_mean_of_the_clients_draws():
     assert drawn.shape == known["0.weight"].shape and not torch.equal(drawn, known["0.weight"])
 
 
-def test_every_client_draws_its_own_rtnet():
-    run = FederatedRun(recipe(), federation())
-    run.prepare()
-    weights = [client.memory(client.methods[-1])["rtnet/0.weight"] for client in run.clients.values()]
-    assert not torch.equal(weights[0], weights[1]) and not torch.equal(weights[1], weights[2])
-
-
-def test_building_the_networks_draws_nothing_from_the_layers_generator():
-    """Else dropout, for example, would drop other values only because FRAug is there."""
-    client, method = begun()
-    torch.manual_seed(0)
-    before = torch.random.get_rng_state()
-    method.begin(client)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
 # Parts, sizes, draws
-
-
-class Resnet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.bn1 = nn.BatchNorm2d(2)
-        self.downsample = nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(2))
-
-
-def test_which_normalisation_stays_at_the_client():
-    layers = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
-    everything = {f"{place}.{name}" for place in ("bn1", "downsample.1") for name in layers}
-    assert FRAug().keeps(Resnet()) == everything
-    assert FRAug(variant="released").keeps(Resnet()) == {name for name in everything if name.startswith("bn1.")}
 
 
 def test_of_a_resnet_18_as_released_the_down_sampling_alone_is_averaged():
@@ -613,17 +462,6 @@ def test_sizes_as_printed():
     assert [counts[0] - 2 * (512 + 512), counts[1] - 2 * (256 + 512)] == [394_240, 262_912]
     paper = FRAug().network("rtnet", (512, 7))
     assert sum(p.numel() for p in paper.parameters()) == counts[1]  # RTNet sees no labels
-
-
-def test_noise_is_normal_in_the_paper_and_uniform_as_released():
-    for variant, mean, std in (("paper", 0, 1), ("released", 0.5, 12**-0.5)):
-        client, method = begun(variant=variant, latent=200)
-        noise, _ = method.reading(method, client).draw(torch.zeros(50, dtype=torch.int64))
-        assert noise.shape == (50, 200)
-        assert float(noise.mean()) == pytest.approx(mean, abs=0.05) and float(noise.std()) == pytest.approx(
-            std, abs=0.05
-        )
-        assert variant == "paper" or (0 <= float(noise.min()) and float(noise.max()) < 1)
 
 
 def test_released_class_labels_go_on_where_they_ended(monkeypatch):
@@ -658,78 +496,7 @@ def test_without_rtnet_the_embedding_is_the_generators():
     torch.testing.assert_close(method.reading(method, client).synthetic(base, z, y, 0.5), (base + v) / 2)
 
 
-def test_without_the_generator_rtnet_takes_noise():
-    client, method = begun(generator=False)
-    batch = one_batch(client, method)
-    z, y = batch.aside["fraug"]["draws"][0]
-    assert z.shape == (5, 16) and "generator" not in client.scratch(method)
-    residual = two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy())
-    np.testing.assert_allclose(method.reading(method, client).synthetic(0 * z, z, y, 1.0).detach(), residual)
-
-
-@pytest.mark.parametrize("algorithm", ["fedavg", "fedsam", "fedproto"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_table_5_runs_with_one_client_and_a_missing_class(algorithm, precision):
-    (other,) = without_a_class().sites[1:]
-    data = Federation("one", (other,), ("red", "green", "blue"))
-    losses = set()
-    for generator_, rtnet, ema in ((0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)):
-        parts = {"generator": bool(generator_), "rtnet": bool(rtnet), "ema": bool(ema)}
-        run = train(
-            {"augmentations": [{"name": "fraug", **parts}], "algorithm": algorithm, "precision": precision}, data
-        )
-        losses.add(run.rounds[-1]["loss"]["other"])
-    assert len(losses) == 6 and all(map(math.isfinite, losses))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_with_all_parts_off_nothing_is_left_but_local_normalisation(variant):
-    trained = train({"augmentations": [{"name": "fraug", "variant": variant, **OFF}]})
-    assert "fraug" not in trained.rounds[-1]["up"]
-    assert all(not client.memories.get("fraug") for client in trained.run.clients.values())
-    assert same(trained.weights, train({"algorithm": "fedbn"}).weights)
-
-
 # Bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"variant": "printed"}, 'no variant "printed"'),
-        ({"rtnet_distance": "l2"}, 'no rtnet_distance "l2"'),
-        ({"beta": -1.0}, "beta -1.0; expected at least 0"),
-        ({"generator": False, "rtnet": False}, "nothing is added to the prototypes"),
-    ],
-    ids=str,
-)
-def test_bad_options(options, words):
-    with pytest.raises(RecipeError, match=words):
-        FRAug(**options)
-
-
-def test_a_generator_needs_a_linear_head():
-    class Segmentation(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.head = nn.Conv2d(4, 2, 1)
-
-    with pytest.raises(RecipeError, match="generator on Segmentation, whose head is Conv2d.*segmentation task"):
-        FRAug().build(Segmentation())
-    with pytest.raises(RecipeError, match="whose head is NoneType"):
-        FRAug().build(nn.Identity())
-    assert FRAug(**OFF).build(Segmentation())
-
-
-def test_batches_of_one_image_are_refused():
-    (site,) = federation((("clinic", 1),)).sites
-    data = Federation("toy", (site,), ("red", "green", "blue"))
-    run = FederatedRun(recipe(settings={"batch_size": 4}), federation())
-    run.clients["clinic"].site = data.sites[0]
-    with pytest.raises(DataError, match="batches of one image.*1 training images"):
-        run.prepare()
-    run.clients["clinic"].unseen = True  # it trains no generator
-    assert run.prepare()
 
 
 def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
@@ -753,24 +520,3 @@ def test_rtnets_running_statistics_move_with_its_own_pass_of_a_step():
     z, y = batch.aside["fraug"]["draws"][0]
     residual = method.reading(method, client).synthetic(0 * z, z, y, 1.0).detach()  # between steps these normalise
     np.testing.assert_allclose(residual, two_layers(numbers(client.scratch(method)["rtnet"].values), z.numpy()))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_rtnets_running_statistics_go_on_at_the_client(variant):
-    entries = [f"{norm}.running_{kind}" for norm in (1, 4) for kind in ("mean", "var")]
-    run = FederatedRun(recipe(variant=variant), federation())
-    run.prepare()
-    kept = []
-    for _ in range(2):
-        run.train_round()
-        kept.append(
-            {n: {e: c.memories["fraug"][f"rtnet/{e}"].clone() for e in entries} for n, c in run.clients.items()}
-        )
-    for name, client in run.clients.items():
-        start = {e: torch.full_like(v, float("var" in e)) for e, v in kept[0][name].items()}
-        for before, after in ((start, kept[0][name]), (kept[0][name], kept[1][name])):
-            assert not any(torch.allclose(before[entry], after[entry], rtol=1e-3) for entry in entries)
-        client.receive(run.server.send(name), 3)
-        client.methods[-1].begin(client)
-        learner = client.scratch(client.methods[-1])["rtnet"]
-        assert same({entry: learner.values[entry] for entry in entries}, kept[1][name])

@@ -46,7 +46,7 @@ def test_no_notebook_parses_a_label():
     """Frames have the options of methods as columns, such as ``fedfa.stages``, and recipes have theirs."""
     lines = [
         f"{book.name}: {line.strip()}"
-        for book in notebooks.found()
+        for book in notebooks.select()
         for cell in json.loads(book.path.read_text(encoding="utf-8"))["cells"]
         if cell["cell_type"] == "code"
         for line in "".join(cell["source"]).split("\n")

@@ -1,15 +1,23 @@
 """Networks: their sizes against the papers', their stages and head, and what they start from."""
 
+import hashlib
+import os
+from pathlib import Path
+from urllib.error import URLError
+
 import pytest
 import torch
+import torch.nn.functional as F
 import torchvision
 from models import ROWS
 from torch import nn
 
 from fednb import models, registry
-from fednb.errors import RecipeError
+from fednb.errors import RecipeError, RunError
 from fednb.methods.augmentations._stages import append
-from fednb.randomness import seeded
+from fednb.models import _bf16_layers as layers
+from fednb.models import alexnet
+from fednb.randomness import generator, seeded
 
 each = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
@@ -117,6 +125,273 @@ def test_one_pixel_less_than_needed_is_refused(row):
         models.build(row.given, (3, row.least, row.least - 1), 5)
 
 
-def test_odd_sizes_fit():
-    model = models.build({"name": "digits_cnn", "channels": 2, "width": 8}, (1, 9, 15), 4).eval()
-    assert model(torch.rand(2, 1, 9, 15)).shape == (2, 4)
+@pytest.fixture(autouse=True)
+def nothing_is_downloaded(monkeypatch, tmp_path):
+    """torch's cache is an empty folder, and whoever opens an address learns that there is no network."""
+
+    def refuse(*arguments, **options):
+        raise URLError("no network in tests")
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    monkeypatch.setattr("torch.hub.urlopen", refuse)
+
+
+def count(module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("given", "shape", "classes", "body", "head"),
+    [
+        # FRAug, Table 4 (11.18 M without the head); torchvision's counts with 1000 classes, less their last layer's
+        ("resnet18", (3, 224, 224), 10, 11_176_512, 5_130),
+        ("resnet50", (3, 224, 224), 1000, 25_557_032 - 2_049_000, 2_049_000),
+        # 1*25*6+6, 6*25*16+16, 400*120+120, 120*84+84: LeCun's 60 thousand; 62 classes for EMNIST
+        ("lenet5", (1, 28, 28), 10, 156 + 2_416 + 48_120 + 10_164, 850),
+        ("lenet5", (1, 32, 32), 62, 156 + 2_416 + 48_120 + 10_164, 85 * 62),
+        # FedFA's released U-Net: 7,763,074 with its head, 29.6 MB
+        ("unet", (3, 384, 384), 2, 7_763_074 - 66, 66),
+    ],
+)
+def test_numbers_of_parameters(given, shape, classes, body, head):
+    with torch.device("meta"):
+        model = models.make("models", given, shape, classes)
+    assert (count(model) - count(model.head), count(model.head)) == (body, head)
+
+
+def test_unet_has_the_bytes_that_fedfa_prints():
+    with torch.device("meta"):
+        model = models.make("models", "unet", (3, 384, 384), 2)
+    assert round(count(model) * 4 / 2**20, 1) == 29.6
+    assert sum(buffer.numel() for buffer in model.buffers()) == 5_906
+    assert 4 * sum(model.stage_channels) * 4 / 1024 == 15.5  # Eq. 25
+
+
+@pytest.mark.parametrize("side", [8, 24, 40])
+def test_unet_refuses_what_its_pools_would_cut(side):
+    with pytest.raises(RecipeError, match=f"unet was given images of 32 x {side}.*divisible by 16"):
+        models.build("unet", (3, 32, side), 2)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_resnets_are_torchvisions(name):
+    ours, theirs = models.build(name, (3, 64, 64), 1000).eval(), getattr(torchvision.models, name)().eval()
+    names = {"conv1": "stem.0", "bn1": "stem.1", "fc": "head"}
+    state = {".".join([names.get((path := key.split("."))[0], path[0]), *path[1:]]): value
+             for key, value in theirs.state_dict().items()}  # fmt: skip
+    ours.load_state_dict(state)
+    images = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(ours(images), theirs(images))
+
+
+def test_lenet_takes_28_pixels_as_32_with_a_black_border():
+    """Written out from its weights, on padded images."""
+    model = models.build("lenet5", (1, 28, 28), 10)
+    images = torch.rand(3, 1, 28, 28)
+    (w1, b1), (w2, b2), (w3, b3), (w4, b4), (w5, b5) = zip(*[iter(model.state_dict().values())] * 2, strict=True)
+    maps = F.max_pool2d(F.conv2d(F.pad(images, (2, 2, 2, 2)), w1, b1).relu(), 2)
+    assert maps.shape == (3, 6, 14, 14)
+    maps = F.max_pool2d(F.conv2d(maps, w2, b2).relu(), 2)
+    assert maps.shape == (3, 16, 5, 5)
+    features = ((maps.flatten(1) @ w3.T + b3).relu() @ w4.T + b4).relu()
+    torch.testing.assert_close(model(images), features @ w5.T + b5)
+    large = models.build("lenet5", (1, 32, 32), 10)
+    large.load_state_dict(model.state_dict())
+    torch.testing.assert_close(large(F.pad(images, (2, 2, 2, 2))), model(images))
+
+
+def block(state, name: str, maps):
+    """Table 15 from the weights alone, in evaluation mode."""
+    for conv, norm in ((0, 1), (3, 4)):
+        maps = F.conv2d(maps, state[f"{name}.{conv}.weight"], padding=1)
+        mean, variance, scale, shift = (
+            state[f"{name}.{norm}.{entry}"][:, None, None]
+            for entry in ("running_mean", "running_var", "weight", "bias")
+        )
+        maps = ((maps - mean) / (variance + 1e-5).sqrt() * scale + shift).relu()
+    return maps
+
+
+class Plus(nn.Module):
+    def __init__(self, value: float):
+        super().__init__()
+        self.value = value
+
+    def forward(self, maps):
+        return maps + self.value
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5])
+def test_unet_is_table_14_with_layers_below_the_skips(value):
+    """Written out from the weights: what a layer adds after a pool goes down, and never across."""
+    model = models.build({"name": "unet", "channels": 3}, (2, 32, 16), 4).double()
+    for _ in range(2):
+        model(torch.rand(2, 2, 32, 16, dtype=torch.float64))  # moves the running statistics
+    append(model.eval(), None, lambda channels: Plus(value))
+    images = torch.rand(2, 2, 32, 16, dtype=torch.float64)
+    state, skips, maps = model.state_dict(), {}, images
+    for level in (1, 2, 3, 4):
+        skips[level] = block(state, f"encoder{level}", maps)
+        maps = F.max_pool2d(skips[level], 2) + value
+    maps = block(state, "bottleneck", maps) + value
+    for level in (4, 3, 2, 1):
+        maps = F.conv_transpose2d(maps, state[f"up{level}.weight"], state[f"up{level}.bias"], stride=2)
+        maps = block(state, f"decoder{level}", torch.cat([maps, skips[level]], 1))
+    wanted = F.conv2d(maps, state["head.weight"], state["head.bias"])
+    torch.testing.assert_close(model(images), wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture
+def weights(tmp_path) -> Path:
+    """Where torch keeps ResNet-18's."""
+    file = tmp_path / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
+    file.parent.mkdir(parents=True)
+    return file
+
+
+def test_other_weights_under_the_name_are_refused(weights):
+    torch.save(torchvision.models.resnet18().state_dict(), weights)
+    with pytest.raises(RunError, match=r"its SHA-256 begins with \w{8}, torchvision's with f37072fd") as caught:
+        models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
+    assert str(weights) in str(caught.value)
+    weights.unlink()
+    os.mkfifo(weights)
+    with pytest.raises(RunError, match="no regular file"):
+        models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10)
+
+
+@pytest.mark.parametrize("counts", [True, False])  # of batches, which torchvision's first file does not have
+@pytest.mark.parametrize("place", ["torch/hub/checkpoints", "weights"])
+def test_weights_on_disk_are_used_and_the_head_is_the_seeds(tmp_path, monkeypatch, place, counts):
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("FEDNB_DATA", str(tmp_path))
+    known = torchvision.models.resnet18()
+    state = {name: entry for name, entry in known.state_dict().items() if counts or "num_batches" not in name}
+    torch.save(state, folder / "weights.pth")
+    name = f"resnet18-{hashlib.sha256((folder / 'weights.pth').read_bytes()).hexdigest()[:8]}.pth"
+    (folder / "weights.pth").rename(folder / name)
+    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1.value
+    monkeypatch.setattr(weights, "url", f"https://download.pytorch.org/models/{name}")
+    first, again = (models.build({"name": "resnet18", "pretrained": True}, (3, 64, 64), 10) for _ in range(2))
+    assert torch.equal(first.stem[0].weight, known.conv1.weight)
+    assert torch.equal(first.layer4[1].conv2.weight, known.layer4[1].conv2.weight)
+    assert torch.equal(first.head.weight, again.head.weight) and first.head.out_features == 10
+
+
+CASES = {
+    "few pixels": (layers.Convolution, nn.Conv2d, (5, 7, {"kernel_size": 3, "padding": 1}), (4, 5, 7, 6)),
+    "few pixels, one": (layers.Convolution, nn.Conv2d, (5, 7, {"kernel_size": 5, "padding": 2}), (4, 5, 1, 1)),
+    "many pixels": (layers.Convolution, nn.Conv2d, (5, 7, {"kernel_size": 3, "padding": 1}), (4, 5, 9, 9)),
+    "strides": (
+        layers.StridedConvolution,
+        nn.Conv2d,
+        (3, 8, {"kernel_size": 11, "stride": 4, "padding": 2}),
+        (4, 3, 64, 71),
+    ),
+    "strides, a kernel a channel": (
+        layers.StridedDepthwise,
+        nn.Conv2d,
+        (6, 6, {"kernel_size": 3, "stride": 2, "padding": 1, "groups": 6, "bias": False}),
+        (4, 6, 9, 10),
+    ),
+    "rows": (layers.Linear, nn.Linear, (33, 7, {}), (6, 33)),
+    "repeats": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6, {}), (4, 5, 3, 2)),
+    "averages": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6, {}), (4, 5, 7, 4)),
+}
+WEIGHTED = {name: case for name, case in CASES.items() if case[0] is not layers.AveragePool}
+cases, weighted = (
+    pytest.mark.parametrize(("ours", "torchs", "arguments", "shape"), chosen.values(), ids=chosen)
+    for chosen in (CASES, WEIGHTED)
+)
+
+
+def pair(ours, torchs, arguments) -> list[nn.Module]:
+    *sizes, options = arguments
+    made = []
+    for layer in (ours, torchs):
+        with seeded("layer"):
+            made.append(layer(*sizes, **options).to(memory_format=torch.channels_last))
+    return made
+
+
+def images(shape: tuple[int, ...]) -> torch.Tensor:
+    # What bf16 holds exactly, so that only the layers round.
+    return torch.randn(shape, generator=generator("images")).bfloat16().float().requires_grad_()
+
+
+def derivatives(layer: nn.Module, shape: tuple[int, ...]) -> list[torch.Tensor]:
+    """Output, gradients, and the gradients of a gradient's length: a second derivative."""
+    weights = list(layer.parameters())
+    seen = images(shape).detach().to(weights[0].dtype).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16, enabled=seen.dtype == torch.float32):
+        out = layer(seen)
+    first = torch.autograd.grad(out.square().sum(), [seen, *weights], create_graph=True)
+    second = torch.autograd.grad(first[0].square().sum(), weights, materialize_grads=True)
+    return [out, *first, *second]
+
+
+@weighted
+def test_in_bf16_they_are_as_near_to_float64_as_torchs(ours, torchs, arguments, shape, monkeypatch):
+    monkeypatch.setattr(layers, "_multiplies_bf16", lambda: True)  # what they do elsewhere is looked at below
+    mine, plain = pair(ours, torchs, arguments)
+    found, usual = derivatives(mine, shape), derivatives(plain, shape)
+    exact = derivatives(plain.double(), shape)
+    for own, theirs, true in zip(found, usual, exact, strict=True):
+        assert own.dtype == theirs.dtype and own.shape == true.shape
+        scale = true.norm() + 1e-30
+        assert (own - true).norm() / scale <= 1.5 * (theirs - true).norm() / scale + 0.002
+
+
+@weighted
+def test_a_processor_without_bf16_rounds_as_one_with_it(ours, torchs, arguments, shape, monkeypatch):
+    monkeypatch.setattr(layers, "_multiplies_bf16", lambda: False)
+    mine, plain = pair(ours, torchs, arguments)
+    found = derivatives(mine, shape)
+    plain.load_state_dict({name: value.bfloat16() for name, value in mine.state_dict().items()})
+    exact = derivatives(plain.double(), shape)
+    assert found[0].dtype == torch.bfloat16 and {own.dtype for own in found[1:]} == {torch.float32}
+    assert (found[0] - exact[0].bfloat16()).norm() <= 3e-4 * exact[0].norm()  # rounded once; a tie can fall either way
+    strays = [(own - true).norm() / (true.norm() + 1e-30) for own, true in zip(found, exact, strict=True)]
+    first = 2 + len(
+        list(mine.parameters())
+    )  # the output and its gradients; second derivatives are rounded twice as often
+    assert max(strays[:first]) <= 2**-8 and max(strays) <= 2 * 2**-8
+
+
+@cases
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_in_other_precisions_they_are_torchs(ours, torchs, arguments, shape, dtype):
+    seen = images(shape).to(dtype)
+    for mine, plain in zip(*(layer.to(dtype)(seen) for layer in pair(ours, torchs, arguments)), strict=True):
+        assert torch.equal(mine, plain)
+
+
+def losses(order: torch.Tensor) -> torch.Tensor:
+    """Eight steps of AlexNet in bf16 on the same batch, its images in this order."""
+    model = models.build({"name": "alexnet", "width": 64}, (3, 128, 128), 10).to(memory_format=torch.channels_last)
+    optimiser, found = torch.optim.SGD(model.parameters(), lr=0.01), []
+    batch = torch.rand(16, 3, 128, 128, generator=generator("images")).contiguous(memory_format=torch.channels_last)
+    for _ in range(8):
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model(batch[order])
+        loss = F.cross_entropy(logits.float(), torch.arange(16)[order] % 10)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        found.append(loss.detach())
+    return torch.stack(found)
+
+
+def test_alexnets_losses_in_bf16_stray_no_further_than_with_images_in_another_order(monkeypatch):
+    """From five starts that differ by one in a million they stray 0.7 to 1.5 times as far."""
+    order = torch.arange(16)
+    ours = losses(order)
+    for name, layer in {"Convolution": nn.Conv2d, "StridedConvolution": nn.Conv2d, "Linear": nn.Linear}.items():
+        monkeypatch.setattr(alexnet, name, layer)
+    monkeypatch.setattr(alexnet, "AveragePool", nn.AdaptiveAvgPool2d)
+    plain = losses(order)
+    strays = [(losses(other) - plain).norm() for other in (order.flip(0), order.roll(5), order.roll(-3).flip(0))]
+    assert (ours - plain).norm() <= 3 * torch.stack(strays).mean()

@@ -8,7 +8,7 @@ import pytest
 import fednb
 from example_folders import example_folders
 from fednb import models
-from fednb.methods.augmentations import _feature_statistics
+from fednb.methods.augmentations import fedfa
 from fednb.methods.augmentations.fedfa import FedFA
 from prepare_bytes import prepare_bytes
 from round_bytes import round_bytes
@@ -43,7 +43,7 @@ def test_fedfas_appendix_d_from_the_messages():
     counted = round_bytes("fedfa", {"name": "alexnet", "width": 8}, (3, 127, 127))
     assert counted["up"]["fedfa"] + counted["down"]["fedfa"] == 18 * 1024
     unet = FedFA().build(models.build("unet", (3, 16, 16), 2))
-    told = _feature_statistics.told(SimpleNamespace(model=unet))
+    told = fedfa.running_statistics(SimpleNamespace(model=unet))
     assert 2 * sum(value.numel() * value.element_size() for value in told.values()) == 15.5 * 1024
 
 

@@ -24,7 +24,7 @@ from fednb import parameters
 from fednb.commands import notebooks
 from fednb.errors import NotebookError
 
-ALL = notebooks.found()
+ALL = notebooks.select()
 CHECKED = "nbval-check-output"
 SMOKE = (  # one of each shape: nbval executes all of them
     *("together/quickstart", "together/your_data", "together/your_method", "together/network", "together/vessels"),
@@ -36,20 +36,20 @@ SMOKE = (  # one of each shape: nbval executes all of them
 def test_pattern_chooses_and_a_wrong_one_names_the_nearest(made):
     made("fedrdn/table1", ["x = 1"])
     made("together/start", ["x = 1"])
-    assert [book.name for book in notebooks.found()] == ["fedrdn/table1", "together/start"]
-    assert [book.name for book in notebooks.found("start")] == ["together/start"]
-    assert [book.name for book in notebooks.found("fedrdn/*")] == ["fedrdn/table1"]
+    assert [book.name for book in notebooks.select()] == ["fedrdn/table1", "together/start"]
+    assert [book.name for book in notebooks.select("start")] == ["together/start"]
+    assert [book.name for book in notebooks.select("fedrdn/*")] == ["fedrdn/table1"]
     with pytest.raises(NotebookError, match='did you mean "fedrdn/table1"'):
-        notebooks.found("fedrdn/tabel1")
+        notebooks.select("fedrdn/tabel1")
 
 
 def test_a_checkout_below_a_hidden_folder_has_its_notebooks_and_no_hidden_ones(made, tmp_path, monkeypatch):
     made("fedrdn/table1", ["x = 1"])
     made("fedrdn/.ipynb_checkpoints/table1", ["x = 1"])
-    assert [book.name for book in notebooks.found()] == ["fedrdn/table1"]
+    assert [book.name for book in notebooks.select()] == ["fedrdn/table1"]
     hidden = (tmp_path / "checkout").rename(tmp_path / ".checkout")
     monkeypatch.chdir(hidden)
-    assert [book.name for book in notebooks.found()] == ["fedrdn/table1"]
+    assert [book.name for book in notebooks.select()] == ["fedrdn/table1"]
 
 
 def test_parameters_are_read_from_the_syntax(made):
@@ -128,7 +128,7 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     assert notebooks.execute(book, output, {"ROUNDS": 4}) is None
     executed = json.loads(output.read_text())
     assert len(executed["cells"]) == 3 and "papermill" in executed["metadata"]
-    committed = notebooks.settle(executed)
+    committed = recording.settle(executed)
     assert ["".join(cell["source"]) for cell in committed["cells"]] == ["ROUNDS = 3", "x = 2\nprint(x)"]
     assert committed["cells"][1]["outputs"][0]["text"] == ["2\n"]
     assert committed["cells"][1]["metadata"] == {"tags": [CHECKED]}
@@ -137,12 +137,12 @@ def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     recording.write(committed, book.path)
     again = notebooks.Notebook(book.name, book.path)
     assert notebooks.execute(again, output, {}) is None
-    assert notebooks.settle(json.loads(output.read_text())) == committed
+    assert recording.settle(json.loads(output.read_text())) == committed
 
 
 def settled(*outputs: dict) -> list[dict]:
     cell = {"cell_type": "code", "metadata": {}, "outputs": list(outputs), "source": [], "execution_count": 5}
-    (made,) = notebooks.settle({"metadata": {}, "cells": [cell]})["cells"]
+    (made,) = recording.settle({"metadata": {}, "cells": [cell]})["cells"]
     return made["outputs"]
 
 
@@ -280,13 +280,13 @@ def shows(content: dict) -> list:
     """What a notebook says and shows, without what an editor changes: numbers of executions, its own metadata, and the
     empty place where a bar was."""
     shown = [[o for o in cell.get("outputs", []) if o.get("data") != {}] for cell in content["cells"]]
-    return [notebooks.written(content), [[o | {"execution_count": None} for o in of_one] for of_one in shown]]
+    return [recording.written(content), [[o | {"execution_count": None} for o in of_one] for of_one in shown]]
 
 
 def test_each_is_settled_and_speaks_of_no_machine():
     def is_not(book) -> bool:
         path = re.search(r"/(home|root|tmp|work|Users)/", book.path.read_text())
-        return bool(path) or shows(notebooks.settle(book.content)) != shows(book.content)
+        return bool(path) or shows(recording.settle(book.content)) != shows(book.content)
 
     assert offenders(is_not) == [], "write them by `fednb run --record`"
 
@@ -296,19 +296,16 @@ def test_a_notebook_that_jupyterlab_saved_is_as_good_as_before(saved_in_jupyterl
     saved = notebooks.Notebook("a", shutil.copy(before.path, tmp_path / "a.ipynb"))
     saved_in_jupyterlab(saved.path)
     assert saved.content != before.content and saved.about == before.about
-    assert shows(notebooks.settle(saved.content)) == shows(saved.content)
-    assert notebooks.settle(saved.content) == notebooks.settle(before.content)
+    assert shows(recording.settle(saved.content)) == shows(saved.content)
+    assert recording.settle(saved.content) == recording.settle(before.content)
 
 
 def test_committed_figures_are_those_of_the_notebooks(tmp_path):
     committed = notebooks.checkout() / "figures"
     for book in ALL:
-        notebooks.write_figures(tmp_path, book, book.content)
-    made, there = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.png")}
-        for folder in (tmp_path, committed)
-    )
-    assert sorted(made) == sorted(there) and [name for name in made if made[name] != there[name]] == []
+        recording.write_figures(tmp_path, book, book.content)
+    there = {path.relative_to(committed) for path in committed.rglob("*.png")}
+    assert there and [name for name in there if (tmp_path / name).read_bytes() != (committed / name).read_bytes()] == []
 
 
 @pytest.mark.parametrize("place", sorted({book.path.parent for book in ALL}), ids=lambda place: place.name)
@@ -330,7 +327,7 @@ def smoke_runs(tmp_path_factory):
 @pytest.mark.parametrize("name", SMOKE)
 def test_notebook_runs_at_smoke(name, smoke_runs, tmp_path, monkeypatch):
     """Trained afresh, from embedded data, with one seed."""
-    (book,) = notebooks.found(name)
+    (book,) = notebooks.select(name)
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
     monkeypatch.setenv("FEDNB_RUNS", str(smoke_runs))
     monkeypatch.setenv("FEDNB_TRAIN", "1")
@@ -342,7 +339,7 @@ def test_your_data_may_have_masks(tmp_path, monkeypatch):
     loaders.folders(tmp_path)
     monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("FEDNB_TRAIN", "1")
-    (book,) = notebooks.found("your_data")
+    (book,) = notebooks.select("your_data")
     own = {"DATA": str(tmp_path / "masked"), "MASKS": "background, spot", "SIZE": 16}
     assert notebooks.execute(book, tmp_path / "executed.ipynb", own | {"PROFILE": "smoke", "JOBS": 1}) is None
     shown = (tmp_path / "executed.ipynb").read_text()

@@ -5,7 +5,7 @@ from made_results import IMAGES, mean_accuracy, results, run
 
 from fednb import papers
 from fednb.report import comparison, effects, labels, participation, plots, scoreboard, selected, table
-from fednb.report.selection import image_scores
+from fednb.report.scores import image_scores
 
 TWO = {"a": 10, "b": 100}
 # Right answers at each site of the run that left out the one named: unseen 50, 40, 25 and 100 * 20 / 59 per cent.

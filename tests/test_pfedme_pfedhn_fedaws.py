@@ -4,12 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import torch.nn.functional as F
-from methods import TINY, federation, reloaded, same
+from methods import federation, same
 from test_algorithms import (
     SETTINGS,
-    SIZES,
-    Plain,
     agree,
     by_size,
     cross_entropy,
@@ -117,64 +114,6 @@ def test_pfedme_by_hand(sign):
     assert parameter.item() == pytest.approx(1 - sign * 0.3276)
 
 
-def test_pfedme_without_a_penalty_never_moves_the_global_weights(plain):
-    """A client then trains from them in every round anew."""
-    run, initial = start(algorithm={"name": "pfedme", "penalty": 0.0, "steps": 1, "local_rate": 3.0})
-    for t in (1, 2):
-        run.advance()
-        agree(run, initial)
-        for site in run.federation.sites:
-            kept = run.clients[site.name].memories["pfedme"]
-            torch.testing.assert_close(kept, local(initial, site, t)[0], **CLOSE)
-
-
-def test_pfedmes_running_statistics_are_those_of_its_clients_own_models(plain):
-    """They see both passes over a batch; they are sent, and what is tested has its own."""
-    plain(normalised=True)
-    chosen = {"name": "pfedme", "penalty": 2.0, "steps": 2, "local_rate": 0.1}
-    run, initial = start(algorithm=chosen, rounds=1, momentum=0.0, weight_decay=0.0)
-    run.advance()
-    ended = {}
-    for site in run.federation.sites:
-        net = Plain(normalised=True).double()
-        net.load_state_dict(initial)
-        copy = [p.detach().clone() for p in net.parameters()]
-        for x, y in steps(site, 1):
-            for _ in range(2):
-                slopes = torch.autograd.grad(F.cross_entropy(net(x), y), list(net.parameters()))
-                for p, g, w in zip(net.parameters(), slopes, copy, strict=True):
-                    p.data -= 0.1 * (g + 2 * (p.data - w))
-            copy = [w + 0.2 * (p.detach() - w) for p, w in zip(net.parameters(), copy, strict=True)]
-        kept = run.clients[site.name].memories["pfedme"]
-        torch.testing.assert_close(dict(kept), dict(net.state_dict()), **CLOSE)
-        ended[site.name] = net.state_dict() | dict(zip(dict(net.named_parameters()), copy, strict=True))
-        with run.clients[site.name].at_test(run.server.send(site.name), 1):
-            torch.testing.assert_close(dict(run.model.state_dict()), dict(net.state_dict()), **CLOSE)
-    expected = mean(by_size(run.federation.sites), ended)
-    expected["norm.num_batches_tracked"] = expected["norm.num_batches_tracked"].round().long()
-    agree(run, expected)
-
-
-@pytest.mark.parametrize("algorithm", [{"name": "pfedme", "penalty": 2.0}, {"name": "pfedhn", "rate": 0.5}])
-def test_a_visiting_network_is_tested_as_it_comes(plain, algorithm):
-    """Each client's local model on every site's images: no site puts its own weights in its place."""
-    run, _ = start(algorithm=algorithm, evaluation=["cross_site"], rounds=1)
-    seen, visit = {}, type(run.clients["clinic"]).visit
-
-    def spy(self, message, round):
-        scores = visit(self, message, round)
-        seen.setdefault(self.name, []).append((part(message, "local"), int(scores["test"].sum())))
-        return scores
-
-    for client in run.clients.values():
-        client.visit = spy.__get__(client)
-    run.advance()
-    for site in run.federation.sites:
-        assert [found for _, found in seen[site.name]] == [right(w, site) for w, _ in seen[site.name]]
-        assert len({w["head.bias"].sum().item() for w, _ in seen[site.name]}) == 3
-    assert not any(client.visiting for client in run.clients.values())
-
-
 def distance_after(method, rate: float, momentum: float, decay: float) -> float:
     """From the minimum of a loss of slope 1 with a quadratic term of strength 30 around 1, after 800 steps from 1."""
     w, scratch = nn.Parameter(number(1.0)), {}
@@ -275,25 +214,6 @@ def test_pfedhn(plain, personal_head, participation, updates, monkeypatch):
     assert last["up"]["pfedhn"] == last["down"]["pfedhn"] == len(last["loss"]) * size
 
 
-def test_with_one_client_a_round_pfedhns_updates_are_the_same_run(plain):
-    runs = [
-        start(algorithm={"name": "pfedhn", "rate": 0.3, "updates": updates}, participation=0.34)[0]
-        for updates in ("sequential", "simultaneous")
-    ]
-    one, other = ([run.advance() for _ in range(6)] for run in runs)
-    assert one == other and same(runs[0].state(), runs[1].state())
-    assert len({name for values in one for name in values["loss"]}) > 1 == max(len(values["loss"]) for values in one)
-
-
-def test_pfedhn_stays_finite_where_many_clients_share_a_round():
-    """Sixty of three to six images, at the released rates: taken from one phi their steps are NaN in round 2."""
-    many = federation(tuple((f"client {number}", 3 + number % 4) for number in range(60)))
-    run = FederatedRun(Recipe(**TINY | {"algorithm": "pfedhn_pc", "learning_rate": 0.01}), many)
-    for _ in range(3):
-        run.train_round()
-    assert all(value.isfinite().all() for value in run.server.memories["pfedhn_pc"].values())
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_pfedhns_gradient_is_autograds_through_embedding_and_hypernetwork(sign):
     """A change of both signs, and its opposite, through torch's own layers with ReLU between them."""
@@ -327,35 +247,6 @@ def test_pfedhns_gradient_is_autograds_through_embedding_and_hypernetwork(sign):
         torch.testing.assert_close(memory[name], before[name] - 0.5 * value, **CLOSE)
 
 
-def test_pfedhn_without_a_perceptron_is_fedavg_of_one_client(plain):
-    """Its running statistics stay at the client, who is tested with those of its own training images."""
-    plain(normalised=True)
-    one = federation((("clinic", 11),))
-    settings = SETTINGS | {"evaluation": ["own_statistics"]}
-    bare = {"name": "pfedhn", "hidden": 0, "rate": 1.0, "momentum": 0.0, "decay": 0.0}
-    run = FederatedRun(Recipe(**settings | {"algorithm": bare}), one)
-    other = FederatedRun(Recipe(**settings | {"buffers": "local"}), one)
-    for _ in range(3):
-        last, expected = run.advance(), other.advance()
-        assert last["loss"]["clinic"] == pytest.approx(expected["loss"]["clinic"], rel=1e-9)
-    torch.testing.assert_close(run.server.send("clinic"), _renamed(other, "clinic"), **CLOSE)
-    assert last["test"] == last["own_statistics"] == expected["own_statistics"]
-
-
-def _renamed(run: FederatedRun, client: str) -> dict:
-    return {name.replace("model/", "pfedhn/"): value for name, value in run.server.send(client).items()}
-
-
-def test_pfedhns_clients_start_from_the_networks_own_weights_and_drift_apart(plain):
-    run, initial = start(algorithm={"name": "pfedhn", "rate": 0.2, "momentum": 0.0})
-    run.prepare()
-    for name in run.clients:
-        assert same(part(run.server.send(name), "pfedhn"), initial)
-    run.advance(), run.advance()
-    sent = [run.server.send(name)["pfedhn/head.weight"] for name in run.clients]
-    assert not any(torch.allclose(sent[one], sent[other]) for one, other in ((0, 1), (0, 2), (1, 2)))
-
-
 def test_pfedhn_gives_a_client_that_is_in_no_round_the_mean_embedding(plain):
     """With linear layers alone the weights of the mean embedding are the mean of the weights."""
     plain(normalised=True)
@@ -369,53 +260,6 @@ def test_pfedhn_gives_a_client_that_is_in_no_round_the_mean_embedding(plain):
         images = run.federation.site("tower").train.images.double() / 255
         features = images.flatten(1) @ sent[2]["hidden.weight"].T + sent[2]["hidden.bias"]
         torch.testing.assert_close(run.model.norm.running_mean, features.mean(0), **CLOSE)
-
-
-def test_pfedhns_personal_head_never_leaves_its_client(plain):
-    run, initial = start(algorithm={"name": "pfedhn", "personal_head": True})
-    run.advance()
-    heads = [run.clients[name].memories["kept"]["head.weight"] for name in run.clients]
-    assert not any(torch.equal(head, initial["head.weight"]) for head in heads)
-    assert not torch.equal(heads[0], heads[1])
-    assert not any("head" in name for name in run.server.remembered() | run.server.send("clinic"))
-
-
-def test_pfedhn_makes_no_parameter_that_another_method_keeps():
-    recipe = Recipe(
-        algorithm="pfedhn", augmentations=["fraug"], model={"name": "digits_cnn", "channels": 2, "width": 8}
-    )
-    run = FederatedRun(recipe, federation())
-    run.prepare()
-    kept = run.server.methods[1].keeps(run.model)
-    made = part(run.server.send("clinic"), "pfedhn")
-    assert kept and made and not kept & made.keys()
-
-
-def test_pfedhn_goes_on_exactly_from_a_saved_state(plain):
-    """In the middle of its server's momentum."""
-    settings = {"algorithm": {"name": "pfedhn", "rate": 0.1}, "participation": 0.67}
-    run, _ = start(**settings)
-    resumed, _ = start(**settings)
-    run.advance()
-    assert any(name.startswith("momentum/") for name in run.server.memories["pfedhn"])
-    resumed.load_state(reloaded(run.state()))
-    assert resumed.advance() == run.advance()
-    assert same(resumed.state(), run.state())
-
-
-def test_a_hypernetwork_that_is_too_large_is_refused_with_its_size():
-    """10,000,000 parameters of 4 bytes, 101 times: 4.04 GB; 50 times is 2 GB."""
-    s = SimpleNamespace(first={"w": torch.empty(10_000_000, device="meta")}, memory=None)
-    offers = {"a": {"w": torch.tensor(10_000_000)}}
-    with pytest.raises(RecipeError, match=r"10,000,000 parameters.* 4\.0 GB, and 2 GB is its limit.* at most 49"):
-        PFedHN().prepare_share(s, offers)
-    with pytest.raises(AttributeError):  # not refused: it goes on to draw
-        PFedHN(hidden=49).prepare_share(s, offers)
-
-
-def test_pfedhns_personal_head_is_refused_beside_unseen_clients_before_training(plain):
-    with pytest.raises(RecipeError, match=r"personal head keeps .* an unseen one \(tower\)"):
-        start(algorithm={"name": "pfedhn", "personal_head": True}, unseen=["tower"])
 
 
 # FedAwS
@@ -506,17 +350,6 @@ def test_fedaws_spreads_by_hand():
         assert moved["b"] == 2
 
 
-def test_fedaws_spread_out_term_vanishes_where_the_margin_holds():
-    rows = F.normalize(torch.randn(5, 8, generator=generator("rows"), dtype=torch.float64), dim=1)
-    least = float((1 - rows @ rows.T + 2 * torch.eye(5)).min())
-    assert not spreading_gradient(rows, least - 1e-9).any()
-    assert spreading_gradient(rows, least + 1e-9).any()
-    leaves = rows.clone().requires_grad_()
-    distances = 1 - leaves @ leaves.T
-    ((1.2 - distances).clamp(min=0) ** 2).masked_fill(torch.eye(5).bool(), 0).sum().backward()
-    torch.testing.assert_close(spreading_gradient(rows, 1.2), leaves.grad, **CLOSE)
-
-
 def test_fedaws_takes_each_class_from_the_clients_that_have_it_by_hand():
     """Client a has 3 images of class 0 and 1 of class 1, client b 1 of class 0, nobody class 2.
 
@@ -562,52 +395,3 @@ def test_fedaws_loss_by_hand():
     found = method.predict(client, batch)
     torch.testing.assert_close(found[0], torch.tensor([0.6, 0.8, -0.6], dtype=torch.float64))
     assert found.argmax(1).tolist() == [1, 1, 2, 0]
-
-
-def test_fedaws_refuses_a_class_that_no_client_has(plain):
-    data = positives(OWN | {"harbour": (0, 1)})
-    run = FederatedRun(Recipe(**SETTINGS | {"algorithm": "fedaws"}), data)
-    with pytest.raises(RecipeError, match=r"no training image of class 2 \(from 0\) at any client"):
-        run.advance()
-
-
-def test_fedaws_clients_of_one_class_each_learn_to_tell_them_apart(plain):
-    """FedAvg's clients, who never see two classes, cannot: without the spread all classes are one."""
-    data = positives({"clinic": (0,), "harbour": (1,), "tower": (2,)})
-    close = {}
-    for spread in (0.0, 10.0):
-        chosen = {"name": "fedaws", "spread": spread}
-        run = FederatedRun(Recipe(**SETTINGS | {"algorithm": chosen, "rounds": 12}), data)
-        for _ in range(12):
-            run.advance()
-        rows = F.normalize(run.server.model["head.weight"], dim=1)
-        close[spread] = float((rows @ rows.T - torch.eye(3)).max())
-    assert close[0.0] > 0.5 > close[10.0]
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "message"),
-    [
-        ({"name": "pfedme", "penalty": -1.0}, "penalty -1.0; expected at least 0"),
-        ({"name": "pfedme", "steps": 0}, "steps 0; expected at least 1"),
-        ({"name": "pfedme", "local_rate": 0.1}, "local_rate 0.1 and penalty 15.0; expected .* product of at most 1"),
-        ({"name": "pfedme", "local_rate": -0.1}, "local_rate -0.1"),
-        ({"name": "pfedme", "beta": 0.0}, "beta 0.0; expected a value above 0"),
-        ({"name": "pfedhn", "momentum": 1.0}, r"momentum 1.0; expected a value in \[0, 1\)"),
-        ({"name": "pfedhn", "hidden": -1}, "hidden -1; expected at least 0"),
-        ({"name": "pfedhn", "rate": -0.1}, "rate -0.1"),
-        ({"name": "pfedhn", "personal": True}, 'no option "personal"; did you mean "personal_head"'),
-        ({"name": "fedaws", "target": 0.0}, r"target 0.0; expected a value in \(0, 1\]"),
-        ({"name": "fedaws", "margin": 2.5}, r"margin 2.5; expected a value in \[0, 2\]"),
-        ({"name": "fedaws", "spread": -1.0}, "spread -1.0; expected at least 0"),
-    ],
-    ids=str,
-)
-def test_options_out_of_range_are_refused(algorithm, message):
-    with pytest.raises(RecipeError, match=message):
-        FederatedRun(Recipe(algorithm=algorithm), federation(SIZES))
-
-
-def test_fedaws_has_no_meaning_for_masks():
-    with pytest.raises(RecipeError, match="fedaws has no meaning for retinal_vessels"):
-        Recipe(federation="retinal_vessels", model="unet", algorithm="fedaws")

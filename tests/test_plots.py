@@ -1,5 +1,4 @@
 import importlib.util
-import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,23 +22,6 @@ from fednb.report.verdicts import VERDICTS
 from fednb.report.wording import OTHER_DATA
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
-TABLE1 = [
-    "+".join(filter(None, pair))
-    for pair in itertools.product(
-        (
-            "fedavg",
-            "fedprox",
-            "fednova",
-            "scaffold",
-            "fedavgm",
-            "fedproto",
-            "fedbn",
-            "fedsam",
-            "fedavg+fedfa",
-        ),
-        ("", "normalise", "fedmix", "fedrdn", "fedrdn_v"),
-    )
-]
 
 
 def axes(figure):
@@ -55,20 +37,6 @@ def no_screen(monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
 
-def test_every_method_of_table1_looks_different_in_colour_and_in_grey():
-    looks = {run: style(run) for run in TABLE1}
-    assert len({str(look) for look in looks.values()}) == len(TABLE1)
-    for algorithm in ("fedavg", "fedavg+fedfa"):  # the four lines of one panel of Fig. 1
-        panel = [looks["+".join(filter(None, (algorithm, added)))] for added in ("", "normalise", "fedmix", "fedrdn")]
-        assert len({look["marker"] for look in panel}) == len({str(look["linestyle"]) for look in panel}) == 4
-
-
-def test_no_two_methods_share_colour_and_marker():
-    methods = [*registry.builtin("algorithms"), *registry.builtin("augmentations")]
-    looks = {(look["color"], look["marker"]) for look in map(style, methods)}
-    assert len(looks) == len(methods) >= 40
-
-
 def test_no_two_methods_of_a_printed_table_share_a_colour():
     for paper in papers.names():
         for table in papers.tables(paper):
@@ -78,10 +46,11 @@ def test_no_two_methods_of_a_printed_table_share_a_colour():
             assert len(set(last.values())) == len(last), f"{paper}, {table}: {last}"
 
 
-def test_methods_are_told_apart_in_grey():
+def test_no_two_methods_share_colour_and_marker_or_line_and_marker():
     methods = [*registry.builtin("algorithms"), *registry.builtin("augmentations")]
-    looks = {(look["marker"], str(look["linestyle"])) for look in map(style, methods)}
-    assert len(looks) == len(methods)
+    for part in ("linestyle", "color"):
+        looks = {(look["marker"], str(look[part])) for look in map(style, methods)}
+        assert len(looks) == len(methods) >= 40
     drawn = [own.marker for own in VERDICTS.values() if own.marker]
     assert len(set(drawn)) == len(drawn) == 8
 
@@ -172,6 +141,8 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
     )
     twice = pandas.concat([rows, rows[2:3].assign(verdict="below", setting="small")])  # on both boards
     assert axes(plots.claims(twice, "fedrdn")).get_title("left") == "FedRDN: 2 of 3 claims tested, on x"
+    nothing = plots.claims(claimed(verdict=["one seed"], ours=[2.5], setting=["small"]), "fedrdn")
+    assert axes(nothing).get_title("left") == "FedRDN: no claim tested yet"
     (fedfa,) = plots.claims(rows, "fedfa").axes
     assert fedfa.get_title("left") == "FedFA: 1 of 1 claims tested, on x"
     alone, together, ours, theirs = fedfa.lines[:4]
@@ -179,9 +150,6 @@ def test_tested_claims_are_dots_in_rows_beside_the_printed_ones():
     assert alone.get_linewidth() > together.get_linewidth()
     assert (ours.get_xdata()[0], theirs.get_xdata()[0]) == (1.5, 2.0)
     assert ours.get_color() == VERDICTS["smaller"].color and ours.get_marker() == "v"
-    far = claimed(verdict=["larger"] * 5, ours=[2.5] * 5, together_high=[3.0] * 4 + [70.0], setting=["small"] * 5)
-    (panel,) = plots.claims(far, "fedrdn").axes
-    assert [line.get_xdata()[0] for line in panel.lines if line.get_marker() == ">"] == [panel.get_xlim()[1] / 1.04]
 
 
 def test_claims_are_in_the_order_of_the_printed_effect_and_say_which_board():
@@ -201,11 +169,6 @@ def test_claims_are_in_the_order_of_the_printed_effect_and_say_which_board():
     assert shown.get_yticklabels()[0].get_text() == "Table 1, Office-Caltech-10: b (as printed)"
 
 
-def test_without_a_tested_claim_the_figure_says_so():
-    figure = plots.claims(claimed(verdict=["one seed"], ours=[2.5], setting=["small"]), "fedrdn")
-    assert axes(figure).get_title("left") == "FedRDN: no claim tested yet"
-
-
 MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans(variant=released)", "mixup", "moex")]
 
 
@@ -220,9 +183,9 @@ def test_more_than_six_curves_have_a_panel_each_with_fedavg_behind():
     assert list(own.get_ydata()) == pytest.approx([mean_accuracy(right) for right in ROUNDS])
 
 
-def test_more_than_six_methods_are_dots_in_rows():
+def test_scores_are_dots_in_rows_a_panel_for_each_site_beside_the_paper():
     chosen = selected(pandas.concat([run(label, ROUNDS[1:2]) for label in ("fedavg", *MANY)]))
-    figure = plots.bars(chosen, printed=papers.printed("fedrdn", "table1", "office_caltech10"))
+    figure = plots.scores(chosen, printed=papers.printed("fedrdn", "table1", "office_caltech10"))
     assert [panel.get_title("left") for panel in figure.axes] == [*map(labels.site, IMAGES), "average"]
     panel = figure.axes[0]
     assert [tick.get_text() for tick in panel.get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
@@ -251,11 +214,6 @@ def test_effects_are_dots_around_zero_filled_where_they_are_told_from_it():
     assert together == [own["together_low"], own["together_high"]] and alone == [own["low"], own["high"]]
     assert panel.lines[0].get_linewidth() < panel.lines[1].get_linewidth()
     assert figure.legends[0].get_title().get_text() == "points above FedAvg"
-
-
-def test_effects_of_nothing_are_an_empty_panel():
-    table = report.effects(results(run("fedavg", ROUNDS)), "fedavg")
-    assert len(table.frame) == 0 and len(axes(plots.effects(table, title="Effects")).get_yticks()) == 0
 
 
 def dots(panel):
@@ -299,52 +257,33 @@ def test_effects_on_other_data_than_the_papers_say_so(federation, mark):
     assert mark in axes(plots.effects(table)).get_title("left")
 
 
-def test_scores_of_masks_are_called_dice_on_the_axes():
-    frame = run("fedavg", ROUNDS, federation="retinal_vessels")
-    assert axes(plots.convergence(frame)).get_ylabel() == "test Dice (%), mean over clients"
-    assert axes(plots.bars(selected(frame))).get_ylabel() == "test Dice (%)"
-
-
-def test_bars_of_dice_have_the_intervals_of_their_images():
+def test_scores_of_dice_have_the_intervals_of_their_images():
     """Student's t of 39 degrees of freedom is 2.0227 at 97.5 %."""
     rows = selected(run("fedavg", [(30, 20)], images={"DRIVE": 40, "HRF": 40}, federation="retinal_vessels"))
     scores = [numpy.linspace(0.7, 0.8, 40), numpy.linspace(0.45, 0.55, 40)]
-    record = SimpleNamespace(key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], scores=lambda: {1: scores})
+    record = SimpleNamespace(
+        key=rows["key"].iloc[0], clients=["DRIVE", "HRF"], checksums={}, scores=lambda: {1: scores}
+    )
     study = SimpleNamespace(records=[record], paper=None, alike=SimpleNamespace(frame=rows))
 
     def upper(**given):
-        *_, errors = axes(plots.bars(rows, **given)).containers
-        return errors.lines[2][0].get_segments()[0][1, 1]
+        return axes(plots.scores(rows, **given)).lines[1].get_xdata()[1]
 
     assert upper(results=study) - 75 == pytest.approx(2.0227 * 100 * scores[0].std(ddof=1) / 40**0.5, rel=1e-4)
     assert upper() - 75 > 5
 
 
-def test_bars_per_client_beside_the_paper():
-    rows = selected(pandas.concat([run("fedavg", ROUNDS), run("fedavg+fedrdn", ROUNDS[1:2])]))
-    shown = axes(plots.bars(rows, printed=papers.printed("fedrdn", "table1", "office_caltech10")))
-    assert [tick.get_text() for tick in shown.get_xticklabels()] == [*map(labels.site, IMAGES), "average"]
-    heights = [bar.get_height() for bar in shown.patches]
-    assert len(heights) == 10 and heights[2] == pytest.approx(100 * 27 / 32)
-    diamonds = [d for d in shown.collections if d.get_label() == "the paper"]
-    assert diamonds[0].get_offsets()[:, 1].tolist() == [53.12, 44.88, 65.62, 86.44, 62.51]
-    assert diamonds[1].get_offsets()[:, 1].tolist() == [60.93, 45.77, 84.37, 88.13, 69.80]
-    assert texts(shown.get_legend()).count("the paper") == 1
-    assert shown.get_ylim()[0] == 0 and 90 < shown.get_ylim()[1] <= 100
-    low = selected(run("fedavg", [(20, 20, 3, 6)]))
-    assert axes(plots.bars(low)).get_ylim()[1] < 40  # no axis to 100 for numbers below 45
-
-
-def test_bars_by_a_field_have_the_numbers_printed_in_the_settings_that_its_values_make():
+def test_scores_by_a_field_have_the_numbers_printed_in_the_settings_that_its_values_make():
     printed = papers.printed("distrans", "table1", "cifar10")
-    shown = axes(plots.bars(selected(pandas.concat(by_classes("fedavg"))), x="classes_per_client", printed=printed))
-    (diamonds,) = (d for d in shown.collections if d.get_label() == "the paper")
-    assert sorted(diamonds.get_offsets().tolist()) == [[0, 80.9], [1, 78.2]]
+    figure = plots.scores(selected(pandas.concat(by_classes("fedavg"))), x="classes_per_client", printed=printed)
+    assert [panel.get_title("left") for panel in figure.axes] == ["classes per client 10", "classes per client 6"]
+    assert [dots(panel) for panel in figure.axes] == [[("FedAvg", 80.9)], [("FedAvg", 78.2)]]
     other = selected(pandas.concat(by_classes("fedavg", federation="cifar100")))
-    assert "the paper" not in texts(axes(plots.bars(other, x="classes_per_client", printed=printed)).get_legend())
+    figure = plots.scores(other, x="classes_per_client", printed=printed)
+    assert "the paper" not in texts(figure.legends[0])
 
 
-def test_bars_have_the_intervals_of_tables_which_know_all_recorded_runs():
+def test_scores_have_the_intervals_of_tables_which_know_all_recorded_runs():
     """Two seeds each, 3 to 5 points apart: together they know it better than the one that is drawn alone."""
     values = {"fedfa": (60, 64), "fedrdn": (65, 69), "fraug": (61, 66), "mixup": (70, 73)}
     everything = pandas.concat(
@@ -356,8 +295,8 @@ def test_bars_have_the_intervals_of_tables_which_know_all_recorded_runs():
     study = SimpleNamespace(records=[], paper=None, alike=SimpleNamespace(frame=everything))
 
     def whiskers(**given):
-        *_, errors = axes(plots.bars(chosen, **given)).containers
-        return [top - bottom for (_, bottom), (_, top) in errors.lines[2][0].get_segments()]
+        spans = [panel.lines[1].get_xdata() for panel in plots.scores(chosen, **given).axes]
+        return [high - low for low, high in spans]
 
     [expected] = of_settings([chosen], known=spreads_of(selected(everything)))
     assert whiskers(results=study) == pytest.approx([own.high - own.low for own in expected.values()])
@@ -370,38 +309,32 @@ def test_the_legend_says_where_the_papers_numbers_are_of_another_setting(monkeyp
     for differing, label in (([], "the paper"), (["rounds 2 (paper: 100)"], "the paper, at its own setting")):
         monkeypatch.setattr(_axes, "deviations", lambda *_, told=differing: {"key": told})
         beside = papers.printed("fedrdn", "table1", "office_caltech10")
-        assert label in texts(axes(plots.bars(rows, printed=beside, results=study)).get_legend())
+        assert label in texts(plots.scores(rows, printed=beside, results=study).legends[0])
 
 
-def test_bars_against_local_epochs_in_numerical_order():
+def test_scores_by_local_epochs_are_in_numerical_order():
     frames = [run("fedavg", ROUNDS[:1], local_epochs=10), run("fedavg", ROUNDS[1:2], local_epochs=5)]
-    frames += [run("fedavg+fedrdn", ROUNDS[2:], local_epochs=1)]
-    shown = axes(plots.bars(selected(pandas.concat(frames)), x="local_epochs"))
-    assert [tick.get_text() for tick in shown.get_xticklabels()] == ["1", "5", "10"]
-    places = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in shown.patches}
-    assert [places[number] for number in range(3)] == pytest.approx([mean_accuracy(r) for r in ROUNDS[::-1]])
-    assert shown.get_xlabel() == "local epochs"
-    assert texts(shown.get_legend()) == ["FedAvg + FedRDN", "FedAvg"]
+    figure = plots.scores(
+        selected(pandas.concat([*frames, run("fedavg", ROUNDS[2:], local_epochs=1)])), x="local_epochs"
+    )
+    assert [panel.get_title("left") for panel in figure.axes] == [f"local epochs {number}" for number in (1, 5, 10)]
+    values = [panel.lines[2].get_xdata()[0] for panel in figure.axes]
+    assert values == pytest.approx([mean_accuracy(right) for right in ROUNDS[::-1]])
+    assert figure.legends[0].get_title().get_text() == "test accuracy (%), mean over clients"
 
 
 def test_a_stand_in_is_written_on_every_figure_and_has_no_paper_beside_it():
     frame = run("fedavg", ROUNDS, federation="shifted_digits", stand_in=True)
     points = numpy.arange(12.0).reshape(6, 2)
     beside = papers.printed("fedrdn", "table1", "office_caltech10")
-    bars = plots.bars(selected(frame), printed=beside)
+    panels = plots.scores(selected(frame), printed=beside)
+    assert STAND_IN in panels.get_suptitle() and "the paper" not in texts(panels.legends[0])
     for figure in (
         plots.convergence(frame),
-        bars,
         plots.embedding({"before": points}, [0] * 6, [0] * 6, stand_in=True),
     ):
         assert STAND_IN in axes(figure).get_title("left")
-    assert "the paper" not in texts(axes(bars).get_legend())
     assert STAND_IN not in axes(plots.convergence(run("fedavg", ROUNDS))).get_title("left")
-    mus = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-    many = [run(f"fedprox(mu={mu})", ROUNDS, federation="shifted_digits", stand_in=True) for mu in mus]
-    panels = plots.bars(selected(pandas.concat(many)))
-    assert STAND_IN in panels.get_suptitle()
-    assert not any(STAND_IN in panel.get_title("left") for panel in panels.axes)
     vessels = run("fedavg", ROUNDS, federation="retinal_vessels", stand_in=True)
     assert "OTHER DATA: not the paper's images" in axes(plots.convergence(vessels)).get_title("left")
 
@@ -427,11 +360,6 @@ def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 2
 
 
-def test_ten_classes_have_ten_markers():
-    figure = plots.embedding({"before": numpy.arange(20.0).reshape(10, 2)}, range(10), [0] * 10)
-    assert len({str(path.vertices) for path in figure.axes[1].collections[0].get_paths()}) == 10
-
-
 def test_without_umap_there_is_tsne_alone_the_same_each_time_and_the_figure_says_so(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
@@ -447,7 +375,7 @@ def test_figures_are_closed_and_can_be_saved(tmp_path):
     from matplotlib import pyplot
 
     before = pyplot.get_fignums()
-    figure = plots.bars(selected(run("fedavg", ROUNDS)))
+    figure = plots.scores(selected(run("fedavg", ROUNDS)))
     figure.savefig(tmp_path / "bars.png")
     assert pyplot.get_fignums() == before and (tmp_path / "bars.png").stat().st_size > 1000
 
@@ -470,7 +398,7 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
     numbers, points = numpy.arange(len(sites)), numpy.random.default_rng(0).normal(size=(len(sites), 2))
     pixels, drawn = numpy.zeros((len(sites), 3, 8, 8), "uint8"), numpy.zeros((len(sites), 8, 8), "uint8")
     figures = {
-        "bars": plots.bars(rows[rows["round"] == 2]),
+        "scores": plots.scores(rows[rows["round"] == 2]),
         "samples": samples.samples(federation),
         "masks": samples.masks(pixels, drawn, drawn, NAMES),
         "embedding": plots.embedding({"$x$": points}, numbers % 2, numbers, NAMES, NAMES),
@@ -478,7 +406,7 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
         "over rounds": plots.over_rounds({"$\\frac$": {"a": [1, 2]}}),
         "heatmaps": plots.heatmaps({"$\\frac$": numpy.eye(2)}, "x", "y"),
     }
-    whole = ("bars", "samples", "masks")
+    whole = ("scores", "samples", "masks")
     for kind, figure in figures.items():
         figure.savefig(tmp_path / "figure.png")
         shown = ["".join(text.get_text().split()) for text in figure.findobj(Text) if text.get_text()]
@@ -501,19 +429,6 @@ def test_over_rounds_a_label_looks_the_same_in_every_panel():
     assert (accuracy.get_yscale(), loss.get_yscale()) == ("linear", "log")
 
 
-def test_over_rounds_a_line_that_another_covers_is_wide_behind_it():
-    figure = plots.over_rounds({"loss": {"a": [1, 2], "b": [1, 2]}, "accuracy": {"a": [1, 2], "b": [1, 3]}})
-    widths = [[line.get_linewidth() for line in panel.lines] for panel in figure.axes]
-    assert widths[0][0] > 2 * widths[0][1] and widths[1][0] == widths[1][1]
-
-
-def test_lines_apart_have_a_panel_each_whose_axes_are_equally_long():
-    figure = plots.lines({"images": ([1, 2], [0, 90]), "memory": ([1, 2], [700, 800])}, "clients", "MB", apart=True)
-    assert [panel.get_ylabel() for panel in figure.axes] == ["images, MB", "memory, MB"]
-    lengths = [high - low for low, high in (panel.get_ylim() for panel in figure.axes)]
-    assert lengths[0] == pytest.approx(lengths[1])
-
-
 def test_lines_and_heatmaps_show_what_they_are_given():
     figure = plots.lines({"measured": ([1, 2], [3, 4]), "bound": ([1, 2], [5, 6])}, "t", "error", log=True)
     (shown,) = figure.axes
@@ -528,13 +443,6 @@ def test_lines_and_heatmaps_show_what_they_are_given():
     assert first.yaxis_inverted()
 
 
-def test_runs_of_one_method_with_other_options_have_their_own_hatch():
-    labels = [f"fedavg+distrans(aggregation={way})" for way in ("none", "mean", "network")]
-    shown = axes(plots.bars(selected(pandas.concat([run(label, ROUNDS) for label in labels]))))
-    hatches = {bar.get_hatch() for bar in shown.patches}
-    assert len(hatches) == 3 and len({bar.get_facecolor() for bar in shown.patches}) == 3
-
-
 def test_masks_are_coloured_by_what_was_found():
     """A row of four pixels: hit, missed, false, and one of which nothing is asked."""
     images = numpy.zeros((1, 3, 1, 4), numpy.uint8)
@@ -545,17 +453,3 @@ def test_masks_are_coloured_by_what_was_found():
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
     numpy.testing.assert_allclose(prediction[0], [black, blue, orange, grey])
     assert figure.axes[0].get_ylabel() == "clinic"
-
-
-def test_two_predictions_are_coloured_by_which_of_them_is_right():
-    """Six pixels: both find it, the first alone, the second alone (the first is false), both miss it, both see that
-    nothing is there, and one of which nothing is asked."""
-    images = numpy.zeros((1, 3, 1, 6), numpy.uint8)
-    targets = numpy.array([[[1, 1, 0, 1, 0, 255]]], numpy.uint8)
-    first, second = numpy.array([[[[1, 1, 1, 0, 0, 1]]], [[[1, 0, 0, 0, 0, 0]]]], numpy.uint8)
-    figure = samples.masks(images, targets, first, ["clinic"], against=second, names=("FedBN", "FedAvg"))
-    _, mask, difference = (axes.get_images()[0].get_array() for axes in figure.axes)
-    black, blue, orange, white, grey, light = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.55", "0.85"))
-    numpy.testing.assert_allclose(mask[0], [black, black, white, black, white, light])
-    numpy.testing.assert_allclose(difference[0], [grey, blue, orange, black, white, light])
-    assert texts(figure.legends[0]) == ["both find it", "FedBN is right", "FedAvg is right", "both wrong", "not asked"]

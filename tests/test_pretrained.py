@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torchvision
-from torch import nn
 
 from fednb import cli, models
 from fednb.errors import RecipeError, RunError
@@ -161,13 +160,6 @@ def test_the_head_is_the_seeds_and_the_record_names_the_weights(folder, name):
     assert "weights" not in maker(FederatedRun(Recipe(model=name), data).model)
 
 
-def test_a_pth_file_with_the_same_entries_has_the_same_hash(folder):
-    before, file = build("mobilenet_v2"), folder / "weights" / "mobilenet_v2_imagenet_features.npz"
-    torch.save({entry: torch.from_numpy(values) for entry, values in mobilenet().items()}, file.with_suffix(".pt"))
-    file.unlink()
-    assert build("mobilenet_v2").weights_hash == before.weights_hash
-
-
 class Code:
     def __reduce__(self):
         return os.mkdir, ("executed",)
@@ -269,35 +261,3 @@ def test_fednb_data_says_which_weights_are_there(folder, tmp_path, capsys):
 def test_weights_are_for_three_channels(folder, name):
     with pytest.raises(RecipeError, match=f"{name} was given images of 1 channels and pretrained"):
         build(name, (1, 64, 64))
-
-
-def test_a_network_without_weights_has_no_such_option():
-    with pytest.raises(RecipeError, match='lenet5 has no option "pretrained"'):
-        build("lenet5")
-
-
-def test_the_channels_of_squeezenets_file_begin_with_blue(real_data):
-    """The right classes of Office-Caltech-10's images are the more probable, at each of its four sites."""
-    from fednb import datasets
-
-    held = real_data / "weights" / "squeezenet1_1_imagenet.npz"
-    if not held.is_file() or datasets.available("office_caltech10", real_data):
-        pytest.skip("no weights or no images")
-    classes = {0: 414, 1: 444, 4: 508, 5: 620, 6: 664, 7: 673, 8: 504, 9: 745}  # Office's -> ImageNet's
-    with models.pretrained_below(real_data):
-        model = models.build({"name": "squeezenet1_1", "pretrained": True}, (3, 224, 224), 1000).eval()
-    with np.load(held) as file:
-        kernel, bias = (torch.from_numpy(file[f"conv10/{kind}"]) for kind in (0, 1))
-    mean, std = (torch.tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
-    for site in datasets.load("office_caltech10", real_data, size=224).sites:
-        chosen = [n for n, label in enumerate(site.test.targets.tolist()) if label in classes][::2]
-        images = (site.test.images[chosen] / 255 - mean) / std
-        right = torch.tensor([classes[label] for label in site.test.targets[chosen].tolist()])
-        other = site.test.images[chosen].flip(1) / 255
-        found = []
-        for seen in (images, (other - mean) / std):
-            with torch.no_grad():
-                maps = nn.Sequential(*(getattr(model, stage) for stage in model.stages))(seen)
-                logits = F.conv2d(maps, kernel.permute(3, 2, 0, 1), bias).relu().mean((2, 3))
-            found.append(float(F.cross_entropy(logits, right)))
-        assert found[0] < found[1], site.name

@@ -6,10 +6,10 @@ import logging
 
 import papermill
 import pytest
+import recording
 from jupyter_client.manager import start_new_kernel
 from small_runs import SMALL, record
 
-from fednb.commands import notebooks
 from fednb.records import progress
 from fednb.records.progress import MARK, Display, between, duration, expected_seconds
 from fednb.records.store import Store
@@ -186,7 +186,7 @@ def test_papermill_logs_lines_that_recording_leaves_out(made, tmp_path, caplog):
     assert "round 0/2 (" in lines[1] and "round 2/2" in lines[-1]
     content = json.loads(executed.read_text())
     assert [output.get("metadata") for output in content["cells"][0]["outputs"]].count(MARK) == len(lines)
-    settled = notebooks.settle(content)
+    settled = recording.settle(content)
     assert [output["text"] for output in settled["cells"][0]["outputs"]] == [["before\n", "\n"]]
 
 

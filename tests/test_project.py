@@ -12,7 +12,6 @@ import pytest
 
 from fednb import cli, datasets, papers, registry, report
 from fednb.commands import notebooks, project, scoreboard, trivial
-from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import gates
@@ -59,7 +58,7 @@ def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
     for inside in (made / "notebooks/third_way", made / "papers"):
         monkeypatch.chdir(inside)
         assert registry.project() == notebooks.home() == made and registry.searched() == str(made)
-        assert [own.name for own in notebooks.found()] == ["third_way/table1"]
+        assert [own.name for own in notebooks.select()] == ["third_way/table1"]
         assert notebooks.report_folder(None) == made / "report" and default_store().folders[1] == made / "results"
     monkeypatch.delenv("FEDNB_DATA")
     assert datasets.data_root() == made / "data"
@@ -93,11 +92,6 @@ def test_what_the_page_on_projects_declares_is_taken(made):
     page = (ROOT / "docs/reproduce.md").read_text()
     (made / "papers/protocol.toml").write_text(re.search("```toml\n(\\[\\[runs.*?)```", page, re.DOTALL)[1])
     assert protocol.rules()["runs"][-1]["paper"] == protocol.rules()["precondition"][-1]["paper"] == "third_way"
-    change(made / "papers/protocol.toml", '"paper"', '"papr"')
-    papers._parsed.cache_clear()
-    protocol._whole.cache_clear()
-    with pytest.raises(RecipeError, match=r"protocol.toml declares runs of third_way that cannot be: .*papr"):
-        protocol.rules()
 
 
 def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
@@ -173,7 +167,7 @@ def test_a_project_takes_another_paper_and_keeps_its_files(made, capsys):
         "papers/fourth.toml",
         *(f"papers/fourth/{file}" for file in ("captions.toml", "claims.csv", "fourth_table1.csv")),
     }
-    assert papers.names()[-2:] == ["fourth", "third_way"] and len(notebooks.found()) == 2
+    assert papers.names()[-2:] == ["fourth", "third_way"] and len(notebooks.select()) == 2
     (made / "papers/fifth.toml").write_text("mine")
     before = tree(made)
     assert cli.main(["new", "paper", "fifth"]) == 1
@@ -196,7 +190,7 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
     assert [path.parent.name for path in root.glob(f"a*/{name}.py")] == ([room] if room else [])
     assert f"\n{row}" in (root / f"papers/{name}/{name}_table1.csv").read_text()
     monkeypatch.chdir(root)
-    project.refuse(root, notebooks.found())  # its claim is of its table
+    project.refuse(root, notebooks.select())  # its claim is of its table
     assert [Recipe(**each).label for each in papers.rows(name, "table1")][1] in papers.claims(name)[0]["better"]
     assert papers.settings(name).pop("arxiv")
     change(root / f"papers/{name}.toml", "arxiv", "doi")
@@ -248,11 +242,11 @@ def test_what_nothing_can_come_of_is_refused_before_anything_starts(made, capsys
 
 def test_a_paper_may_claim_nothing(made):
     change(made / "papers/third_way/claims.csv", "table1,shifted_digits", "# table1,shifted_digits")
-    project.refuse(made, notebooks.found())
+    project.refuse(made, notebooks.select())
     board = scoreboard.claims()
     assert board.empty and report.summary(board)[0].startswith("0 claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")
-    assert "Empty DataFrame" in repr(scores) and report.sentences(scores) == ""
+    assert "No row: nothing of it is recorded." in repr(scores) and report.sentences(scores) == ""
 
 
 def test_the_rows_of_a_printed_table_are_recipes(made):

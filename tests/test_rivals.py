@@ -2,26 +2,31 @@
 
 import copy
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from methods import TINY, federation, same, train
+from methods import TINY, federation
+from torch import nn
 
 from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
 from fednb.methods import TASKS
 from fednb.methods.augmentations._mixing import Mixture, draw
+from fednb.methods.augmentations.advprop import auxiliary_layers
+from fednb.methods.augmentations.embedding_noise import UNIT
+from fednb.methods.augmentations.image_noise import ImageNoise
 from fednb.methods.augmentations.manifold_mixup import Mix
 from fednb.methods.augmentations.mixstyle import MixStatistics
 from fednb.methods.augmentations.moex import Exchange
+from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
 MIXING = ("mixup", "manifold_mixup", "moex")
-RIVALS = (*MIXING, "mixstyle", "advprop", "embedding_noise")
 
 
 def started(*augmentations, **settings):
@@ -75,16 +80,6 @@ def test_lambda_has_the_moments_of_its_beta(alpha):
     assert within(drawn.var(), variance, math.sqrt(variance / 4 / count))
 
 
-def test_partners_are_permutations_evenly_drawn():
-    client, count = started("mixup"), 1200
-    batch = SimpleNamespace(targets=torch.arange(3))
-    drawn = [tuple(draw(client, batch, "test", 1.0).partner.tolist()) for _ in range(count)]
-    assert len(set(drawn)) == 6
-    for order in set(drawn):
-        assert sorted(order) == [0, 1, 2]
-        assert within(drawn.count(order) / count, 1 / 6, math.sqrt(5 / 36 / count))
-
-
 @pytest.mark.parametrize("name", MIXING)
 def test_a_loss_computed_twice_is_of_one_mixture_and_changes_no_image(name):
     """FedSAM computes it twice."""
@@ -96,67 +91,6 @@ def test_a_loss_computed_twice_is_of_one_mixture_and_changes_no_image(name):
     assert batch.logits.shape == (5, 3)  # for terms that other methods add
     mixtures = [a_batch(client).aside[name] for _ in range(2)]
     assert str(mixtures[0]) != str(mixtures[1])
-
-
-@pytest.mark.parametrize("name", MIXING)
-def test_an_image_alone_is_mixed_with_itself(name):
-    client = started(name)
-    client.model.eval()  # batch normalisation needs two images in training
-    batch = a_batch(client, size=1)
-    loss = client.objective(batch)
-    client.forward(batch)
-    assert loss.item() == pytest.approx(F.cross_entropy(batch.logits, batch.targets).item(), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", RIVALS)
-def test_without_a_batch_under_way_the_network_is_the_plain_one(name):
-    """The names of its entries are, and what it answers at test time."""
-    client, plain = started(name), started()
-    client.objective(a_batch(client))
-    known = client.model.state_dict()
-    plain.model.load_state_dict({entry: known[entry] for entry in plain.model.state_dict()})
-    client.model.eval(), plain.model.eval()
-    images = a_batch(plain).images
-    assert torch.equal(client.model(images), plain.model(images))
-    assert name == "advprop" or list(known) == list(plain.model.state_dict())
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("name", RIVALS)
-def test_each_trains_beside_layers_of_fedfa_under_fedsam(name, precision):
-    for order in ((name, "fedfa"), ("fedfa", name)):
-        trained = train({"algorithm": "fedsam", "augmentations": order, "precision": precision, "rounds": 2})
-        assert all(math.isfinite(loss) for loss in trained.rounds[-1]["loss"].values())
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "told"),
-    [
-        ("mixup", {"alpha": -1.0}, "alpha -1.0; expected at least 0"),
-        ("manifold_mixup", {"alpha": -1.0}, "alpha -1.0; expected at least 0"),
-        ("manifold_mixup", {"stages": ()}, r"stages \(\); expected a list"),
-        ("manifold_mixup", {"stages": "12"}, "stages '12'; expected a list"),
-        ("manifold_mixup", {"stages": (-1,)}, "expected a list"),
-        ("manifold_mixup", {"stages": (0, 9)}, "stage 9 of DigitsCNN, which has stages 1 to 3"),
-        ("moex", {"probability": 1.5}, r"probability 1.5; expected a value in \[0, 1\]"),
-        ("moex", {"share": -0.5}, r"share -0.5; expected a value in \[0, 1\]"),
-        ("mixstyle", {"probability": 1.5}, r"probability 1.5; expected a value in \[0, 1\]"),
-        ("mixstyle", {"alpha": 0.0}, "alpha 0.0; expected a value above 0"),
-        ("mixstyle", {"stages": (4,)}, "stage 4 of DigitsCNN"),
-        ("advprop", {"epsilon": 0.0}, "epsilon 0.0; expected a value above 0"),
-        ("advprop", {"step_size": -1.0}, "step_size -1.0; expected a value above 0"),
-        ("advprop", {"steps": -1}, "steps -1; expected at least 0"),
-        ("embedding_noise", {"gamma": -1.0}, "gamma -1.0; expected at least 0"),
-        (
-            "embedding_noise",
-            {"distribution": "normal"},
-            'no distribution "normal"; .*Known: gaussian, laplace, uniform',
-        ),
-    ],
-)
-def test_options_outside_their_range_are_refused(name, options, told):
-    with pytest.raises(RecipeError, match=told):
-        started({"name": name, **options})
 
 
 # What other methods add beside mixed labels
@@ -228,28 +162,6 @@ def test_noise_on_mixed_features_has_their_mixed_labels(mixing):
     np.testing.assert_allclose(slope, (probabilities - shares).T @ noised / 5, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("mixing", MIXING)
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(("share", "order"), [(1.0, ORDER), (0.3, [0, 1, 2, 3, 4])], ids=["all of it", "with itself"])
-def test_where_nothing_is_mixed_the_movement_is_the_plain_one(reader, mixing, share, order):
-    """MoEx with all of the label still exchanges moments: there only an image's own moments leave it as it is."""
-    if mixing == "moex" and share == 1:
-        order = [0, 1, 2, 3, 4]
-    moved = []
-    for client, _, _, loss in (beside(reader, mixing, share, order), beside(reader, None, share, order)):
-        loss.backward()
-        moved.append([loss.item()] + [parameter.grad for parameter in client.model.parameters()])
-    torch.testing.assert_close(*moved, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("mixing", MIXING)
-def test_fraug_beside_mixed_labels_is_refused_before_anything_is_loaded(mixing):
-    message = f"fraug cannot be combined with {mixing}, which trains on mixtures .*; fraug needs single ones: its"
-    for augmentations in ((mixing, "fraug"), ("fraug", mixing)):
-        with pytest.raises(RecipeError, match=message):
-            Recipe(augmentations=augmentations)
-
-
 # Mixup
 
 
@@ -267,12 +179,6 @@ def test_the_loss_of_mixup_against_numpy():
     logs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
     wanted = [-share * logs[i, targets[i]] - (1 - share) * logs[i, targets[partner[i]]] for i in range(5)]
     assert client.objective(batch).item() == pytest.approx(np.mean(wanted), rel=1e-12)
-
-
-def test_images_are_mixed_after_whatever_changes_them():
-    one, other = (train({"augmentations": pair, "rounds": 1}) for pair in (("mixup", "fedrdn"), ("fedrdn", "mixup")))
-    assert one.rounds == other.rounds
-    assert same(one.weights, other.weights)
 
 
 # Manifold mixup
@@ -299,18 +205,6 @@ def test_manifold_mixup_mixes_after_one_stage_only(stage):
     assert all(layer.mixture is None for layer in client.model.modules() if isinstance(layer, Mix))
 
 
-def test_the_mixed_stage_is_evenly_drawn():
-    client, count = started({"name": "manifold_mixup", "stages": [3, 0, 1, 1]}), 900
-    (method,) = client.methods[1:]
-    batch, drawn = a_batch(client), []
-    for _ in range(count):
-        method.before_step(client, batch)
-        drawn.append(batch.aside["manifold_mixup"][0])
-    for stage in (0, 1, 3):
-        assert within(drawn.count(stage) / count, 1 / 3, math.sqrt(2 / 9 / count))
-    assert set(drawn) == {0, 1, 3}
-
-
 # MoEx
 
 
@@ -332,31 +226,6 @@ def test_moment_exchange_by_hand():
     assert found[1].tolist() == pytest.approx([2 - 2 / root, 2 - 2 / root, 2 + 4 / root], abs=1e-4)
 
 
-def test_moments_are_exchanged_at_every_position():
-    """The means exactly; the variance v becomes v (v' + 1e-5) / (v + 1e-5), with v' the partner's."""
-    draws = generator("moex")
-    features = 3 * torch.randn(4, 6, 3, 2, generator=draws, dtype=torch.float64) + 1
-    partner = [2, 0, 3, 1]
-    before, after = features.numpy(), exchanged(features, partner).numpy()
-    np.testing.assert_allclose(after.mean(1), before[partner].mean(1), rtol=1e-11, atol=1e-12)
-    own, other = before.var(1, ddof=1), before[partner].var(1, ddof=1)
-    np.testing.assert_allclose(after.var(1, ddof=1), own * (other + 1e-5) / (own + 1e-5), rtol=1e-11)
-    np.testing.assert_allclose(  # what is left of the image: its features, normalised
-        (after - after.mean(1, keepdims=True)) / after.std(1, keepdims=True),
-        (before - before.mean(1, keepdims=True)) / before.std(1, keepdims=True),
-        rtol=1e-9,
-        atol=1e-11,
-    )
-
-
-def test_gradients_flow_through_exchanged_moments():
-    """The sum over channels of an exchanged image is C times its partner's mean: slope 0 for itself, 1 for that."""
-    features = torch.randn(2, 5, 3, 3, generator=generator("slope"), dtype=torch.float64, requires_grad=True)
-    exchanged(features, [1, 0])[0].sum().backward()
-    torch.testing.assert_close(features.grad[0], torch.zeros_like(features.grad[0]))
-    torch.testing.assert_close(features.grad[1], torch.ones_like(features.grad[1]))
-
-
 def test_the_loss_of_moex_has_the_label_shares_of_the_exchange():
     client = started({"name": "moex", "share": 0.8})
     batch = a_batch(client)
@@ -368,18 +237,6 @@ def test_the_loss_of_moex_has_the_label_shares_of_the_exchange():
     torch.testing.assert_close(seen[0][1].mean(1), seen[0][0][partner].mean(1))
     own, other = (F.cross_entropy(batch.logits, batch.targets[order]) for order in (torch.arange(5), partner))
     assert loss.item() == pytest.approx((0.8 * own + 0.2 * other).item(), rel=1e-14)
-
-
-@pytest.mark.parametrize("probability", [0.0, 0.3, 1.0])
-def test_moex_exchanges_the_wanted_part_of_the_batches(probability):
-    client, count = started({"name": "moex", "probability": probability}), 600
-    part = sum("moex" in a_batch(client).aside for _ in range(count)) / count
-    assert abs(part - probability) <= 4 * math.sqrt(probability * (1 - probability) / count)
-
-
-def test_moex_refuses_a_single_channel():
-    with pytest.raises(RecipeError, match="first stage, which has 1"):
-        started("moex", model={"name": "digits_cnn", "channels": 1, "width": 16})
 
 
 # MixStyle
@@ -405,58 +262,6 @@ def test_mixstyle_by_hand(monkeypatch):
     assert found[1].flatten().tolist() == pytest.approx([10, 14], abs=1e-5)
 
 
-def test_mixstyle_gives_the_mixed_statistics(monkeypatch):
-    """The means exactly; the deviations up to the 1e-6 in both variances, as written here."""
-    features = 2 * torch.randn(4, 3, 5, 6, generator=generator("mixstyle"), dtype=torch.float64) - 1
-    shares, partner = [0.1, 0.5, 0.9, 0.0], [3, 2, 0, 1]
-    before = features.numpy().reshape(4, 3, -1)
-    after = mixed_style(monkeypatch, features, shares, partner).numpy().reshape(4, 3, -1)
-    share = np.array(shares)[:, None]
-    mean, variance = before.mean(2), before.var(2, ddof=1)
-    root = np.sqrt(variance + 1e-6)
-    np.testing.assert_allclose(after.mean(2), share * mean + (1 - share) * mean[partner], rtol=1e-11, atol=1e-13)
-    new_root = share * root + (1 - share) * root[partner]
-    np.testing.assert_allclose(after.std(2, ddof=1), np.sqrt(variance) / root * new_root, rtol=1e-12)
-
-
-def test_no_gradient_flows_through_the_statistics_of_mixstyle(monkeypatch):
-    """The slope of an output pixel for its own input is new deviation / deviation, and 0 for any other."""
-    features = torch.tensor([[0.0, 2.0], [10.0, 14.0]], dtype=torch.float64)[:, None, None].requires_grad_()
-    mixed_style(monkeypatch, features, [0.25, 1.0], [1, 0])[0, 0, 0, 0].backward()
-    assert features.grad.flatten().tolist() == pytest.approx([1.75, 0, 0, 0], abs=1e-5)
-
-
-def test_mixstyle_mixes_the_wanted_part_of_the_batches_in_training_only():
-    layer, count = MixStatistics(probability=0.3, alpha=0.1), 600
-    features = torch.randn(8, 2, 3, 3, generator=generator("part"))
-    torch.manual_seed(0)
-    part = sum(layer(features) is not features for _ in range(count)) / count
-    assert within(part, 0.3, math.sqrt(0.21 / count))
-    layer.probability = 1.0
-    assert layer(features) is not features
-    assert layer.eval()(features) is features
-
-
-def test_each_image_has_a_lambda_of_its_own_for_all_its_channels(monkeypatch):
-    """Read off the means: lambda = (new - partner's) / (own - partner's); from Beta(5, 5), variance 1 / 44."""
-    layer, count = MixStatistics(probability=1.0, alpha=5.0), 800
-    features = torch.randn(count, 2, 3, 3, generator=generator("own"), dtype=torch.float64)
-    monkeypatch.setattr(torch, "randperm", lambda count: torch.arange(count).roll(1))
-    torch.manual_seed(0)
-    own, new = features.mean((2, 3)), layer(features).mean((2, 3))
-    drawn = (new - own.roll(1, 0)) / (own - own.roll(1, 0))
-    torch.testing.assert_close(drawn[:, 0], drawn[:, 1], rtol=1e-6, atol=1e-6)
-    assert drawn[:, 0].unique().numel() == count
-    assert within(float(drawn[:, 0].mean()), 0.5, math.sqrt(1 / 44 / count))
-    assert within(float(drawn[:, 0].var()), 1 / 44, math.sqrt(1 / 44 / 4 / count))
-
-
-def test_mixstyle_refuses_features_of_one_pixel():
-    layer = MixStatistics(probability=1.0, alpha=0.1)
-    with pytest.raises(RecipeError, match="1 x 1 after one of its stages"):
-        layer(torch.zeros(2, 3, 1, 1))
-
-
 @pytest.mark.parametrize("layer", [MixStatistics(1.0, 0.1), Exchange(3)], ids=["mixstyle", "moex"])
 def test_statistics_of_bf16_features_are_at_least_float32(layer):
     """Values of 100 and a little; the output is that of float64, rounded to bf16 once, to one part in 2^8."""
@@ -467,3 +272,176 @@ def test_statistics_of_bf16_features_are_at_least_float32(layer):
         made.append(layer(given))
     assert made[0].dtype == torch.bfloat16
     torch.testing.assert_close(made[0].double(), made[1], rtol=2**-8, atol=0)
+
+
+ADVPROP = {"name": "advprop", "epsilon": 0.1, "step_size": 0.05, "steps": 3}
+
+
+# AdvProp
+
+
+def attacked(client, batch) -> torch.Tensor:
+    with auxiliary_layers(client.model):
+        return client.methods[1].attack(client, batch)
+
+
+def auxiliary_as_main(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The entries of a plain network that has the auxiliary layers in the place of the main ones."""
+    known = model.state_dict()
+    return {
+        name: known.get(".auxiliary.".join(name.rsplit(".", 1)), value).clone()
+        for name, value in known.items()
+        if ".auxiliary." not in name
+    }
+
+
+def test_the_attack_by_hand():
+    """Two pixels, logits (x_1, 2 x_2), no batch normalisation. The slope of the loss of label 0 has the signs (-, +),
+    of label 1 (+, -), wherever x is. From any start, steps of 0.2 in a ball of radius 0.1 end in its corner; the pixel
+    at 0.95 would leave [0, 1] there.
+    """
+    client = started({"name": "advprop", "epsilon": 0.1, "step_size": 0.2, "steps": 2})
+    matrix = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+    client.model = nn.Module()
+    client.model.features, client.model.head = nn.Flatten(), nn.Linear(2, 2, bias=False, dtype=torch.float64)
+    client.model.head.weight.data = matrix
+    batch = SimpleNamespace(images=torch.tensor([[0.5, 0.95], [0.5, 0.5]], dtype=torch.float64)[:, None, None])
+    batch = type(a_batch(started()))(batch.images, torch.tensor([0, 1]), training=True, aside={"advprop": 3})
+    found = client.methods[1].attack(client, batch).flatten(1)
+    assert found.tolist() == [pytest.approx([0.4, 1.0]), pytest.approx([0.6, 0.4])]
+    batch.images = batch.images - 0.6  # no longer plain images in [0, 1]: only the ball is left
+    found = client.methods[1].attack(client, batch).flatten(1)
+    assert found.tolist() == [pytest.approx([-0.2, 0.45]), pytest.approx([0.0, -0.2])]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A run of two rounds, in the middle of training."""
+    recipe = Recipe(**TINY | {"augmentations": [ADVPROP], "flow": (), "precision": "fp64", "local_epochs": 4})
+    run = FederatedRun(recipe, federation())
+    run.advance(), run.advance()
+    return run
+
+
+def test_the_loss_is_the_sum_of_two_networks_that_share_all_but_batch_normalisation(trained):
+    """Each of them built on its own. Main statistics are those of a run without adversarial images."""
+    client = trained.clients["clinic"]
+    client.receive(trained.server.send("clinic"), 3)
+    client.model.train()
+    assert not torch.equal(client.model.stage1[1].weight, client.model.stage1[1].auxiliary.weight)
+    plain, other = (build(trained.recipe.model, (3, 8, 8), 3).double() for _ in range(2))
+    known = client.model.state_dict()
+    plain.load_state_dict({name: known[name].clone() for name in plain.state_dict()})
+    other.load_state_dict(auxiliary_as_main(client.model))
+
+    batch = a_batch(client)
+    found = attacked(client, batch)
+    loss = client.objective(batch)
+    logits, adversarial = plain(batch.images), other(found)
+    torch.testing.assert_close(batch.logits, logits, rtol=1e-12, atol=1e-12)
+    wanted = F.cross_entropy(logits, batch.targets) + F.cross_entropy(adversarial, batch.targets)
+    assert loss.item() == pytest.approx(wanted.item(), rel=1e-12)
+
+    main = {name: value for name, value in client.model.state_dict().items() if ".auxiliary." not in name}
+    torch.testing.assert_close(main, dict(plain.state_dict()), rtol=1e-12, atol=1e-12)
+    auxiliary = auxiliary_as_main(client.model)
+    torch.testing.assert_close(auxiliary, dict(other.state_dict()), rtol=1e-12, atol=1e-12)
+
+
+# Noise on features
+
+
+@pytest.mark.parametrize(("name", "kurtosis"), [("gaussian", 3.0), ("laplace", 6.0), ("uniform", 1.8)])
+def test_noise_has_the_wanted_deviation_and_shape(name, kurtosis):
+    """Of n draws with deviation 1: standard error of the mean 1 / sqrt n, of the variance sqrt((kurtosis - 1) / n). The
+    fourth moment, which tells the distributions apart, to 5 %.
+    """
+    count = 400_000
+    drawn = UNIT[name]((count // 100, 100), generator("noise", name)).double().numpy()
+    assert drawn.shape == (4000, 100)
+    assert within(drawn.mean(), 0, 1 / math.sqrt(count))
+    assert within(drawn.var(), 1, math.sqrt((kurtosis - 1) / count))
+    assert (drawn**4).mean() == pytest.approx(kurtosis, rel=0.05)
+    assert np.isfinite(drawn).all()
+    assert name != "uniform" or np.abs(drawn).max() <= math.sqrt(3)
+
+
+def test_the_second_term_against_numpy_and_it_moves_the_head_only():
+    client = started({"name": "embedding_noise", "gamma": 0.3})
+    (method,), batch = client.methods[1:], a_batch(client)
+    client.forward(batch)
+    term = method.loss(client, batch)
+    draws = torch.Generator().manual_seed(batch.aside["embedding_noise"])
+    noisy = batch.features.detach().numpy() + 0.3 * torch.randn(5, 16, generator=draws).double().numpy()
+    weight, bias = (parameter.detach().numpy() for parameter in client.model.head.parameters())
+    scores = noisy @ weight.T + bias
+    logs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    wanted = -np.mean([logs[i, target] for i, target in enumerate(batch.targets.tolist())])
+    assert term.item() == pytest.approx(wanted, rel=1e-6)  # 0.3 times a float32
+
+    term.backward()
+    moved = {name for name, parameter in client.model.named_parameters() if parameter.grad is not None}
+    assert moved == {"head.weight", "head.bias"}
+
+
+# Noise on images
+
+
+def test_images_get_noise_of_the_named_size_in_training_alone():
+    client = started({"name": "image_noise", "sigma": 0.3})
+    split, everyone = client.site.train, torch.arange(len(client.site.train))
+    clean = split.images.double() / 255
+    first, second = (client.batch(split, everyone, training=True).images - clean for _ in range(2))
+    assert first.std().item() == pytest.approx(0.3, rel=0.1) and abs(first.mean().item()) < 0.03
+    assert not torch.equal(first, second)
+    assert torch.equal(client.batch(split, everyone, training=False).images, clean)
+    with pytest.raises(RecipeError, match="sigma -1; expected at least 0"):
+        ImageNoise(sigma=-1)
+
+
+# Additional embeddings
+
+
+def test_the_head_alone_learns_from_all_images_for_the_test_and_is_forgotten():
+    client = started({"name": "additional_embeddings", "epochs": 2})
+    tuner, site, before = client.methods[1], client.site, copied(client.model)
+    with torch.no_grad():
+        client.model.eval()
+        whole = torch.cat([site.train.images, site.spare.images]).double() / 255
+        features, targets = client.model.features(whole), torch.cat([site.train.targets, site.spare.targets])
+    order, w, b = generator(0, 1, "clinic", "adapt", "additional_embeddings"), *before_head(before)
+    velocity = [torch.zeros_like(w), torch.zeros_like(b)]
+    for _ in range(2):
+        for chosen in torch.randperm(len(targets), generator=order).split(TINY["batch_size"]):
+            leaves = [w.clone().requires_grad_(), b.clone().requires_grad_()]
+            logits = features[chosen] @ leaves[0].T + leaves[1]
+            loss = (logits.logsumexp(1) - logits[torch.arange(len(chosen)), targets[chosen]]).mean()
+            for place, slope in enumerate(torch.autograd.grad(loss, leaves)):
+                step = slope + TINY["weight_decay"] * (w, b)[place]
+                velocity[place] = TINY["momentum"] * velocity[place] + step
+            w, b = w - TINY["learning_rate"] * velocity[0], b - TINY["learning_rate"] * velocity[1]
+    with client.adapted():
+        after = copied(client.model)
+    torch.testing.assert_close(after.pop("head.weight"), w, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(after.pop("head.bias"), b, rtol=1e-9, atol=1e-12)
+    assert all(torch.equal(value, before[name]) for name, value in after.items())
+    assert tuner.epochs == 2 and not torch.equal(w, before["head.weight"])
+
+
+def copied(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def before_head(entries: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    return entries["head.weight"], entries["head.bias"]
+
+
+def test_without_spare_images_it_is_refused_by_name():
+    sites = tuple(replace(site, spare=None) for site in federation().sites)
+    run = FederatedRun(
+        Recipe(**TINY | {"augmentations": ["additional_embeddings"]}), replace(federation(), sites=sites)
+    )
+    with pytest.raises(RecipeError, match='images of clinic that no round trains on.*"spare": True'):
+        run.prepare()
+    with pytest.raises(RecipeError, match='SGD, and the recipe has optimiser "adam"'):
+        Recipe(**TINY | {"augmentations": ["additional_embeddings"], "optimiser": "adam", "momentum": 0.0})

@@ -4,21 +4,10 @@ import pytest
 from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
-from fednb.report import selection
-from fednb.report.selection import (
-    best_test,
-    best_validation,
-    common_seeds,
-    first_near,
-    image_scores,
-    in_words,
-    last,
-    late_rise,
-    late_steps,
-    losses,
-    mean_of_last,
-    selected,
-)
+from fednb.report import convergence
+from fednb.report.convergence import common_seeds, first_near, in_words, late_rise, late_steps, losses
+from fednb.report.scores import image_scores
+from fednb.report.selection import RULES, selected
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.
@@ -28,6 +17,27 @@ VALIDATIONS = [(20, 20), (10, 20), (30, 30), (35, 25)]
 
 def made(**other):
     return run("fedavg", TESTS, VALIDATIONS, images=TWO, **other)
+
+
+def last(frame):
+    return taken(frame, "last")
+
+
+def best_validation(frame):
+    return taken(frame, "best_validation")
+
+
+def best_test(frame):
+    return taken(frame, "best_test")
+
+
+def mean_of_last(frame):
+    return taken(frame, "mean_of_last")
+
+
+def taken(frame, rule):
+    (rounds,) = RULES[rule](frame).values()
+    return list(rounds)
 
 
 def test_each_rule_picks_its_own_round():
@@ -133,7 +143,7 @@ def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_ano
     assert first_near(both).to_dict() == {"fedavg": 2, "fedbn": 3}
     assert first_near(both, "fedavg")["fedbn"] == 3
     assert in_words(first_near(both, "fedbn")).to_dict() == {"fedavg": "no round", "fedbn": "round 3"}
-    monkeypatch.setattr(selection, "NEAR", 20)
+    monkeypatch.setattr(convergence, "NEAR", 20)
     assert first_near(both, "fedavg")["fedbn"] == 2
 
 

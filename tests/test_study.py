@@ -11,7 +11,7 @@ from fednb.at_hand import is_stand_in
 from fednb.errors import DataError, RunError
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.study import Planned, Study, planning
+from fednb.study import Study
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))
 
@@ -26,15 +26,6 @@ def toy(monkeypatch, tmp_path):
 @pytest.fixture
 def store(tmp_path) -> Store:
     return Store(tmp_path / "runs")
-
-
-def test_planning_trains_nothing_and_collects_recipes(store):
-    with planning() as recipes:
-        with pytest.raises(Planned):
-            Study([SMALL, SMALL.with_(seed=1), SMALL], store=store).run()
-    assert recipes == [SMALL, SMALL.with_(seed=1)]
-    assert store.find(SMALL) is None
-    assert Study([SMALL], store=store).run().records  # planning has ended
 
 
 def test_only_what_is_missing_is_trained(store):
@@ -155,30 +146,24 @@ def test_recipes_beside_the_papers_neither_stand_in_nor_change_what_does(store):
 PROSTATE, VESSELS = (Recipe(**papers.recipe("fedrdn", "quick", on)) for on in ("prostate_mri", "retinal_vessels"))
 
 
-def planned(study_) -> list[Recipe]:
-    with planning() as recipes, pytest.raises(Planned):
-        study_.run()
-    return recipes
-
-
 def test_other_data_take_the_place_of_a_study_without_images_and_without_records(store, monkeypatch):
     both = Study([PROSTATE, PROSTATE.with_(seed=1)], "fedrdn", store, other=[VESSELS])
-    assert planned(both) == [VESSELS]
+    assert both.at_hand().recipes == [VESSELS]
     store.write(VESSELS, record(VESSELS))
     results = both.run()
     assert list(results.found) == [VESSELS] and results.frame["stand_in"].all()
     (lack,) = (note for note in results.notes if "prostate_mri" in note)
     assert lack.startswith(f"There is no folder prostate_mri{os.sep}BIDMC, prostate_mri{os.sep}")
     store.write(PROSTATE, record(PROSTATE))
-    assert planned(both) == [PROSTATE, PROSTATE.with_(seed=1)] and not both.run().frame["stand_in"].any()
+    assert both.at_hand().recipes == [PROSTATE, PROSTATE.with_(seed=1)] and not both.run().frame["stand_in"].any()
 
 
 def test_other_data_stay_away_where_the_papers_images_are_at_hand(store, monkeypatch):
     there = {"prostate_mri": None, "retinal_vessels": None}
     monkeypatch.setattr(study, "lacks", lambda recipe, data: there.get(recipe.full["federation"]["name"], "Nothing."))
-    assert planned(Study([PROSTATE], "fedrdn", store, other=[VESSELS])) == [PROSTATE]
+    assert Study([PROSTATE], "fedrdn", store, other=[VESSELS]).at_hand().recipes == [PROSTATE]
     del there["prostate_mri"]
-    assert planned(Study([PROSTATE], "fedrdn", store, other=[VESSELS])) == [VESSELS]
+    assert Study([PROSTATE], "fedrdn", store, other=[VESSELS]).at_hand().recipes == [VESSELS]
 
 
 def test_where_other_data_are_missing_too_masks_are_embedded(store):

@@ -124,14 +124,14 @@ def claimed(claims: DataFrame) -> str:
         "|---|---|---|---|---|",
     ]
     curves = _curves()
-    for book in notebooks.found():
-        about = book.about
+    for notebook in notebooks.select():
+        about = notebook.about
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
-        own = curves.loc[curves["notebook"] == book.name, "verdict"].value_counts()
+        own = curves.loc[curves["notebook"] == notebook.name, "verdict"].value_counts()
         shapes = f"orders and curves: {_counted(own)}" if len(own) else ""
-        verdicts = "; ".join(filter(None, (_verdicts(claims[claims["notebook"] == book.name]), shapes)))
+        verdicts = "; ".join(filter(None, (_verdicts(claims[claims["notebook"] == notebook.name]), shapes)))
         cells = (result, about.get("claim", ""), verdicts, about.get("data", ""))
-        rows.append(f"| [{book.name}](../notebooks/{book.name}.ipynb) | {' | '.join(map(str, cells))} |")
+        rows.append(f"| [{notebook.name}](../notebooks/{notebook.name}.ipynb) | {' | '.join(map(str, cells))} |")
     return "\n".join(rows)
 
 

@@ -1,19 +1,28 @@
-"""`fednb run --record`: whether recorded runs come from committed code, and what of notebooks is committed."""
+"""`fednb run --record`: whether recorded runs come from committed code, and what of executed notebooks is committed."""
 
+import base64
+import glob
+import io
 import json
 import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from fednb.commands import notebooks
-from fednb.commands.notebooks import Notebook, written
+from fednb.commands.notebooks import KERNEL, Notebook, executed
 from fednb.errors import DamagedError
-from fednb.files import write_text
+from fednb.files import write_atomically, write_text
+from fednb.records.progress import MARK
 from fednb.records.record import Record, parsed
 from fednb.records.staleness import changed
 
-GENERATED = ("README.md", "docs/methods.md", "docs/notebooks.md", "results/README.md")  # by fednb report --readme
+SCRIPT = "injectModule("  # of what itables loads into a notebook
+DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
+LARGEST = 220_000  # bytes of a photograph whose colours stay
+GENERATED = (  # by fednb report --readme
+    *("README.md", "docs/methods.md", "docs/notebooks.md"),
+    *("results/README.md", "results/board.csv", "results/curves.csv"),
+)
 
 
 def dirty(root: Path) -> list[str]:
@@ -85,16 +94,98 @@ def _git(root: Path, *words: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def commit_outputs(root: Path, report: Path, book: Notebook) -> None:
-    """Put the outputs of the executed copy into the notebook itself, and its figures into figures/: in a project all, in
-    the repository those that README.md and docs/ show."""
-    content = notebooks.settle(notebooks.Notebook(book.name, notebooks.executed(report, book)).content)
-    write(content, book.path)
+def commit_outputs(root: Path, report: Path, notebook: Notebook) -> None:
+    """Put the outputs of the executed copy into the notebook itself, and its figures into figures/: all of a project,
+    and of the repository those that README.md and docs/ show."""
+    content = settle(Notebook(notebook.name, executed(report, notebook)).content)
+    write(content, notebook.path)
     pages = [*root.glob("*.md"), *root.glob("docs/*.md")] if (root / "docs").is_dir() else None
     shown = None if pages is None else "".join(page.read_text(encoding="utf-8") for page in pages)
-    notebooks.write_figures(root / "figures", book, content, shown)
+    write_figures(root / "figures", notebook, content, shown)
 
 
 def write(content: dict, path: Path) -> None:
     """Write a notebook's JSON as Jupyter does, so that a second recording changes nothing but outputs."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def written(content: dict) -> list:
+    """What a person wrote in a notebook: what it says about itself, then kind, text and tags of each cell.
+
+    An editor that saves it fills in language and kernel, and changes none of this.
+    """
+    cells = content["cells"]
+    told = [[cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])] for cell in cells]
+    return [content["metadata"].get("fednb", {}), *told]
+
+
+def settle(content: dict) -> dict:
+    """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
+    editor knows of the language and the kernel. What a cell prints is one piece, wherever the kernel cut it.
+    """
+    metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
+    metadata |= {"kernelspec": KERNEL, "language_info": {"name": KERNEL["language"]}}
+    cells, count = [], 0
+    for cell in content["cells"]:
+        tags = [tag for tag in cell["metadata"].get("tags", []) if not tag.startswith("papermill-")]
+        if "injected-parameters" in tags:
+            continue
+        cell = {**cell, "metadata": {"tags": tags} if tags else {}}
+        if cell["cell_type"] == "code":
+            count += 1
+            numbered = {"execution_count": count}
+            outputs = [{**o, **numbered} if "execution_count" in o else o for o in _joined(cell["outputs"])]
+            cell |= {**numbered, "outputs": [_light(output) for output in outputs]}
+        cells.append(cell)
+    return {**content, "metadata": metadata, "cells": cells}
+
+
+def _joined(outputs: list[dict]) -> list[dict]:
+    joined = []
+    for output in outputs:
+        script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
+        if output.get("metadata") == MARK or script:
+            continue
+        before = joined[-1] if joined else {}
+        if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:
+            text = "".join([*before["text"], *output["text"]])
+            joined[-1] = {**before, "text": text.splitlines(keepends=True)}
+        else:
+            joined.append(output)
+    return joined
+
+
+def _light(output: dict) -> dict:
+    """A drawing with a palette of 80 colours, which is a third of its bytes; a large photograph with one of 256."""
+    if "image/png" not in (data := output.get("data", {})):
+        return output
+    from PIL import Image
+
+    file = base64.b64decode("".join(data["image/png"]))
+    picture = Image.open(io.BytesIO(file), formats=["PNG"])
+    drawing = picture.mode != "P" and picture.convert("RGB").getcolors(DRAWN) is not None
+    if picture.mode == "P" or not (drawing or len(file) > LARGEST):
+        return output
+    packed = io.BytesIO()
+    colours = picture.convert("RGB").quantize(80 if drawing else 256, dither=Image.Dither.NONE)
+    colours.save(packed, "PNG", optimize=True)
+    small = min(file, packed.getvalue(), key=len)
+    return {**output, "data": {**data, "image/png": base64.b64encode(small).decode()}} if small != file else output
+
+
+def write_figures(folder: Path, notebook: Notebook, content: dict, pages: str | None = None) -> None:
+    """The PNGs of an executed notebook as ``NAME.png``, or ``NAME-1.png`` and on where there are several.
+
+    pages: Markdown; figures that it does not show are left out, as the notebook has them itself. All unless given.
+    Figures that were there before and are none of these are removed.
+    """
+    shown = (output.get("data", {}) for cell in content["cells"] for output in cell.get("outputs", []))
+    figures = [base64.b64decode("".join(data["image/png"])) for data in shown if "image/png" in data]
+    place = folder / notebook.name
+    for old in (place.with_suffix(".png"), *place.parent.glob(f"{glob.escape(place.name)}-[0-9]*.png")):
+        old.unlink(missing_ok=True)
+    for number, figure in enumerate(figures, 1):
+        path = place.with_name(f"{place.name}{f'-{number}' * (len(figures) > 1)}.png")
+        if pages is None or f"figures/{path.relative_to(folder).as_posix()}" in pages:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, lambda file, figure=figure: file.write(figure))

@@ -1,1 +1,1 @@
-"""What the command line does: notebooks found, planned, executed; reports; recording. Nothing else imports it."""
+"""What the command line does, a file for each command. Nothing else imports it."""

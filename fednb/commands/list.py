@@ -8,7 +8,7 @@ def main(options) -> int:
 
 
 def _notebooks(only: str | None) -> int:
-    for notebook in notebooks.found(only):
+    for notebook in notebooks.select(only):
         about = notebook.about
         print(f"{notebook.name}  ({' '.join(filter(None, (about.get('paper'), about.get('result'))))})")
         print(f"    {about.get('claim', 'no claim stated')}")

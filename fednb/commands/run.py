@@ -20,7 +20,7 @@ MACHINE = {"DEVICE", "JOBS"}  # parameters that change nothing of what a noteboo
 
 def main(options) -> int:
     """Returns 0, or 1 where a notebook failed or the site could not be written. What is trained is kept."""
-    home, chosen, own = notebooks.home(), notebooks.found(options.only), registry.project()
+    home, chosen, own = notebooks.home(), notebooks.select(options.only), registry.project()
     recording = notebooks.tool("recording") if options.record else None
     if recording and (changes := recording.dirty(home)):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))

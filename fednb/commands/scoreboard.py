@@ -31,10 +31,10 @@ def _with_notebooks(judge: Callable, store: Store | None, place: str) -> "DataFr
     named = [paper for paper in papers.names() if papers.source(paper) or not alone]
     frame = judge(store or default_store(), named)
     shown: dict[tuple[str, str], str] = {}
-    for book in (book for home in homes for book in notebooks.inside(home)):
+    for book in (book for home in homes for book in notebooks.all_in(home)):
         for each in tables_of(book):
             shown.setdefault((book.about.get("paper"), each), book.name)
-    where = zip(frame["of"], frame[place].str.partition(",")[0], strict=True)
+    where = zip(frame["of"], (cell.partition(",")[0] for cell in frame[place]), strict=True)
     return frame.assign(notebook=[shown.get(key, "") for key in where])
 
 

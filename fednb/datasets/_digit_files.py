@@ -12,16 +12,14 @@ from fednb.errors import DataError
 
 Arrays = dict[str, np.ndarray]
 
-_MNIST = [f"MNIST/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
 _OWN = {
-    "mnist": _MNIST,
+    "mnist": [
+        f"MNIST/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+    ],
     "usps": ["usps.bz2", "usps.t.bz2"],
     "svhn": ["train_32x32.mat", "test_32x32.mat"],
 }
-_IMAGES = {"mnist": 70_000, "mnist_m": 68_002, "usps": 9_298, "svhn": 99_289}  # of the complete sources, both parts
-# The bytes of an image, unpacked: 28 x 28; 256 numbers in text; 32 x 32 in colour and its label; 64 x 64 in colour and
-# its labels, as an .npz may have more pixels than its source.
-_IDX, _LIBSVM, _MAT, _NPZ = 28 * 28, 256 * 24, 32 * 32 * 3 + 8, 64 * 64 * 3 + 64
+MOST = 2**30  # bytes that a file may unpack to: MNIST-M's 68,002 images of 64 x 64 pixels would have 840 million
 
 
 def find(root: Path, domain: str, more: bool = False) -> list[Path] | None:
@@ -48,24 +46,22 @@ def read(domain: str, files: list[Path]) -> Arrays:
     """``x_train``, ``y_train``, ``x_test``, ``y_test`` and whatever else an ``.npz`` holds.
 
     x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. Of several ``.npz``,
-    one after the other. Raises DataError naming the file that is damaged, holds something else, unpacks to more bytes
-    than the complete source has (it is not unpacked further), or has images of the file before it.
+    one after the other. Raises DataError naming the file that is damaged, holds something else, unpacks to more than
+    ``MOST`` bytes (it is not unpacked further), or has images of the file before it.
     """
     if len(files) > 1 and files[0].suffix == ".npz":
         return _joined(files, [read(domain, [file]) for file in files])
     if files[0].suffix == ".npz":
-        arrays = reading(files[0], npz, _NPZ * _IMAGES[domain])
+        arrays = reading(files[0], npz, MOST)
     elif domain == "mnist":
         names = ("x_train", "y_train", "x_test", "y_test")
-        arrays = {name: reading(file, _idx, _IDX * _IMAGES[domain]) for name, file in zip(names, files, strict=True)}
+        arrays = {name: reading(file, _idx, MOST) for name, file in zip(names, files, strict=True)}
     else:
-        reader, each = {"usps": (_libsvm, _LIBSVM), "svhn": (_svhn, _MAT)}[domain]
-        arrays = {}
+        arrays, reader = {}, {"usps": _libsvm, "svhn": _svhn}[domain]
         for part, file in zip(("train", "test"), files, strict=True):
-            arrays[f"x_{part}"], arrays[f"y_{part}"] = reading(file, reader, each * _IMAGES[domain])
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = reading(file, reader, MOST)
     for position, part in enumerate(("train", "test")):
-        file = files[0] if len(files) == 1 else files[position * len(files) // 2]
-        _check(file, part, arrays)
+        _check(files[position * len(files) // 2], part, arrays)
     return arrays
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fednb.datasets import _images as images
-from fednb.datasets._listed import Rows, in_classes, lacking, require_folders, site_of, targets
+from fednb.datasets._listed import Rows, in_classes, require_folders, site_of, targets
 from fednb.datasets._partition import check_shares, sizes, stratified
 from fednb.errors import RecipeError
 from fednb.federation import Federation, chosen_sites
@@ -70,10 +70,6 @@ class Domains:
             sites.append(site_of(root, self.name, domain, parts, size, notes))
             notes += self._otherwise(domain, rows)
         return Federation(self.name, sites, self.classes, notes)
-
-    def missing(self, root: Path, **options) -> str | None:
-        """One sentence when the folder of one of the sites, or of a class there, is not there or empty."""
-        return lacking(self.rows, root, **options)
 
     def rows(self, root: Path, *, site: str | None = None, **options) -> dict[str, Rows]:
         """By site the image files of its domain."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import table
-from fednb.datasets._listed import Rows, in_classes, lacking, require_folders, site_of, targets
+from fednb.datasets._listed import Rows, in_classes, require_folders, site_of, targets
 from fednb.datasets._partition import stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, chosen_sites
@@ -49,11 +49,6 @@ class Lists:
                     notes.append(f"The {part} list of {domain} has {len(listed)} rows; FedBN's has {rows}.")
             sites.append(site_of(root, self.name, domain, parts, size, notes))
         return Federation(self.name, sites, self.classes, notes)
-
-    def missing(self, root: Path, **options) -> str | None:
-        """One sentence when a domain's or a class's folder, or a list that the split needs, is not there or damaged;
-        RecipeError for an unknown split."""
-        return lacking(self.rows, root, **options)
 
     def rows(
         self, root: Path, *, split: str = "fedbn", site: str | None = None, **options

@@ -35,9 +35,7 @@ def reading(file: Path, reader: Callable, *limit: int, advice: str = "Fetch it a
 
 def refuse_more(file: Path, count: int, most: int):
     if count > most:
-        raise DataError(
-            f"{file} unpacks to more than {most} bytes, which is more than its complete source has. Fetch it again."
-        )
+        raise DataError(f"{file} unpacks to more than {most} bytes, more than it may have. Fetch it again.")
 
 
 def unpacked(file: Path, stream: BinaryIO, most: int) -> bytes:

@@ -1,8 +1,9 @@
 """BioID: grey faces, where each client holds the images of one person."""
 
+from functools import partial
 from pathlib import Path
 
-from fednb.datasets._listed import Needs
+from fednb.datasets._listed import Needs, lacking
 from fednb.datasets.celeba import Persons
 from fednb.federation import Federation
 
@@ -15,7 +16,7 @@ NEEDS = Needs(
     licence="for research on face detection",
 )
 DATA = Persons("bioid", "identity_BioID.txt", "images", crop=256, channels=1, complete=(1521, 23))
-missing = DATA.missing
+missing = partial(lacking, DATA.listed)
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:

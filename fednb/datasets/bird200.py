@@ -1,5 +1,6 @@
 """Bird-200: photographs of two hundred species of birds, dealt out to clients by class."""
 
+from functools import partial
 from pathlib import Path
 
 from fednb.datasets import _images as images
@@ -50,12 +51,7 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     return Federation("bird200", sites, classes, [*notes, *dealt])
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when a list or the folder of the images is not there, or the lists do not agree."""
-    return lacking(_listed, root)
-
-
-def _listed(root: Path) -> tuple[list[str], dict[str, Rows]]:
+def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
     """The names of the classes; the images of each part, in the order of images.txt."""
     place = root / FOLDER
     require(*(place / name for name in (*LISTS, "images")))
@@ -79,3 +75,6 @@ def _listed(root: Path) -> tuple[list[str], dict[str, Rows]]:
         for part, mark in PARTS.items()
     }
     return list(names.values()), listed
+
+
+missing = partial(lacking, _listed)

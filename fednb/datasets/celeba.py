@@ -1,6 +1,7 @@
 """CelebA: faces of celebrities, where each client holds the images of one person."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fednb.datasets import _images as images
@@ -59,11 +60,7 @@ class Persons:
             notes.append("{} images of {} persons are listed; complete are {} of {}.".format(*found, *self.complete))
         return Federation(self.name, sites, chosen, [*notes, *dealt, *unusual])
 
-    def missing(self, root: Path, **options) -> str | None:
-        """One sentence when the list or the folder of the images is not there, or the list is damaged."""
-        return lacking(self.listed, root)
-
-    def listed(self, root: Path) -> dict[str, list[Path]]:
+    def listed(self, root: Path, **options) -> dict[str, list[Path]]:
         """The image files of each person, in the order of the list."""
         place, held = root / self.name, {}
         require(place / self.listing, place / self.folder)
@@ -73,7 +70,7 @@ class Persons:
 
 
 DATA = Persons("celeba", "identity_CelebA.txt", "img_align_celeba", crop=178, channels=3, complete=(202_599, 10_177))
-missing = DATA.missing
+missing = partial(lacking, DATA.listed)
 
 
 def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:

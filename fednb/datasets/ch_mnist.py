@@ -1,5 +1,6 @@
 """CH-MNIST: eight kinds of tissue in histological images of colorectal cancer, dealt out to clients by class."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,10 +50,8 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     return Federation("ch_mnist", sites, CLASSES, [*dealt, *unusual, *fewer])
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when a class folder is not there or empty."""
-    return lacking(_rows, root)
-
-
-def _rows(root: Path) -> Rows:
+def _rows(root: Path, **options) -> Rows:
     return in_classes(root / "ch_mnist", CLASSES)
+
+
+missing = partial(lacking, _rows)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,11 +70,9 @@ class Cifar:
         place, splits, notes = self.place(root, partition=partition), [], []
         for part, count in {"train": train_images, "test": test_images}.items():
             labels, take = self._part(root, place, part, notes)
-            groups = [self._choose(part, labels, count, seed, notes)]
-            if spare and part == "test":
-                groups.append(self._left_out(labels, groups[0], notes))
-            pixels = np.split(take(np.concatenate(groups)), np.cumsum([len(group) for group in groups])[:-1])
-            for own, group in zip(pixels, groups, strict=True):
+            groups = self._choose(part, labels, count, seed, spare and part == "test", notes)
+            pixels = np.split(take(np.concatenate(groups)), [len(groups[0])])
+            for own, group in zip(pixels, groups, strict=False):
                 splits.append(Split(torch.from_numpy(own), torch.from_numpy(labels[group])))
         train, test, *others = splits
         how, value = by_class_shares, classes_per_client
@@ -83,10 +82,6 @@ class Cifar:
         sites, said = how(train, test, *dealt, spare=others[0] if others else None)
         resized = [Site(site.name, *(_resize(part, size) for part in site.parts if part is not None)) for site in sites]
         return Federation(self.name, resized, self.classes, (*notes, *said))
-
-    def missing(self, root: Path, **options) -> str | None:
-        """One sentence when neither torchvision's files nor class folders are there."""
-        return lacking(self.place, root, **options)
 
     def place(self, root: Path, *, partition: str = PARTITIONS[0], **options) -> Path:
         """The folder that holds all pickles, else that of the class folders; DataError where there is neither."""
@@ -121,18 +116,19 @@ class Cifar:
 
     def _batch(self, file: Path) -> tuple[np.ndarray, np.ndarray]:
         """Images and labels of one file."""
-        pixels, labels = images_and_labels(file, self.labels)
-        if pixels.shape != (len(labels), 3 * SIDE * SIDE) or not len(labels):
+        (pixels, labels), most = images_and_labels(file, self.labels), len(self.classes) - 1
+        if not len(labels) or pixels.shape != (len(labels), 3 * SIDE * SIDE) or min(labels) < 0 or max(labels) > most:
             raise DataError(
-                f"{file} holds {list(pixels.shape)} bytes for {len(labels)} labels; expected [n, 3072]. Fetch it again."
+                f"{file} holds {list(pixels.shape)} bytes for {len(labels)} labels; expected [n, 3072], and labels "
+                f"from 0 to {most}. Fetch it again."
             )
-        if labels.min() < 0 or labels.max() >= len(self.classes):
-            found = f"{labels.min()} to {labels.max()}"
-            raise DataError(f"{file} has labels from {found}; expected 0 to {len(self.classes) - 1}. Fetch it again.")
         return pixels.reshape(-1, 3, SIDE, SIDE), labels
 
-    def _choose(self, part: str, labels: np.ndarray, count: int | None, seed: int, notes: list[str]) -> np.ndarray:
-        """So many positions, or all, sorted, with all classes in proportion; a note if some are lacking."""
+    def _choose(
+        self, part: str, labels: np.ndarray, count: int | None, seed: int, spare: bool, notes: list[str]
+    ) -> list[np.ndarray]:
+        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare; notes
+        on how many."""
         on_disk, complete = len(labels), COMPLETE[part]
         if count is None:
             count = on_disk
@@ -143,15 +139,12 @@ class Cifar:
         if count < complete:
             notes.append(f"{count} of {self.title}'s {complete} {part} images are used; {on_disk} are on disk.")
         (chosen,) = stratified(labels, [count], self.name, part, seed)
-        return np.sort(chosen)
-
-    def _left_out(self, labels: np.ndarray, chosen: np.ndarray, notes: list[str]) -> np.ndarray:
-        """The positions of the test images that are not chosen; RecipeError where there are none."""
-        others = np.setdiff1d(np.arange(len(labels)), chosen)
-        if not len(others):
-            raise RecipeError(f"{self.name} has no spare images: all {len(chosen)} are test images. Lower test_images.")
-        notes.append(f"{len(others)} other test images are spare.")
-        return others
+        if not spare:
+            return [np.sort(chosen)]
+        if count == on_disk:
+            raise RecipeError(f"{self.name} has no spare images: all {count} are test images. Lower test_images.")
+        notes.append(f"{on_disk - count} other test images are spare.")
+        return [np.sort(chosen), np.setdiff1d(np.arange(on_disk), chosen)]
 
 
 def _resize(split: Split, size: int) -> Split:
@@ -167,7 +160,7 @@ CIFAR = Cifar(
     classes=CLASSES,
     pictures=True,
 )
-missing = CIFAR.missing
+missing = partial(lacking, CIFAR.place)
 
 
 def load(

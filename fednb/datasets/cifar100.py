@@ -1,8 +1,9 @@
 """CIFAR-100: a hundred kinds of small photographs, dealt out to clients by class."""
 
+from functools import partial
 from pathlib import Path
 
-from fednb.datasets._listed import Needs
+from fednb.datasets._listed import Needs, lacking
 from fednb.datasets.cifar10 import Cifar
 from fednb.federation import Federation
 
@@ -33,7 +34,7 @@ CIFAR = Cifar(
     labels="fine_labels",
     classes=CLASSES,
 )
-missing = CIFAR.missing
+missing = partial(lacking, CIFAR.place)
 
 
 def load(

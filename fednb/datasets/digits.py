@@ -1,5 +1,6 @@
 """Handwritten and photographed digits from four sources."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,12 +90,6 @@ def load(
     return Federation("digits", sites, tuple(str(digit) for digit in range(10)), tuple(notes))
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when one of the domains that are needed or, if none is named, every domain is not on disk, or when
-    there is no second file of any of them though ``more`` asks for it."""
-    return lacking(_files, root, **options)
-
-
 def _files(
     root: Path,
     *,
@@ -122,6 +117,9 @@ def _files(
             f"There is no {names} beside its first file in {root / 'digits'} or {root}; more=False does without."
         )
     return found
+
+
+missing = partial(lacking, _files)
 
 
 def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:

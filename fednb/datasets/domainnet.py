@@ -1,9 +1,10 @@
 """DomainNet: ten of its 345 kinds of objects, in six ways of picturing them."""
 
+from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
-from fednb.datasets._listed import Needs
+from fednb.datasets._listed import Needs, lacking
 from fednb.federation import Federation
 
 NEEDS = Needs(
@@ -42,7 +43,7 @@ LISTS = Lists(
     splits=("fedbn", *PERCENT, "stratified"),
     sizes=_sizes,
 )
-missing = LISTS.missing
+missing = partial(lacking, LISTS.rows)
 
 
 def load(

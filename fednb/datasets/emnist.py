@@ -1,6 +1,7 @@
 """EMNIST by writers: handwritten digits and letters, where a client is a writer."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,9 @@ from fednb.standalone.class_shares import check_whole
 
 NEEDS = Needs(
     what="EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018)",
-    layout="all_data_0.json, all_data_1.json, ... in emnist/, or in femnist/data/all_data/ where LEAF's "
-    "data/femnist/preprocess.sh writes them; neither sampled nor split. torchvision's EMNIST (ByClass) does not say "
-    "who wrote an image and is not read",
+    layout="emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to "
+    "data/all_data/, neither sampled nor split. torchvision's EMNIST (ByClass) does not say who wrote an image and is "
+    "not read",
     page="github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
     "www.nist.gov/srd/nist-special-database-19",
     download="two archives whose sizes are not stated",
@@ -80,18 +81,13 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     return Federation("emnist", sites, CLASSES, notes)
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when there is no file of LEAF's."""
-    return lacking(_files, root)
+def _files(root: Path, **options) -> list[Path]:
+    if files := sorted((root / "emnist").glob("all_data_*.json")):
+        return files
+    raise DataError(f"There is no {root / 'emnist'}/all_data_*.json.")
 
 
-def _files(root: Path) -> list[Path]:
-    """LEAF's files in the first place that has some."""
-    places = root / "emnist", root / "femnist" / "data" / "all_data"
-    for place in places:
-        if files := sorted(place.glob("all_data_*.json")):
-            return files
-    raise DataError(f"There is no all_data_*.json in {' or '.join(map(str, places))}.")
+missing = partial(lacking, _files)
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -146,12 +142,8 @@ def _checked(name: str, count: int, entry: tuple[np.ndarray, np.ndarray]) -> tup
     x, y = entry
     if not isinstance(name, str) or len(name) > 50:
         raise ValueError(f"{name!r} is no name of a writer")
-    if x.shape != (count, SIDE * SIDE) or y.shape != (count,):
-        raise ValueError(
-            f"{name} has images {list(x.shape)} and classes {list(y.shape)}; expected {count} of 784 pixels"
-        )
-    if not (x.min(initial=0) >= 0 and x.max(initial=0) <= 1):
-        raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}; expected 0 to 1")
-    if y.dtype.kind != "i" or y.min(initial=0) < 0 or y.max(initial=0) >= len(CLASSES):
-        raise ValueError(f"{name} has classes other than whole numbers from 0 to {len(CLASSES) - 1}")
+    if x.shape != (count, SIDE * SIDE) or y.shape != (count,) or y.dtype.kind != "i":
+        raise ValueError(f"{name} has images {list(x.shape)} and classes {y.dtype} {list(y.shape)}, not {count} of 784")
+    if count and not (0 <= x.min() <= x.max() <= 1 and 0 <= y.min() <= y.max() < len(CLASSES)):
+        raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}, classes from {y.min()} to {y.max()}")
     return np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE), y.astype(np.int64)

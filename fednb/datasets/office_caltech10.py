@@ -1,9 +1,10 @@
 """Office-Caltech-10: ten kinds of objects seen by four sources of photographs."""
 
+from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
-from fednb.datasets._listed import Needs
+from fednb.datasets._listed import Needs, lacking
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 
@@ -37,7 +38,7 @@ LISTS = Lists(
     splits=("fedbn", "fedfa", "stratified"),
     sizes=_sizes,
 )
-missing = LISTS.missing
+missing = partial(lacking, LISTS.rows)
 
 
 def load(

@@ -1,7 +1,9 @@
 """Office-Home: 65 kinds of objects in art, as clip art, in shops and in photographs."""
 
+from functools import partial
+
 from fednb.datasets._domains import Domains
-from fednb.datasets._listed import Needs
+from fednb.datasets._listed import Needs, lacking
 
 NEEDS = Needs(
     what="Office-Home (Venkateswara et al. 2017)",
@@ -35,4 +37,4 @@ DATA = Domains(
     CLASSES,
     note="Office-Home has no lists: test, validation and training images are drawn by fednb.",
 )
-load, missing = DATA.load, DATA.missing
+load, missing = DATA.load, partial(lacking, DATA.rows)

@@ -1,7 +1,9 @@
 """PACS: seven kinds of objects as art paintings, cartoons, photographs and sketches."""
 
+from functools import partial
+
 from fednb.datasets._domains import Domains
-from fednb.datasets._listed import Needs
+from fednb.datasets._listed import Needs, lacking
 
 NEEDS = Needs(
     what="PACS (Li et al. 2017)",
@@ -22,4 +24,4 @@ DATA = Domains(
     note="PACS' own lists are not used: test, validation and training images are drawn by fednb.",
     side=227,
 )
-load, missing = DATA.load, DATA.missing
+load, missing = DATA.load, partial(lacking, DATA.rows)

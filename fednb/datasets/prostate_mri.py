@@ -2,6 +2,7 @@
 
 import gzip
 import math
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -96,11 +97,6 @@ def load(
     return Federation("prostate_mri", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when a site's folder, a volume's mask, a mask's volume, an index or nibabel is not there."""
-    return lacking(_volumes, root, **options)
-
-
 def _volumes(
     root: Path, *, split: str = "fedfa", index_files: bool = False, site: str | None = None, **options
 ) -> dict[str, Pairs]:
@@ -123,6 +119,9 @@ def _volumes(
     if not find_spec("nibabel"):
         raise DataError(f"The volumes in {root / 'prostate_mri'} cannot be read: nibabel is not installed.")
     return found
+
+
+missing = partial(lacking, _volumes)
 
 
 def _pairs(place: Path) -> Pairs:

@@ -1,5 +1,6 @@
 """Blood vessels of the retina, photographed by five cameras: a class for every pixel."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +65,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     return Federation("retinal_vessels", sites, CLASSES, tuple(notes), TASK)
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when a site's folder is not there, or an image lacks its mask or its field of view."""
-    return lacking(_files, root, **options)
-
-
 def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[str, list[Path]]]:
     """By site its images, masks and fields of view, sorted by name."""
     places = {name: root / "retinal_vessels" / name for name in chosen_sites("retinal_vessels", SITES, site)}
@@ -83,6 +79,9 @@ def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[
             if lost := [path for path in found[name][kind] if not path.is_file()]:
                 raise DataError(f"There is no {lost[0]} for the image of that name ({len(lost)} such images).")
     return found
+
+
+missing = partial(lacking, _files)
 
 
 def _site(

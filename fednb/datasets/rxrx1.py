@@ -1,5 +1,6 @@
 """RxRx1: cells of four types under the microscope; a client has the experiments of one institution on one type."""
 
+from functools import partial
 from pathlib import Path
 
 from fednb.datasets import _images as images
@@ -68,12 +69,7 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     return Federation("rxrx1", sites, CLASSES, notes)
 
 
-def missing(root: Path, **options) -> str | None:
-    """One sentence when the table or the folder of the images is not there, or the table is damaged."""
-    return lacking(_batches, root)
-
-
-def _batches(root: Path) -> dict[str, dict[str, Rows]]:
+def _batches(root: Path, **options) -> dict[str, dict[str, Rows]]:
     """By cell type and experiment the images of ``CLASSES``."""
     place = root / FOLDER
     require(place / TABLE, place / "images")
@@ -89,6 +85,9 @@ def _batches(root: Path) -> dict[str, dict[str, Rows]]:
             file = place / "images" / experiment / f"Plate{plate}" / f"{well}_s{site}.png"
             batch.append((file, numbers[treatment]))
     return held
+
+
+missing = partial(lacking, _batches)
 
 
 def _site(root: Path, name: str, rows: Rows, size: int, seed: int, notes: list[str]) -> Site:

@@ -84,7 +84,7 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         value: frame["ours"].map(wording.signed),
         "95 %": wording.told_bounds(frame),
         "simultaneous": between("together_low", "together_high"),
-        "detectable": frame["smallest"].map(wording.number),
+        "detectable": frame["smallest"].where(frame["smallest"] > 0).map(wording.number),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
     }
     if "gap_low" in frame and frame["gap_low"].notna().any():
@@ -95,6 +95,35 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         last = {"with spare images": spare.where(bounds["ours"].notna(), ""), **last}
     texts |= {name: column for name, column in last.items() if (column != "").any()}
     return pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
+
+
+def sortable(claims: "DataFrame"):
+    """The claims of ``fednb.report.recorded_board`` as a table that a reader sorts, searches and filters, offline, by
+    itables; a static table where no script runs. A page's address with ``#FedRDN larger`` opens it with that search."""
+    from IPython.display import HTML
+    from itables import JavascriptCode, init_notebook_mode
+    from itables.javascript import to_html_datatable
+
+    init_notebook_mode(all_interactive=False, connected=False)
+    columns = {
+        "paper": claims["of"].map(labels.printed),
+        "data": claims["federation"].map(labels.federation),
+        "claim": claims["effect"],
+        "at": claims["setting"].replace("", "not run"),
+        "verdict": claims["verdict"],
+        "printed": claims["paper"].round(2),
+        "ours": claims["ours"].round(1),
+        "low": claims["together_low"].round(1),
+        "high": claims["together_high"].round(1),
+        "seeds": claims["seeds"],
+        "table": claims["table"].str.replace("table", ""),
+    }
+    options = {"layout": {"top1": "searchBuilder"}, "pageLength": 25, "classes": "compact"}
+    options |= {"display_logo_when_loading": False, "style": "width: 100%"}
+    options["search"] = {"search": JavascriptCode("decodeURIComponent(location.hash.slice(1))")}
+    tested = claims["verdict"].map({word: place for place, word in enumerate(TESTED)}).fillna(len(TESTED))
+    shown = claims.assign(**columns).loc[tested.sort_values(kind="stable").index, [*columns]]
+    return HTML(to_html_datatable(shown, table_id="board", connected=False, maxBytes=0, showIndex=False, **options))
 
 
 def by_paper(claims: "DataFrame") -> "DataFrame":

@@ -99,7 +99,7 @@ def judged(
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
             chosen = {False: all_took_part(selected(real, name), results), True: selected(real, name, unseen=True)}
-            by_rule[name] = _found(results, chosen, there, claims, paper, partial(known, name))
+            by_rule[name] = _found(results, chosen, there, claims, paper, partial(known, name), name == rule)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
@@ -170,9 +170,9 @@ def _printed_rows(paper: str, claim: dict):
     return there[there["site"] == claim["site"]]
 
 
-def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, known) -> list[tuple]:
+def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str, known, spare: bool) -> list[tuple]:
     """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; its
-    pair; and the effect with spare images.
+    pair; and, where asked for, the effect with spare images.
 
     chosen: by whether they are of unseen sites, the rows that a claim may rest on. printed: the rows of each claim.
     """
@@ -207,7 +207,7 @@ def _found(results, chosen: dict, printed: list, claims: list[dict], paper: str,
         rows, spreads = known(unseen)
         pairs = [found[place] for place in places]
         effects = effects_of(pairs, results.records, spreads, protocol.rules()["level"] / family)
-        more = spare_effects(pairs, results.records, rows, results.alike.records)
+        more = spare_effects(pairs, results.records, rows, results.alike.records) if spare else [{}] * len(pairs)
         for place, *each in zip(places, effects, pairs, more, strict=True):
             measured[place] = tuple(each)
     return measured

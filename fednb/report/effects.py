@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fednb.errors import RecipeError
 from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
-from fednb.report.selection import image_scores, with_spare
+from fednb.report.scores import image_scores, with_spare
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -1,61 +1,16 @@
 """95 % intervals: of a test accuracy or a Dice coefficient, and of the effect between two runs of the same images.
 
-All values are per cent or points; averages are the mean of sites. Two sources of chance count: the test images (DSLR
-has 32 of them, one is 3.1 points) and the run (seed, order, draws). One seed says nothing about the second, so its
-interval knows the images alone and carries no verdict.
+docs/reading.md has the mathematics, under *How an interval is computed*. All values are per cent or points, averages
+are means of sites. Test images and runs (seed, order, draws) are two sources of chance; one seed knows images alone.
 
-**The spread of runs** is estimated for each method of a setting (same data, network, training) by Smyth's moderated
-variance (2004, Sec. 3 and 6.2): few seeds a method, many methods, so that a method's variance s^2 with d = S - 1
-degrees of freedom is drawn towards s_0^2, worth d_0 of them, both found from all methods' variances:
-(d_0 s_0^2 + d s^2) / (d_0 + d), with d_0 + d. But a method's own s^2, with d, where that is larger: a noisy method
-among calm ones would be taken for calmer than it is. Over 3 and 5 seeds 95 % intervals hold the true effect in 93 % of
-simulated trials or more for each method, also one six times as noisy as the others
-(``tests/hard/interval_coverage.py``).
+- ``moderated``: the spread of one run of each method of a setting (Smyth 2004); ``moderated_within_seeds`` where each
+  seed has a partition of its own (Grubbs 1948).
+- ``crossed``: an effect where every seed is tested on the same images; ``nested`` where each has images of its own.
+- ``of_settings``: the number of one setting: of a site Wilson's interval, or Student's of its images' scores, over
+  sites as Zou and Donner (2008) do, with what the seeds say.
+- ``Measured.at``: of several effects that are tested together; ``Measured.against``: of ours minus a printed number.
 
-**An effect** is the mean over sites k of the mean over images i and seeds s of d, the difference of two methods' scores
-of image i in seed s. Images and runs are crossed: every seed is tested on the same images. With n_k images at each of K
-sites and S seeds,
-
-- V(images) = sum_k var_i(mean_s d) / n_k / K^2, from the differences averaged over seeds;
-- V(runs) = (v_a + v_b) / S, from the two methods' spreads as above, as if their runs of one seed had nothing in common;
-- V(residual) = sum_k var(d - what images and seeds explain) / (n_k S) / K^2, which is in both;
-
-the variance of the effect is V(images) + V(runs) - V(residual), and not below either of the first two. Student's t
-has Satterthwaite's degrees of freedom of all parts: n_k - 1 for the images of a site, those above for the runs.
-
-**A partition of each seed its own** (the federation's seed is "run"): partition, images and run of a seed are one draw,
-and images are nested in seeds. The value is the mean over seeds of D_s, the mean over sites of seed s. The variance of
-D_s over seeds, divided by S, would be unbiased for images that are others in each seed, and knows little: it has
-S - 1 degrees of freedom. So
-
-- V(seeds) = (v_a + v_b) / S, of the values of methods a and b by seed less what all methods of a seed share: the two
-  have the same partition, and its part is none of their difference's. As of instruments that measure the same things
-  (Grubbs 1948), a method's variance is that of its residuals in the two-way layout of methods and seeds, by least
-  squares, over the sum of one less their leverages; then moderated as above, all methods together having the layout's
-  degrees of freedom. But the pair's own variance of D_s, with S - 1, where that is larger;
-- V(images): of a site the mean over seeds of var_i(d) / n, divided by S. A test set that no partition touches (that of
-  PACS) is the same in all seeds: where a site has as many images in each, it is the crossed one where that is larger,
-  which for images that are others is expected to be equal;
-
-the variance is V(seeds) + V(images). Where images are others in each seed, they are in both: rather too wide. That also
-leaves room for images of one pool that are dealt out anew, as long as at most 1 / (S - 1) of their variance is common
-to the seeds. Over 3 and 5 seeds 95 % intervals hold the true effect of each of 13 methods in 94 of 100 simulated trials
-or more, whether the images are others or the same.
-
-**A number of one setting** has Wilson's interval for the images of a site (several seeds do not make more); of K
-sites, unweighted, ``mean - sqrt(sum (p - l)^2) / K`` to ``mean + sqrt(sum (u - p)^2) / K`` (Zou and Donner 2008: it
-makes sense at 0 and 100 %, where a normal one is empty). For Dice it is Student's interval of the images' scores where
-these are recorded; else Wilson's, too wide. What the seeds say, as above, is added: it holds the residual a second
-time, so the interval is rather too wide than too narrow. Where each seed has a partition of its own, the images' part
-is that of one seed's images, as if the others had the same; the seeds' is the row's own variance with S - 1 degrees of
-freedom, as the partition moves all methods of a seed alike: they do not tell more of it than one.
-
-**Sites left out in turn**: the runs of a seed, one for each site, are one run of the formulas above. Sites are those
-that were left out, or those that took part, with the mean of the runs that had them. They are taken as they are: an
-interval says nothing of a site that nobody has seen.
-
-**A printed number** is one run on the same images, or the mean of as many as its paper says: held against ours it has
-the chance of so many runs more, and no images'; where each seed has a partition of its own, of so many seeds more.
+``tests/hard/interval_coverage.py`` simulates how often they hold.
 """
 
 from collections.abc import Sequence
@@ -63,7 +18,8 @@ from math import inf, log, nan, sqrt
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from fednb.report.selection import image_scores, selected
+from fednb.report.scores import image_scores
+from fednb.report.selection import selected
 from fednb.report.wording import dealt_by_seed, frame_of, setting_of, settings
 
 if TYPE_CHECKING:
@@ -181,7 +137,7 @@ def _measured(value: float, seeds: int, variance: float, parts: Sequence[Spread]
 
 
 def moderated(values: Sequence["Series"]) -> list[Spread]:
-    """The spread of one run of each method of a setting, from its values by seed; see the head of this file."""
+    """The spread of one run of each method of a setting, from its values by seed."""
     return _moderated([unmoderated(own) for own in values])
 
 
@@ -218,7 +174,7 @@ def _moderated(alone: Sequence[Spread], most: float = inf) -> list[Spread]:
 
 
 def moderated_within_seeds(values: Sequence["Series"]) -> list[Spread]:
-    """As ``moderated``, less what the methods of a seed share: values by seed; see the head of this file.
+    """As ``moderated``, less what the methods of a seed share: values by seed.
 
     A seed that one method alone has says nothing, nor does a method without a second seed that others have.
     """

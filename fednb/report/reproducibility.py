@@ -3,6 +3,7 @@
 ``claims`` is everywhere the board's rows of one paper, ``fednb.report.claims.COLUMNS`` with ``federation``.
 """
 
+import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from fednb.report import labels, wording
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pandas.io.formats.style import Styler
 
 PROFILES = ("paper", "quick")  # the others prove that a notebook runs
 
@@ -23,14 +25,14 @@ def verdicts(claims: "DataFrame") -> "DataFrame":
     return pandas.crosstab(where, claims["verdict"]).rename_axis(["table", "data", "at"]).rename_axis(None, axis=1)
 
 
-def printed_settings(paper: str) -> "DataFrame":
+def printed_settings(paper: str) -> "Styler":
     """The settings that the paper prints: value, and where it stands."""
-    return _settings(papers.settings(paper)["printed"], "place")
+    return _whole(_settings(papers.settings(paper)["printed"], "place"))
 
 
-def chosen_settings(paper: str) -> "DataFrame":
+def chosen_settings(paper: str) -> "Styler":
     """The settings that decide a run and that the paper does not print: the value taken, and why."""
-    return _settings(papers.settings(paper)["not_printed"], "reason")
+    return _whole(_settings(papers.settings(paper)["not_printed"], "reason"))
 
 
 def _settings(rows: dict, last: str) -> "DataFrame":
@@ -48,7 +50,7 @@ def _value(value) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def profiles(paper: str) -> "DataFrame":
+def profiles(paper: str) -> "Styler":
     """Our profiles: the fields of a recipe on the paper's own federation, and below them what differs on others. Where
     a cell is empty, the default of a recipe holds."""
     import pandas
@@ -63,10 +65,10 @@ def profiles(paper: str) -> "DataFrame":
         for name, value in fields.items()
     }
     rows = pandas.concat([frame, pandas.DataFrame.from_dict(others, orient="index")]) if others else frame
-    return rows.rename(index=wording.spaced).fillna("")
+    return _whole(rows.rename(index=wording.spaced).fillna(""))
 
 
-def contradictions(paper: str) -> "DataFrame":
+def contradictions(paper: str) -> "Styler":
     """The printed numbers that contradict others of the paper: row, site, printed, expected and why."""
     found = papers.inconsistencies(paper)
     parts = zip(found["algorithm"], found["augmentation"], strict=True)
@@ -74,7 +76,8 @@ def contradictions(paper: str) -> "DataFrame":
         row=[labels.pretty("+".join(filter(None, part))) for part in parts],
         federation=found["federation"].map(labels.federation),
     )
-    return rows.set_index("table")[["row", "federation", "site", "printed", "expected", "reason"]]
+    columns = ["table", "row", "federation", "site", "printed", "expected", "reason"]
+    return _whole(rows[columns].reset_index(drop=True))
 
 
 def deviations(claims: "DataFrame") -> "DataFrame":
@@ -85,7 +88,14 @@ def deviations(claims: "DataFrame") -> "DataFrame":
     return pandas.DataFrame(counts.most_common(), columns=["tested runs have", "claims"]).set_index("tested runs have")
 
 
-def reasons(claims: "DataFrame") -> "DataFrame":
+def reasons(claims: "DataFrame") -> "Styler":
     """Why claims are without a verdict: the word, the data set, the reason, and how many claims it keeps from one."""
     where = claims.assign(data=claims["federation"].map(labels.federation), why=claims["why"].fillna(""))
-    return where.groupby(["verdict", "data", "why"]).size().rename("claims").sort_values(ascending=False).to_frame()
+    counts = where.groupby(["verdict", "data", "why"]).size().sort_values(ascending=False)
+    return _whole(counts.rename("claims").reset_index())
+
+
+def _whole(frame: "DataFrame") -> "Styler":
+    """A table whose texts are not cut, as a data frame's are."""
+    styler = frame.style.format(precision=2).set_properties(**{"text-align": "left", "white-space": "normal"})
+    return styler.set_uuid(hashlib.sha256(frame.to_csv().encode()).hexdigest()[:8])

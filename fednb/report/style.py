@@ -22,7 +22,6 @@ FIRST = (  # ten to a line, for the ten colours after black: no paper's table ha
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
 CLASSES = (*MARKERS, "*")
-HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 
 
 def style(run: str) -> dict:

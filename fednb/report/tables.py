@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import labels, wording
+from fednb.report.convergence import late_rise
 from fednb.report.intervals import alike, of_settings
-from fednb.report.selection import RULES, late_rise, selected
+from fednb.report.selection import RULES, selected
 from fednb.report.wording import number, signed
 
 if TYPE_CHECKING:

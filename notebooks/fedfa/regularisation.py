@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fednb.standalone.feature_augmentation import FeatureAugmentation
+from fednb.methods.augmentations.fedfa import FeatureAugmentation
 
 Draw = list[tuple[Tensor, Tensor]]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import RecipeError
+from fednb.errors import DataError, RecipeError
 from fednb.methods import Batch, Client, Method, Server, classification_only, frozen, option, overrides
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
@@ -14,7 +14,6 @@ from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.methods.messages import Message, alike, entries, part
 from fednb.randomness import seeded
 from fednb.recipe import Recipe
-from fednb.standalone.heterogeneity import class_fractions, distributional_heterogeneity
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class DisTrans(Method):
         statistics: running statistics of batch normalisation, of each "channel", or "shared" by both, or "default": of
             each channel in variant "paper", shared in "released". Without such layers there is nothing to choose.
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
-            heterogeneity DH (``fednb.standalone.heterogeneity``) is below ``threshold``, else none.
+            heterogeneity DH (``distributional_heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
         offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
         network_rate: learning rate of the aggregation network, at least 0. The paper prints none; 1e-2 as released.
@@ -251,3 +250,38 @@ def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "p
 def _by_client(kind: str, clients, rows: Tensor) -> Message:
     """One entry for each client, named ``"offset/clinic"``."""
     return {f"{kind}/{client}": row.clone() for client, row in zip(clients, rows, strict=True)}
+
+
+def distributional_heterogeneity(counts) -> float:
+    r"""DH of a federation: 0 where every client has every class, 1 where no class is at two clients.
+
+    .. math::
+        DH = 1 - \frac{\sum_j c_j}{N C}  \tag{3}
+
+    with N classes and C clients; c_j is the number of clients that have class j, or 0 where fewer than two have
+    it (Eq. 4, which leaves out a class that nobody has). How many images a client has of a class does not matter.
+
+    counts: images of each class at each client, ``[clients, classes]``.
+    """
+    held = _matrix(counts) > 0
+    clients = held.sum(0)
+    shared = int(clients[clients > 1].sum())  # Eq. 4
+    return (held.numel() - shared) / held.numel()  # Eq. 3
+
+
+def class_fractions(counts) -> Tensor:
+    """The vector e of each client: which part of all images of a class is at this client; float64, 0 for no images.
+
+    counts: as above; the fractions have the same shape, and those of a class sum to 1.
+    """
+    counts = _matrix(counts).double()
+    return counts / counts.sum(0).clamp(min=1)
+
+
+def _matrix(counts) -> Tensor:
+    counts = torch.as_tensor(counts)
+    if counts.ndim != 2 or not counts.numel():
+        raise DataError(
+            f"counts are of shape {list(counts.shape)}; expected [clients, classes], with one of each at least."
+        )
+    return counts

@@ -1,14 +1,232 @@
 """FedFA: the channel statistics of hidden features are resampled, with variances that know the federation."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from fednb.methods import Client, Message, Server, option
-from fednb.methods.augmentations._feature_statistics import ExchangedStatistics, over_clients, told
-from fednb.standalone.feature_augmentation import client_sharing_variance, weights
+from fednb.methods import EVERY_TASK, Client, Message, Method, Server, option
+from fednb.methods.augmentations._stages import append, stages_option
 
 EPS = 1e-6  # released code
+START = {"mean": 0.0, "std": 1.0}  # Eq. 4
+TINY = 1e-12  # below it a variance is zero: the feature is constant
+FUSIONS = ("adaptive", "direct", "client", "random")
+
+
+class FeatureAugmentation(nn.Module):
+    r"""FedFA's layer, for any convolutional network: resamples the channel statistics of each image's features.
+
+    Put one after a convolutional stage, exchange two vectors a round, and leave the rest of the training loop alone::
+
+        self.stage1 = nn.Sequential(convolution, nn.ReLU(), nn.MaxPool2d(2), FeatureAugmentation(64))
+
+        layer.mean, layer.std                      # a client sends these two vectors of 64 numbers
+        weights(client_sharing_variance(stacked))  # the server makes of all clients' means (Eq. 5, 6) ...
+        layer.gamma_mean, layer.gamma_std          # ... what every client receives; likewise of their deviations
+
+    With the mean :math:`\mu` and the standard deviation :math:`\sigma` over height and width of each image and
+    channel (Eq. 2), their variances :math:`\Sigma^2` over the batch (Eq. 3) and the server's :math:`\gamma`:
+
+    .. math::
+        \hat\Sigma^2 = (\gamma + 1) \odot \Sigma^2 \tag{7}
+
+        \hat X = \hat\sigma \frac{X - \mu}{\sigma} + \hat\mu, \quad
+        \hat\mu = \mu + \epsilon_\mu \hat\Sigma_\mu, \quad \hat\sigma = \sigma + \epsilon_\sigma \hat\Sigma_\sigma,
+        \quad \epsilon \sim \mathcal N(0, 1) \tag{8, 9}
+
+    with one draw for each image and channel. Off in evaluation mode. Gradients flow through all statistics. The draws
+    are those of ``generator``, a CPU generator that may be set on the layer, else torch's global ones.
+
+    Args:
+        channels: C of the features ``[B, C, H, W]``.
+        probability: p of a batch to be augmented, in [0, 1]; 0 is the identity. 0.5 in FedFA, Algorithm 2.
+        momentum: alpha of Eq. 4, in [0, 1]; 0.99 in Algorithm 2. 0 keeps the last augmented batch only.
+        fusion: "adaptive" (Eq. 7); "direct", with the server's variances of Eq. 5 in the place of gamma (Sec. 4.4);
+            "client", gamma = 0 (FedFA-C, Sec. 4.1); "random", every :math:`\hat\Sigma` = ``scale`` (FedFA-R, Sec. 4.1).
+        scale: lambda of "random", in units of the features; 0.5 in Sec. 4.1.
+        correction: 0 for population variances without eps, as printed; 1 for sample variances, with 1e-6 added to each,
+            as in the released code.
+
+    Buffers ``[C]``, float32, none of them persistent: ``mean`` and ``std``, the running statistics of Eq. 4, which a
+    client sends; ``gamma_mean`` and ``gamma_std`` (Eq. 6; "direct": the variances of Eq. 5), which it receives; 1 until
+    then.
+
+    A feature that is constant within an image is normalised to zeros, and no gradient flows through that (Eq. 8 would
+    divide 0 by 0; overlapping pools make such features, and in bf16 their gradients do not cancel). All of it is
+    computed in float32 at least, and comes out in the features' own type.
+
+    Raises ValueError, in training, for features of another shape, for features of one pixel, which have no standard
+    deviation, and for a batch of one image with ``correction=1``, which has no sample variance.
+
+    Reference: Zhou and Konukoglu, *FedFA: federated feature augmentation*, ICLR 2023, Algorithm 2.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        probability: float = 0.5,
+        momentum: float = 0.99,
+        fusion: str = "adaptive",
+        scale: float = 0.5,
+        correction: int = 0,
+    ):
+        super().__init__()
+        if not 0 <= probability <= 1 or not 0 <= momentum <= 1:
+            raise ValueError(f"probability is {probability} and momentum {momentum}; expected values in [0, 1].")
+        if fusion not in FUSIONS:
+            raise ValueError(f'fusion is "{fusion}"; expected one of {", ".join(FUSIONS)}.')
+        self.probability, self.momentum = probability, momentum
+        self.fusion, self.scale, self.correction = fusion, scale, correction
+        self.eps = 1e-6 * correction
+        self.track_running_stats = True
+        self.generator: torch.Generator | None = None
+        for name in ("mean", "std", "gamma_mean", "gamma_std"):
+            self.register_buffer(name, torch.ones(channels), persistent=False)
+        self.mean.zero_()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features ``[B, C, H, W]`` -> the same shape."""
+        if not self.training or self.probability == 0:
+            return features
+        self._refuse(features)
+        if not float(torch.rand((), generator=self.generator)) < self.probability:
+            return features
+        centred, error, mean, std = self._centred(features)
+        if self.track_running_stats:
+            self._update(mean.detach(), std.detach())
+        spread_mean, spread_std = self.spread(mean, self.gamma_mean), self.spread(std, self.gamma_std)
+        new_mean = mean + self._normal(mean) * spread_mean  # Eq. 9
+        new_std = std + self._normal(std) * spread_std
+        scale = (new_std / std).where(std > 2 * TINY**0.5, 0)  # constant: 0 / 0, and gradients times 10^6
+        return (_plane(scale) * centred + _plane(new_mean - scale * error)).to(features.dtype)  # Eq. 8
+
+    def statistics(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each image and channel, ``[B, C]`` each, at least float32 (Eq. 2)."""
+        _, _, mean, std = self._centred(features)
+        return mean, std
+
+    def _centred(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Features less a first mean, what that mean was off by through rounding, and ``statistics``.
+
+        On a CPU ``torch.var_mean`` over planes takes many times as long as these two passes, and the gradient of
+        ``mean`` is written in another memory layout than that of the features, which that of ``sum`` is not.
+        """
+        features, pixels = _precise(features), features.shape[2] * features.shape[3]
+        mean = features.sum((2, 3)) / pixels
+        centred = features - _plane(mean)
+        error = centred.detach().sum((2, 3)) / pixels
+        squares = centred.square().sum((2, 3)) - pixels * error.square()
+        return centred, error, mean + error, _root(squares / (pixels - self.correction) + self.eps)
+
+    def spread(self, statistic: Tensor, gamma: Tensor) -> Tensor:
+        """The standard deviation of the new statistics, ``[C]``, from those of the batch ``[B, C]`` (Eq. 3, 7)."""
+        if self.fusion == "random":
+            return torch.full_like(gamma, self.scale)
+        variance = statistic.var(0, correction=self.correction) + self.eps  # Eq. 3
+        return _root(variance if self.fusion == "client" else (gamma + 1) * variance)  # Eq. 7
+
+    def _normal(self, like: Tensor) -> Tensor:
+        device = self.generator.device if self.generator else like.device
+        drawn = torch.randn(like.shape, dtype=like.dtype, device=device, generator=self.generator)
+        return drawn.to(like.device, non_blocking=True)
+
+    @torch.no_grad()
+    def _update(self, mean: Tensor, std: Tensor) -> None:
+        for kept, now in ((self.mean, mean), (self.std, std)):
+            kept.mul_(self.momentum).add_(now.mean(0), alpha=1 - self.momentum)  # Eq. 4
+
+    def _refuse(self, features: Tensor) -> None:
+        if features.ndim != 4 or features.shape[1] != len(self.mean):
+            raise ValueError(
+                f"a layer for {len(self.mean)} channels was given features {list(features.shape)}; expected "
+                f"[n, {len(self.mean)}, height, width]. Put it after a stage with as many channels."
+            )
+        count, channels, height, width = features.shape
+        if height * width == 1:
+            raise ValueError(
+                f"the features of a layer for {channels} channels are {height} x {width}: one pixel has no standard "
+                "deviation. Take larger images, or leave the layer out after this stage."
+            )
+        if count == 1 and self.correction:
+            raise ValueError(
+                f"a layer for {channels} channels was given a batch of one image, which has no sample variance. "
+                'Take larger batches, or the printed population variances (correction=0, variant="paper").'
+            )
+
+
+@dataclass(frozen=True)
+class FeatureStatistics(Method):
+    """A ``FeatureAugmentation`` layer after each of the stages; nothing is exchanged.
+
+    The layers draw from a stream of their own, so that dropout in the network draws what it would without them.
+
+    fusion: the layer's. Options are explained at FedFA.
+    """
+
+    tasks = EVERY_TASK
+    fusion: ClassVar[str]
+
+    stages: tuple[int, ...] | None = stages_option(None)
+    probability: float = option(0.5, within="[0, 1]")
+
+    def layer_options(self) -> dict:
+        """Of the layer, beside the options that all variants have."""
+        return {}
+
+    def build(self, model: nn.Module) -> nn.Module:
+        own = {"probability": self.probability, "fusion": self.fusion} | self.layer_options()
+        append(model, self.stages, lambda channels: FeatureAugmentation(channels, **own))
+        return model
+
+    def begin(self, client: Client) -> None:
+        for layer in layers(client.model):
+            layer.generator = client.generator("layers")
+
+
+@dataclass(frozen=True)
+class ExchangedStatistics(FeatureStatistics):
+    """Clients keep the layers' running statistics and send them; what the server makes of them is each layer's gamma.
+
+    first_gamma: until the first aggregation.
+    """
+
+    first_gamma: ClassVar[float]
+
+    momentum: float = option(0.99, within="[0, 1]")
+
+    def layer_options(self) -> dict:
+        return {"momentum": self.momentum}
+
+    def gamma(self, values: Tensor) -> Tensor:
+        """Of one statistic of all clients, float64 ``[clients, C]`` -> ``[C]``."""
+        raise NotImplementedError
+
+    def known(self, client: Client) -> Message:
+        """What is in the layers before the first batch: ``"1/mean"``, ``"1/gamma_std"``, ``"2/mean"``, ... ``[C]``."""
+        return client.memory(self) | client.inbox(self)
+
+    def send(self, server: Server, client: str) -> Message:
+        return dict(server.memory(self))
+
+    def begin(self, client: Client) -> None:
+        super().begin(client)
+        known = self.known(client)
+        start = START | {"gamma_mean": self.first_gamma, "gamma_std": self.first_gamma}
+        for number, layer in enumerate(layers(client.model), 1):
+            for name, value in start.items():
+                getattr(layer, name).copy_(known.get(f"{number}/{name}", torch.tensor(value)))
+
+    def reply(self, client: Client) -> Message:
+        found = running_statistics(client)
+        client.memory(self).update(found)
+        return found
+
+    def aggregate(self, server: Server) -> None:
+        found = over_clients(server.replies(self), self.gamma)
+        server.memory(self).update({name.replace("/", "/gamma_"): value for name, value in found.items()})
 
 
 @dataclass(frozen=True)
@@ -69,7 +287,7 @@ class FedFA(ExchangedStatistics):
 
     def reply(self, client: Client) -> Message:
         keeps = self.variant == "paper" and not self.reset
-        return super().reply(client) if keeps else told(client)
+        return super().reply(client) if keeps else running_statistics(client)
 
     def aggregate(self, server: Server) -> None:
         super().aggregate(server)
@@ -86,3 +304,49 @@ def gamma_of_one_variance(values: Tensor) -> Tensor:
     """The released code: one variance for all channels, ``[clients, C]`` -> gamma ``[C]``, which is 1 everywhere."""
     variance = values.var(correction=min(1, values.numel() - 1))
     return weights((variance + EPS).expand(values.shape[1]))
+
+
+def client_sharing_variance(statistics: Tensor) -> Tensor:
+    """Variance of each channel over the clients, ``[clients, C]`` -> ``[C]`` (Eq. 5)."""
+    return statistics.var(0, correction=0)
+
+
+def weights(variance: Tensor) -> Tensor:
+    """Gamma of each channel, ``[C]`` -> ``[C]``, with sum C (Eq. 6).
+
+    The printed (1 + 1/v)^-1 is v / (1 + v), which needs no division by a variance of 0. All are 1 where all variances
+    are 0, as with one client.
+    """
+    shares = variance / (1 + variance)
+    total = shares.sum()
+    return torch.where(total > 0, len(shares) * shares / total, torch.ones_like(shares))
+
+
+def layers(model) -> list[FeatureAugmentation]:
+    """The layers of a network, in the order of its stages."""
+    return [module for module in model.modules() if isinstance(module, FeatureAugmentation)]
+
+
+def running_statistics(client: Client) -> Message:
+    """Copies of the layers' running statistics: ``"1/mean"``, ``"1/std"``, ``"2/mean"``, ... ``[C]``."""
+    found = enumerate(layers(client.model), 1)
+    return {f"{number}/{name}": getattr(layer, name).clone() for number, layer in found for name in START}
+
+
+def over_clients(replies: dict[str, Message], function: Callable[[Tensor], Tensor]) -> Message:
+    """``function`` of each entry, stacked over the clients as float64 ``[clients, C]``, back in the entry's type."""
+    first = next(iter(replies.values()))
+    stacked = {name: torch.stack([reply[name].double() for reply in replies.values()]) for name in first}
+    return {name: function(values).to(first[name].dtype) for name, values in stacked.items()}
+
+
+def _root(variance: Tensor) -> Tensor:
+    return variance.clamp_min(TINY).sqrt()
+
+
+def _precise(features: Tensor) -> Tensor:
+    return features if features.dtype == torch.float64 else features.float()
+
+
+def _plane(values: Tensor) -> Tensor:
+    return values[:, :, None, None]

@@ -1,6 +1,6 @@
 """FedFA-C: statistics are resampled with the client's own variances alone; nothing is exchanged."""
 
-from fednb.methods.augmentations._feature_statistics import FeatureStatistics
+from fednb.methods.augmentations.fedfa import FeatureStatistics
 
 
 class FedFAC(FeatureStatistics):

@@ -2,8 +2,7 @@
 
 from torch import Tensor
 
-from fednb.methods.augmentations._feature_statistics import ExchangedStatistics
-from fednb.standalone.feature_augmentation import client_sharing_variance
+from fednb.methods.augmentations.fedfa import ExchangedStatistics, client_sharing_variance
 
 
 class FedFADirect(ExchangedStatistics):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fednb.methods import option
-from fednb.methods.augmentations._feature_statistics import FeatureStatistics
+from fednb.methods.augmentations.fedfa import FeatureStatistics
 
 
 @dataclass(frozen=True)

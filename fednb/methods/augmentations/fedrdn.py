@@ -1,15 +1,15 @@
 """FedRDN: each training image is normalised with the channel statistics of a randomly drawn client."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fednb.errors import DataError
 from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, flow, option
 from fednb.methods.augmentations.normalise import refuse_after
 from fednb.recipe import Recipe
-from fednb.standalone.transforms import normalise
 
 CHUNK = 256
 
@@ -97,23 +97,128 @@ def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correcti
     augmented: the flow that images pass first. correction: 0 for the population, 1 for the sample standard
     deviation. Two float32 tensors ``[channels]``, in units of images in [0, 1].
     """
-    images = client.site.train.images
-    mean = std = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
-    for chunk in images.split(CHUNK):
-        pixels = flow.apply(chunk.float() / 255, augmented, client.generator("fedrdn statistics"))
-        pixels = pixels.double().flatten(2)
-        mean = mean + pixels.mean(2).sum(0)
-        std = std + pixels.std(2, correction=correction).sum(0)
-    mean, std = mean / len(images), std / len(images)
-    if not std.all():
-        constant = ", ".join(map(str, (std == 0).nonzero().flatten().tolist()))
-        raise DataError(
-            f"channel {constant} is constant in every training image of {client.name}: its standard deviation is 0 "
-            "and normalisation would divide by it. Remove the channel or take another augmentation."
-        )
-    return mean.float(), std.float()
+    images, draws = client.site.train.images, client.generator("fedrdn statistics")
+    batches = (flow.apply(chunk.float() / 255, augmented, draws) for chunk in images.split(CHUNK))
+    return _means(batches, correction, client.name)
 
 
 def gather(offers: dict[str, Message]) -> Message:
     """All clients' pairs in their order: ``mean`` and ``std``, ``[clients, channels]``."""
     return {name: torch.stack([offer[name] for offer in offers.values()]) for name in ("mean", "std")}
+
+
+class RandomDataNormalise(nn.Module):
+    r"""FedRDN without the loop: the last transform of any pipeline of images.
+
+    ::
+
+        mean, std = statistics(client_images)                       # at each client, once: images in [0, 1]
+        means, stds = torch.stack(all_means), torch.stack(all_stds)  # the server shares all clients' pairs
+
+        normalise = RandomDataNormalise(means, stds, own=2)          # at client 2
+        training = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), normalise])
+
+        test = RandomDataNormalise(means, stds, own=2).eval()        # at test time: the client's own pair
+
+    .. math::
+        \hat x = (x - \mu^j) / \sigma^j, \quad j \sim \{1, \dots, K\} \quad\text{in training} \tag{6}
+
+        \hat x = (x - \mu^k) / \sigma^k \quad\text{in evaluation mode} \tag{7}
+
+    One draw for each image, anew every time it is seen, from torch's global generator (which a ``DataLoader`` seeds
+    in each of its workers). ``v2.Compose`` does not hand ``eval()`` on: call it on this transform, or make two.
+
+    Args:
+        means, stds: of all clients, ``[K, channels]``, as ``statistics`` gives them.
+        own: which of them this client is, from 0. With K = 1 it is normalisation with the client's own statistics.
+
+    Reference: FedRDN, Sec. 3.2, Algorithm 2.
+    """
+
+    def __init__(self, means: Tensor, stds: Tensor, own: int):
+        super().__init__()
+        if means.ndim != 2 or means.shape != stds.shape:
+            raise DataError(
+                f"means are {list(means.shape)} and stds {list(stds.shape)}; expected [clients, channels] for both. "
+                "Stack the pairs of all clients."
+            )
+        if not (stds > 0).all():
+            raise DataError("a standard deviation is 0 or below; normalisation would divide by it. Remove the channel.")
+        if not 0 <= own < len(means):
+            raise DataError(f"own is {own}; expected a client from 0 to {len(means) - 1}.")
+        self.register_buffer("means", means)
+        self.register_buffer("stds", stds)
+        self.own = own
+
+    def forward(self, images: Tensor, *others):
+        """Floats ``[channels, height, width]``, or a batch ``[n, channels, height, width]`` -> the same shape.
+
+        What comes beside the images, such as labels, is returned beside them as it is.
+        """
+        normalised = self._normalised(images)
+        return (normalised, *others) if others else normalised
+
+    def _normalised(self, images: Tensor) -> Tensor:
+        if _floats(images).ndim not in (3, 4) or images.shape[-3] != self.means.shape[1]:
+            raise DataError(
+                f"images are {list(images.shape)}; expected {self.means.shape[1]} channels, as the statistics have: "
+                f"[{self.means.shape[1]}, height, width], or a batch of them. Convert the images first."
+            )
+        batch = images if images.ndim == 4 else images[None]
+        if self.training:
+            chosen = torch.randint(len(self.means), (len(batch),))  # Eq. 6
+        else:
+            chosen = torch.full((len(batch),), self.own)  # Eq. 7
+        return normalise(batch, self.means, self.stds, chosen, chosen).reshape(images.shape)
+
+
+def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_of: Tensor) -> Tensor:
+    """Image i with the mean of client ``mean_of[i]`` and the standard deviation of client ``std_of[i]``.
+
+    images: float ``[n, channels, height, width]``; means, stds: ``[clients, channels]``; indices: int64 ``[n]``.
+    """
+    mean, std = (
+        values.to(images.dtype)[chosen.to(values.device, non_blocking=True)][:, :, None, None]
+        for values, chosen in ((means, mean_of), (stds, std_of))
+    )
+    return (images - mean) / std
+
+
+def statistics(images: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    r"""A client's pair: the means over its images of each image's channel mean and standard deviation (Eq. 4, 5).
+
+    images: floats ``[n, channels, height, width]``, or any number of images ``[channels, height, width]``, which may
+    differ in height and width; before random augmentation. Two float32 tensors ``[channels]``.
+
+    Raises DataError for no images, or a channel that is constant in every image.
+    """
+    return _means((_floats(image)[None] for image in images), 0, "the client")
+
+
+def _means(batches: Iterable[Tensor], correction: int, client: str) -> tuple[Tensor, Tensor]:
+    """Means over all images of batches ``[n, channels, height, width]``: of channel means, of standard deviations."""
+    mean, std, count = 0, 0, 0
+    for batch in batches:
+        pixels = batch.double().flatten(2)
+        mean, std = mean + pixels.mean(2).sum(0), std + pixels.std(2, correction=correction).sum(0)
+        count += len(batch)
+    if not count:
+        raise DataError("no images were given; the statistics of a client need at least one.")
+    mean, std = mean / count, std / count
+    if not std.all():
+        constant = ", ".join(map(str, (std == 0).nonzero().flatten().tolist()))
+        raise DataError(
+            f"channel {constant} is constant in every training image of {client}: its standard deviation is 0 "
+            "and normalisation would divide by it. Remove the channel or take another augmentation."
+        )
+    return mean.float(), std.float()
+
+
+def _floats(images: Tensor) -> Tensor:
+    if not isinstance(images, Tensor) or not images.is_floating_point():
+        found = str(images.dtype) if isinstance(images, Tensor) else type(images).__name__
+        raise DataError(
+            f"images are {found}; expected floats in [0, 1]. Put v2.ToImage() and "
+            "v2.ToDtype(torch.float32, scale=True) before."
+        )
+    return images

@@ -5,12 +5,11 @@ shows it once, as the value of a cell.
 """
 
 from fednb.report.plots.curves import convergence, lines, over_rounds
-from fednb.report.plots.groups import bars, seen_and_unseen
+from fednb.report.plots.groups import scores, seen_and_unseen
 from fednb.report.plots.planes import embedding, heatmaps
 from fednb.report.plots.rows import claims, effects
 
 __all__ = [
-    "bars",
     "claims",
     "convergence",
     "effects",
@@ -18,5 +17,6 @@ __all__ = [
     "heatmaps",
     "lines",
     "over_rounds",
+    "scores",
     "seen_and_unseen",
 ]

@@ -4,9 +4,8 @@ import textwrap
 
 from fednb.report import labels
 from fednb.report.deviations import deviations
-from fednb.report.style import HATCHES
 
-MOST = len(HATCHES)  # settings in one panel
+MOST = 6  # curves in one panel
 WIDEST = 10.0  # inches, a thousand pixels
 PAPER = "the paper"  # what a diamond is, in all legends
 
@@ -74,10 +73,3 @@ def printed_values(rows, x: str = "client", values=()) -> dict:
     made = [{option for _, option in labels.options(run_on)} for run_on in averages["run_on"]]
     numbers = [*zip(averages["value"], made, strict=True)]
     return {value: number for value in values for number, options in numbers if f"{x}={value}" in options}
-
-
-def diamonds(axes, places: dict, values: dict, label: str = PAPER) -> None:
-    at = {places[site]: values[site] for site in places if site in values}
-    look = {"marker": "D", "s": 20, "color": "white", "edgecolors": "k", "zorder": 3}
-    if at:
-        axes.scatter(at.keys(), at.values(), label=label, **look)

@@ -114,8 +114,6 @@ def lines(curves: dict, x: str, y: str, title="", log=False, joined=True):
 def over_rounds(panels: dict, title: str = "", log: tuple = ()):
     """One panel for each ``{what is drawn: {label: its values, one a round}}``; a label looks the same in all.
 
-    A line that another covers is drawn wide behind it.
-
     log: the panels with a logarithmic axis.
     """
     across = len(panels) if len(panels) < 4 else 2
@@ -126,8 +124,6 @@ def over_rounds(panels: dict, title: str = "", log: tuple = ()):
         for label, values in curves.items():
             number = labels.index(label)
             look = {"color": colour(number), "linestyle": LINES[number % len(LINES)]}
-            covered = any(values == other for name, other in curves.items() if labels.index(name) > number)
-            look |= {"linewidth": 5, "alpha": 0.4} if covered else {}
             axes.plot(range(1, len(values) + 1), values, label=label, **look)
         decorate(axes, "round", name, "")
         axes.set_yscale("log" if name in log else "linear")

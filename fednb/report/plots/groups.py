@@ -1,13 +1,11 @@
-"""Bars in groups, panels of dots where the bars would be too many, and lines from taking part to being left out."""
+"""Dots in rows for each site or setting, and lines from taking part to being left out."""
 
 from fednb.report.comparison import tested
 from fednb.report.intervals import alike, of_settings
 from fednb.report.labels import federation, site
 from fednb.report.plots._axes import (
-    MOST,
     as_written,
     decorate,
-    diamonds,
     new_figure,
     of_paper,
     printed_rows,
@@ -15,73 +13,52 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.plots.rows import Dot, rows_of_dots
-from fednb.report.style import HATCHES, styles
-from fednb.report.wording import DOWNWARDS, mark, measure, scored, settings, told_seeds
+from fednb.report.style import styles
+from fednb.report.wording import DOWNWARDS, mark, measure, scored, settings, spaced, told_seeds
 
 
-def bars(chosen, x: str = "client", printed=None, title: str = "", results=None):
-    """Test accuracy or Dice with 95 % intervals, one group of bars for each value of ``x``, one bar per method.
-
-    More than six methods are dots in rows instead, one panel for each value of ``x``.
+def scores(chosen, x: str = "client", printed=None, title: str = "", results=None):
+    """Test accuracy or Dice with 95 % intervals: dots in rows, one for each method, a panel for each value of ``x``.
 
     chosen: rows of ``fednb.report.selection.selected``.
-    x: ``"client"`` for one group per site and one for their average; or a varied field, for example
-        ``"local_epochs"`` as in FedRDN's Fig. 2: groups show the average over clients.
+    x: ``"client"`` for a panel of each site and one of their average; or a varied field, for example
+        ``"local_epochs"`` as in FedRDN's Fig. 2: panels show the average over clients.
     printed: rows of ``fednb.papers.printed``: the paper's numbers as white diamonds, under the settings that the values
         of ``x`` make. A stand-in and other data are never drawn beside them, nor averages over other sites. Where the
         runs of ``results`` are at another setting than the paper's, the legend says so.
     results: of the study whose runs these are. All that is recorded of their settings moderates the intervals, as in
         tables, and the images' scores give Dice its own; without it the drawn rows alone do, and Dice's are too wide.
     """
-    marked = mark(chosen)
-    of_images = known = None
+    marked, of_images, known = mark(chosen), None, None
     if results is not None:
         of_images, known = scored(chosen, results), alike(results, chosen["rule"].iloc[0])[1]
     parts = {}  # (value of x, label) -> its rows
     for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
-        told = dict(settings(part))
-        parts |= {(value, label): rows for label, rows in (told_seeds(told) if x == "client" else told).items()}
-    heights, runs, seeds = {}, {}, set()  # heights: label -> {value of x: Interval}
+        of = dict(settings(part))
+        parts |= {(value, label): rows for label, rows in (told_seeds(of) if x == "client" else of).items()}
+    values, runs = {}, {}  # values: label -> {value of x: its number}
     for ((value, label), rows), found in zip(parts.items(), of_settings(parts.values(), of_images, known), strict=True):
-        seeds.add(rows["seed"].nunique())
-        heights.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
+        values.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
         runs[label] = rows["run"].iloc[0]
-    groups = list(dict.fromkeys(group for found in heights.values() for group in found))
+    groups = list(dict.fromkeys(group for found in values.values() for group in found))
     groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=x in DOWNWARDS)
     theirs = {}
     if printed is not None and not marked:
-        printed = printed[
-            printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
-        ]
-        theirs = {label: printed_values(printed_rows(printed, run), x, groups) for label, run in runs.items()}
-    below = "average: the mean of the sites" if x == "client" else x.replace("_", " ")
-    where = "" if x == "client" else ", mean over clients"
-    where += f", {min(seeds)} to {max(seeds)} seeds" if x != "client" and len(seeds) > 1 else ""
-    what = f"test {measure(chosen)} (%){where}"
-    if len(heights) > MOST:
-        panels = {_called(group) if x in ("client", "federation") else f"{below} {group}": {} for group in groups}
-        for label, found in heights.items():
-            for panel, group in zip(panels, groups, strict=True):
-                if group in found:
-                    panels[panel][label] = Dot(runs[label], *found[group][:3], printed=theirs.get(label, {}).get(group))
-        return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
-    figure, (axes,) = new_figure(1, width=max(8.4, 0.3 * len(groups) * (len(heights) + 1)))
-    width, looks = min(0.25, 0.8 / len(heights)), styles(runs)
-    for number, (label, found) in enumerate(heights.items()):
-        places = {group: groups.index(group) + (number - (len(heights) - 1) / 2) * width for group in found}
-        values = [interval.value for interval in found.values()]
-        reach = [[i.value - i.low for i in found.values()], [i.high - i.value for i in found.values()]]
-        fill = {"color": looks[label]["color"], "edgecolor": "w", "hatch": HATCHES[number]}
-        axes.bar(places.values(), values, width, label=label, alpha=0.55, **fill)
-        axes.errorbar(places.values(), values, reach, fmt="none", ecolor="0.1", elinewidth=1, capsize=2)
-        diamonds(axes, places, theirs.get(label, {}), of_paper(results))
-    axes.set_xticks(range(len(groups)), [wrapped(_called(group)) for group in groups])
-    axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=(0, min(100, axes.get_ylim()[1])))
-    decorate(axes, below, what, title, marked)
-    handles, texts = axes.get_legend_handles_labels()
-    unique = dict(zip(texts, handles, strict=True))  # the paper's diamonds are drawn once per method
-    axes.legend(unique.values(), unique.keys(), frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    return as_written(figure)
+        same = printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
+        theirs = {label: printed_values(printed_rows(printed[same], run), x, groups) for label, run in runs.items()}
+    named = x in ("client", "federation")
+    panels = {
+        _called(group) if named else f"{spaced(x)} {group}": {
+            label: Dot(runs[label], *found[group][:3], printed=theirs.get(label, {}).get(group))
+            for label, found in values.items()
+            if group in found
+        }
+        for group in groups
+    }
+    seeds = sorted({rows["seed"].nunique() for rows in parts.values()})
+    what = f"test {measure(chosen)} (%)" + ("" if x == "client" else ", mean over clients")
+    what += f", {seeds[0]} to {seeds[-1]} seeds" if x != "client" and len(seeds) > 1 else ""
+    return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
 
 
 def _called(group):

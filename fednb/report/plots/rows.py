@@ -4,20 +4,18 @@ import textwrap
 from math import nan
 from typing import NamedTuple
 
-import numpy
-
 from fednb.report import labels, wording
 from fednb.report.plots._axes import (
     PAPER,
     WIDEST,
     as_written,
     decorate,
-    diamonds,
     new_figure,
     of_paper,
     printed_rows,
     printed_values,
     titled,
+    wrapped,
 )
 from fednb.report.style import styles
 from fednb.report.verdicts import CLAIM, PRINTED, TESTED, VERDICTS
@@ -30,8 +28,8 @@ def claims(rows, paper: str):
     """The tested claims of a paper: dots in rows with intervals, the largest printed effect first.
 
     A diamond is the printed effect, a dot is ours in the colour of its verdict; the thick line is its 95 % interval,
-    the thin one that of all that are tested together, which decides. What lies beyond the axis is an arrow
-    at its end. What is not tested is counted in the title.
+    the thin one that of all that are tested together, which decides; beyond the axis it is cut off. What is not tested
+    is counted in the title.
 
     rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect.
     """
@@ -39,18 +37,14 @@ def claims(rows, paper: str):
 
     rows = rows[rows["of"] == paper]
     tested = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
-    values = tested[["paper", "ours", "together_low", "together_high"]].to_numpy()
-    reach = _reach(values)
-    ends = [0, *numpy.clip(values[~numpy.isnan(values)], -reach, reach)]
+    reach = max(5, 1.2 * tested[["paper", "ours"]].abs().to_numpy().max(initial=0))
     figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(tested)))
     for place, row in enumerate(tested.itertuples()):
         look = VERDICTS[row.verdict].look
         for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
-            axes.plot(numpy.clip(span, -reach, reach), [place] * 2, color=look["color"], linewidth=width)
-        for end in (end for end in (row.together_low, row.together_high) if abs(end) > reach):
-            _dot(axes, end, place, reach, color=look["color"], markersize=4)
-        _dot(axes, row.ours, place, reach, **look, markersize=6)
-        _dot(axes, row.paper, place, reach, **DIAMOND)
+            axes.plot(span, [place] * 2, color=look["color"], linewidth=width)
+        axes.plot(row.ours, place, linestyle="none", markersize=6, **look)
+        axes.plot(row.paper, place, linestyle="none", **DIAMOND)
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
     data = tested["federation"].map(labels.federation)
     on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
@@ -62,7 +56,7 @@ def claims(rows, paper: str):
     where = where + ", " + data if data.nunique() > 1 else where
     board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
     axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
-    axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(min(ends) - 0.04 * reach, max(ends) + 0.04 * reach))
+    axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(-reach, reach))
     used = {word: own.look for word, own in VERDICTS.items() if (tested["verdict"] == word).any()}
     shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in used.items()]
     shown.append(Line2D([], [], linestyle="none", **DIAMOND, label=PAPER))
@@ -70,21 +64,6 @@ def claims(rows, paper: str):
     shown += [Line2D([], [], color="0.2", linewidth=1, label="simultaneous interval")]
     figure.legend(handles=shown, loc="outside lower center", frameon=False, ncols=4, fontsize=8)
     return as_written(figure)
-
-
-def _reach(values) -> float:
-    """Where an axis around zero ends, a multiple of 5: beyond all values, or beyond nine tenths of them where the
-    largest is more than twice as far."""
-    sizes = numpy.abs(values[~numpy.isnan(values)])
-    most, usual = (sizes.max(), numpy.quantile(sizes, 0.9)) if sizes.size else (1, 1)
-    return float(5 * numpy.ceil((most if most <= 2 * usual else usual) / 5))
-
-
-def _dot(axes, value: float, place: float, reach: float, **look) -> None:
-    """A marker, or an arrow at the end of the axis that it lies beyond."""
-    beyond = abs(value) > reach
-    look |= {"marker": ">" if value > 0 else "<"} if beyond else {}
-    axes.plot(numpy.clip(value, -reach, reach), place, linestyle="none", clip_on=False, **look)
 
 
 def effects(tables, title: str = "", printed=None, results=None):
@@ -157,7 +136,7 @@ def rows_of_dots(
     looks, places, alone = styles(rows), {row: number for number, row in enumerate(rows)}, "" in panels
     across = min(max(1, len(panels)), across)
     down = -(-len(panels) // across)
-    size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.7 + 0.3 * len(rows))}
+    size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.9 + 0.3 * len(rows))}
     figure, every = new_figure(len(panels), **size, columns=across, common=common)
     for number, (axes, (name, found)) in enumerate(zip(every, panels.items(), strict=True)):
         for row, dot in found.items():
@@ -166,9 +145,10 @@ def rows_of_dots(
             axes.plot([dot.together_low, dot.together_high], [place] * 2, color=look["color"], linewidth=1)
             axes.plot([dot.low, dot.high], [place] * 2, color=look["color"], linewidth=3)
             axes.plot(dot.value, place, marker=look["marker"], markersize=7, linestyle="none", label=row, **fill)
-            diamonds(axes, {row: dot.printed}, {row: place} if dot.printed is not None else {})
+            if dot.printed is not None:
+                axes.scatter(dot.printed, place, marker="D", s=20, color="white", edgecolors="k", zorder=3)
         lowest = number + across >= len(panels)
-        decorate(axes, x if alone else "", "", name or title, marked if alone else "")
+        decorate(axes, x if alone else "", "", wrapped(name) if name else title, marked if alone else "")
         axes.grid(axis="x", color="0.9", linewidth=0.8)
         axes.set_yticks(range(len(rows)), [textwrap.fill(row, 40) for row in rows])
         axes.tick_params(labelleft=number % across == 0, labelbottom=lowest or not common)
