@@ -4,7 +4,7 @@ import pytest
 from made_results import IMAGES, mean_accuracy, results, run
 
 from fednb import papers
-from fednb.report import comparison, effects, labels, participation, plots, scoreboard, selected, table
+from fednb.report import comparison, effects, participation, scoreboard, selected, table
 from fednb.report.scores import image_scores
 
 TWO = {"a": 10, "b": 100}
@@ -120,17 +120,3 @@ def test_effects_with_a_run_missing_are_told_from_counts():
 def test_without_sites_left_out_the_table_is_empty_and_can_be_shown():
     shown = participation(results(run("fedavg", [(192, 225, 32, 59)])))
     assert shown.frame.empty and "No row" in shown.html() and "No row" in shown.text()
-
-
-def test_the_figure_has_a_line_from_took_part_to_left_out_for_each_method_and_site():
-    shown = participation(results(*in_turn(), *in_turn("fedavg+distrans"), *in_turn("fedavg+distrans(at_unseen=none)")))
-    (axes,) = plots.seen_and_unseen({"Office": shown, "nothing": participation(results())}).axes
-    joined, hollow = ([line for line in axes.lines if len(line.get_xdata()) == count] for count in (2, 1))
-    assert len(joined) == len(hollow) == 3 * len(IMAGES)
-    assert joined[2].get_ydata() == pytest.approx([68.75, 25]) and joined[2].get_markevery() == [0]
-    assert hollow[2].get_ydata() == pytest.approx([25]) and hollow[2].get_markerfacecolor() == "white"
-    places = [line.get_xdata()[0] for line in joined]
-    assert len(set(places)) == len(places) and {round(place) for place in places} == set(range(len(IMAGES)))
-    assert [text.get_text() for text in axes.get_xticklabels()] == [*map(labels.site, IMAGES)]
-    looks = {(line.get_linestyle(), line.get_color(), line.get_marker()) for line in joined[::4]}
-    assert len(looks) == 3 and {line for line, *_ in looks} == {"-"}

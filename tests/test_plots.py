@@ -403,8 +403,6 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
         "masks": samples.masks(pixels, drawn, drawn, NAMES),
         "embedding": plots.embedding({"$x$": points}, numbers % 2, numbers, NAMES, NAMES),
         "curves": plots.lines({name: ([1, 2], [1, 2]) for name in ("$x$", "a_b")}, "$x$", "y", "$\\frac$"),
-        "over rounds": plots.over_rounds({"$\\frac$": {"a": [1, 2]}}),
-        "heatmaps": plots.heatmaps({"$\\frac$": numpy.eye(2)}, "x", "y"),
     }
     whole = ("scores", "samples", "masks")
     for kind, figure in figures.items():
@@ -420,27 +418,13 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
     assert any(text.get_parse_math() and "mathdefault" in text.get_text() for text in powers.findobj(Text))
 
 
-def test_over_rounds_a_label_looks_the_same_in_every_panel():
-    figure = plots.over_rounds({"accuracy": {"a": [1, 2], "b": [3, 4]}, "loss": {"b": [5, 6]}}, log=("loss",))
-    accuracy, loss = figure.axes
-    assert [panel.get_ylabel() for panel in figure.axes] == ["accuracy", "loss"]
-    assert [line.get_xydata().tolist() for line in loss.lines] == [[[1, 5], [2, 6]]]
-    assert accuracy.lines[1].get_color() == loss.lines[0].get_color() != accuracy.lines[0].get_color()
-    assert (accuracy.get_yscale(), loss.get_yscale()) == ("linear", "log")
-
-
-def test_lines_and_heatmaps_show_what_they_are_given():
+def test_lines_show_what_they_are_given():
     figure = plots.lines({"measured": ([1, 2], [3, 4]), "bound": ([1, 2], [5, 6])}, "t", "error", log=True)
     (shown,) = figure.axes
     assert [line.get_label() for line in shown.lines] == ["measured", "bound"]
     assert list(shown.lines[0].get_ydata()) == [3, 4] and shown.get_xscale() == shown.get_yscale() == "log"
     apart = axes(plots.lines({"ours": ([1, 2], [3, 4])}, "stages", "%", joined=False))
     assert apart.lines[0].get_linestyle() == "None" and apart.lines[0].get_marker() == "o"
-    figure = plots.heatmaps({"a": [[0, 1], [2, 3]], "b": [[0, 0], [0, 6]]}, "client", "class", title="shares")
-    first, second, _ = figure.axes
-    assert first.get_title() == "a" and first.collections[0].get_array().tolist() == [[0, 1], [2, 3]]
-    assert {axes.collections[0].get_clim() for axes in (first, second)} == {(0, 6)}
-    assert first.yaxis_inverted()
 
 
 def test_masks_are_coloured_by_what_was_found():

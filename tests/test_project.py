@@ -24,10 +24,9 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def place(tmp_path, monkeypatch, fresh) -> Path:
     """A folder that is in no project and no checkout, the current one; what commands set is restored afterwards."""
-    monkeypatch.delenv("FEDNB_STALE", raising=False)
     monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/commands/notebooks.py"))
     monkeypatch.setattr(notebooks, "_installed", lambda: ())
-    for name in (registry.FOLDERS, "FEDNB_RUNS"):
+    for name in (registry.FOLDERS, "FEDNB_RUNS", "FEDNB_STALE"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
     monkeypatch.chdir(tmp_path)

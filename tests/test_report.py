@@ -13,7 +13,6 @@ from scipy.stats import t
 
 import fednb
 from fednb import papers
-from fednb.commands.trivial import measured
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import (
@@ -33,9 +32,10 @@ from fednb.report import (
 from fednb.report.claims import verdict
 from fednb.report.deviations import other_options
 from fednb.report.effects import COLUMNS, Effect
+from fednb.report.gates import measured
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
-from fednb.report.sentences import paired_difference
+from fednb.report.sentences import _points, paired_difference
 from fednb.report.tables import joined
 from fednb.report.wording import OTHER_DATA, number, setting, signed
 
@@ -901,3 +901,20 @@ def test_a_difference_is_told_where_its_interval_over_seeds_leaves_zero_out():
 
 if __name__ == "__main__":
     SHOWN.write_text(shown(), encoding="utf-8")
+
+
+def test_rows_at_the_level_of_a_constant_answer_are_said():
+    """Of two classes in equal shares: 50 %."""
+    split = fednb.federation.made(1, 10, (1, 4, 4), classes=2)
+    frame = pandas.DataFrame({"row": ["FedAvg", "FedBN"] * 2, "client": ["average"] * 2 + ["a"] * 2})
+    for low, said in (([40, 50], "Every row. Nothing was learned"), ([40, 60], "FedAvg."), ([51, 60], "No row.")):
+        table = SimpleNamespace(frame=frame.assign(low=low + [0, 0]))
+        assert gates.at_chance(table, split).startswith(
+            f"At the level of a constant answer (50.0 %) by its interval: {said}"
+        )
+
+
+def test_an_interval_without_width_has_no_smallest_effect():
+    row = {"ours": 0.0, "low": 0.0, "high": 0.0, "together_low": 0.0, "together_high": 0.0, "smallest": 0.0}
+    assert _points(row) == "+0.0 points (+0.0 to +0.0, simultaneous +0.0 to +0.0)"
+    assert "detectable: 2.0" in _points(row | {"together_low": -1.0, "smallest": 2.0})

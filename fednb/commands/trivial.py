@@ -7,23 +7,9 @@ from pathlib import Path
 
 from fednb.datasets import available, load
 from fednb.errors import FednbError
-from fednb.federation import Federation
 from fednb.files import write_text
 from fednb.registry import dealt
-from fednb.report.gates import TRIVIAL, place, places
-
-
-def measured(federation: Federation) -> dict:
-    """``chance``: one class in all; ``clients``: by site the share of the test images, per cent, that have the most
-    frequent class of its training images. 0 of a segmentation."""
-    if federation.outline.task == "segmentation":
-        return {"chance": 0.0, "clients": {site.name: 0.0 for site in federation.sites}}
-    clients = {
-        site.name: 100 * (site.test.targets == site.train.targets.bincount().argmax()).double().mean().item()
-        for site in federation.sites
-        if len(site.test)
-    }
-    return {"chance": 100 / len(federation.outline.classes), "clients": clients}
+from fednb.report.gates import TRIVIAL, measured, place, places
 
 
 def add(file: Path, folders: Iterable[Path]) -> list[str]:

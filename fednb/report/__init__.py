@@ -8,6 +8,7 @@ from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.convergence import common_seeds, first_near, in_words, late_rise, late_steps, losses, over_seeds
 from fednb.report.curves import curves
 from fednb.report.differences import effects
+from fednb.report.gates import at_chance
 from fednb.report.judging import recorded_board
 from fednb.report.participation import participation
 from fednb.report.readings import readings, readings_table
@@ -20,6 +21,7 @@ from fednb.report.wording import STAND_IN
 __all__ = [
     "STAND_IN",
     "TESTED",
+    "at_chance",
     "board",
     "by_paper",
     "common_seeds",

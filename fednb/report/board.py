@@ -84,7 +84,7 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
         value: frame["ours"].map(wording.signed),
         "95 %": wording.told_bounds(frame),
         "simultaneous": between("together_low", "together_high"),
-        "detectable": frame["smallest"].map(wording.number),
+        "detectable": frame["smallest"].where(frame["smallest"] > 0).map(wording.number),
         "seeds": frame["seeds"].map(lambda count: str(count) if count else ""),
     }
     if "gap_low" in frame and frame["gap_low"].notna().any():

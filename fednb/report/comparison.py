@@ -7,35 +7,12 @@ read, nothing else.
 
 from fednb.errors import RecipeError
 from fednb.papers import protocol
-from fednb.report import labels
+from fednb.report import labels, wording
 from fednb.report.deviations import deviations, of_unseen
 from fednb.report.intervals import Measured, alike, of_settings
 from fednb.report.selection import selected
 from fednb.report.tables import Table, runs_table
-from fednb.report.wording import (
-    AVERAGE,
-    OTHER_DATA,
-    STAND_IN,
-    all_took_part,
-    as_text,
-    bounds,
-    frame_of,
-    grid,
-    mark,
-    measure,
-    note_lines,
-    number,
-    older,
-    rule_words,
-    scored,
-    setting_lines,
-    settings,
-    signed,
-    spaced,
-    stand_in_line,
-    with_interval,
-    with_seeds,
-)
+from fednb.report.wording import STAND_IN, number, signed
 
 UNSEEN_SITES = (
     "A site's number is of runs in which it was unseen, in a round chosen without it; intervals say nothing of other "
@@ -65,7 +42,7 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
     ``printed`` has several federations, a setting that no option of the federation makes, or a ``source`` and
     a rule other than "last".
     """
-    if mark(frame_of(results)) == OTHER_DATA:
+    if wording.mark(wording.frame_of(results)) == wording.OTHER_DATA:
         return runs_table(results, rule)
     frame = comparison(results, printed, rule)
     rows = list(dict.fromkeys(frame["row"]))
@@ -76,7 +53,7 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
         count = "/".join(f"{n:.0f}" for n in sorted(here["images"].dropna().unique()))
         flag = here["outside"].eq(True).map({True: "!", False: ""})
         ours, paper = here["ours"].map(number) + flag, here["paper"].map(number) + here["star"].fillna("")
-        ours = with_interval(ours, bounds(here, number)) if site in averages else ours
+        ours = wording.with_interval(ours, wording.bounds(here, number)) if site in averages else ours
         pair = ours.where(ours != "", "-") + " | " + paper.where(paper != "", "-")
         name = labels.site(site)
         shown[f"{name} ({count}){marked}" if count else name] = pair.where(pair != "- | -", "")
@@ -87,9 +64,9 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
     return Table(
         frame.drop(columns=["star", "sites", "clients", "elsewhere"]),
         about,
-        grid(shown, rows),
+        wording.grid(shown, rows),
         (*quoted, *made),
-        mark=mark(frame_of(results)),
+        mark=wording.mark(wording.frame_of(results)),
     )
 
 
@@ -118,8 +95,8 @@ def comparison(results, printed, rule: str | None = None):
     unseen = of_unseen(printed)
     printed = printed.assign(setting="") if unseen else printed
     theirs = _theirs(printed)
-    chosen = cross_site(results) if across else selected(frame_of(results), rule, unseen).assign(source="")
-    chosen = chosen if unseen else all_took_part(chosen, results)
+    chosen = cross_site(results) if across else selected(wording.frame_of(results), rule, unseen).assign(source="")
+    chosen = chosen if unseen else wording.all_took_part(chosen, results)
     chosen = _by_setting(chosen, results, printed)
     rows_of_paper = dict.fromkeys(label for label, _ in theirs)
     beside = {run: labels.printed_for(run, rows_of_paper) for run in chosen["run"].unique()}
@@ -141,7 +118,7 @@ def comparison(results, printed, rule: str | None = None):
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "")
     seeds = frame.groupby("row")["seeds"].transform("max")
     if seeds.nunique() > 1:
-        counted = list(map(with_seeds, frame["row"], seeds))
+        counted = list(map(wording.with_seeds, frame["row"], seeds))
         frame["row"] = frame["row"].where(seeds.isna(), counted)
     frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
     frame["stand_in"] = frame["stand_in"].eq(True)
@@ -159,7 +136,7 @@ def cross_site(results):
     """
     import pandas
 
-    finals = selected(frame_of(results), "last").assign(source="")
+    finals = selected(wording.frame_of(results), "last").assign(source="")
     parts = [finals.head(0)]
     for record in results.records:
         run = finals[finals["key"] == record.key]
@@ -210,7 +187,7 @@ def _by_setting(chosen, results, printed):
     options = {option.split("=")[0]: None for run_on in made.values() for _, option in labels.options(run_on)}
     ours = {record.key: record.recipe["federation"] for record in results.records}
     columns = {
-        key: ", ".join(f"{spaced(name)} {as_text(own[name])}" for name in options if name in own)
+        key: ", ".join(f"{wording.spaced(name)} {wording.as_text(own[name])}" for name in options if name in own)
         for key, own in ours.items()
     }
     for setting, run_on in made.items():
@@ -224,17 +201,17 @@ def _ours(chosen, federation: str, results, known: dict | None) -> list[tuple]:
     differing = deviations(results.records, results.paper) if results.paper else {}
     parts = {
         (label, source, column): part
-        for label, runs in settings(chosen)
+        for label, runs in wording.settings(chosen)
         for (source, column), part in runs.groupby(["source", "column"], sort=False)
     }
     rows = {}
-    measured = of_settings(parts.values(), scored(chosen, results), known)
+    measured = of_settings(parts.values(), wording.scored(chosen, results), known)
     for ((label, source, column), part), found in zip(parts.items(), measured, strict=True):
         images = part.groupby("client", sort=False)["images"].first()
         about = {
             "row": label,
             "stand_in": bool(part["stand_in"].any() or (part["federation"] != federation).any()),
-            "older": older(part),
+            "older": wording.older(part),
             "elsewhere": any(differing.get(key) for key in part["key"]),
         }
         numbers = {site: about | {"ours": own, "images": images.get(site, images.sum())} for site, own in found.items()}
@@ -270,7 +247,7 @@ def _other_sites(frame):
 
 def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the numbers are, and how they were made."""
-    runs, stand_in = frame_of(results), frame["stand_in"].any()
+    runs, stand_in = wording.frame_of(results), frame["stand_in"].any()
     rule = "last" if printed["source"].any() else rule or protocol.rules()["selection"]
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
@@ -285,10 +262,10 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
     elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
     settings_printed = printed["setting"].any() and not of_unseen(printed)
     caption = (
-        *([stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
+        *([wording.stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
         *([f"{title.rstrip('.')}."] if title else []),
-        f"Test {measure(runs)} in per cent, {rule_words(rule, runs)}.",
-        *([AVERAGE] if "average" in set(frame["site"]) else []),
+        f"Test {wording.measure(runs)} in per cent, {wording.rule_words(rule, runs)}.",
+        *([wording.AVERAGE] if "average" in set(frame["site"]) else []),
         *([UNSEEN_SITES] if of_unseen(printed) else []),
         *(["Columns are the paper's settings, each with the mean over clients."] if settings_printed else []),
         *([outside] if frame["difference"].notna().any() else []),
@@ -299,8 +276,8 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
     )
     made = (
         "Ours | paper, averages with the 95 % interval of ours. Difference: ours - paper.",
-        *setting_lines(results),
-        *note_lines(results),
+        *wording.setting_lines(results),
+        *wording.note_lines(results),
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
         *(f"* {cell.row}, {labels.site(cell.site)}: {cell.remark}" for cell in wrong.itertuples()),
     )

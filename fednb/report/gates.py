@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 from fednb import registry
+from fednb.federation import Federation
 from fednb.papers import protocol
 from fednb.registry import dealt
 from fednb.report import labels, wording
@@ -74,6 +75,32 @@ def trivial(record, site: str = "average") -> float | None:
     by_client = known["clients"]
     own = sum(by_client.values()) / len(by_client) if site == "average" else by_client[site]
     return max(known["chance"], own)
+
+
+def measured(federation: Federation) -> dict:
+    """``chance``: one class in all; ``clients``: by site the share of the test images, per cent, that have the most
+    frequent class of its training images. 0 of a segmentation."""
+    if federation.outline.task == "segmentation":
+        return {"chance": 0.0, "clients": {site.name: 0.0 for site in federation.sites}}
+    clients = {
+        site.name: 100 * (site.test.targets == site.train.targets.bincount().argmax()).double().mean().item()
+        for site in federation.sites
+        if len(site.test)
+    }
+    return {"chance": 100 / len(federation.outline.classes), "clients": clients}
+
+
+def at_chance(table, federation) -> str:
+    """Which averages of a ``runs_table`` are not distinguished from a constant answer on this federation."""
+    constant = measured(federation)
+    bound = max(constant["chance"], mean(constant["clients"].values()) if constant["clients"] else 0)
+    average = table.frame[table.frame["client"] == "average"]
+    low = average.loc[average["low"] <= bound, "row"].tolist()
+    which = "Every row" if len(low) == len(average) else "; ".join(low) if low else "No row"
+    learned = (
+        " Nothing was learned: train longer, or look at images and labels." if low == average["row"].tolist() else ""
+    )
+    return f"At the level of a constant answer ({wording.number(bound)} %) by its interval: {which}.{learned}"
 
 
 def place(federation: dict) -> str:

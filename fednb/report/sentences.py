@@ -118,7 +118,8 @@ def _points(row: dict) -> str:
     low, high, smallest = (row[name] for name in ("together_low", "together_high", "smallest"))
     if smallest != smallest:
         return f"{points})"
-    detectable = f"; detectable: {wording.number(smallest)}" if low * high <= 0 else ""
+    unsure = low * high <= 0 < smallest  # 0: of an interval without width, which says nothing of what could be seen
+    detectable = f"; detectable: {wording.number(smallest)}" if unsure else ""
     return f"{points}, simultaneous {signed(low)} to {signed(high)}{detectable})"
 
 

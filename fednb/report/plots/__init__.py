@@ -4,9 +4,9 @@ All functions take data frames or arrays, never a trainer, and return a closed m
 shows it once, as the value of a cell.
 """
 
-from fednb.report.plots.curves import convergence, lines, over_rounds
-from fednb.report.plots.groups import scores, seen_and_unseen
-from fednb.report.plots.planes import embedding, heatmaps
+from fednb.report.plots.curves import convergence, lines
+from fednb.report.plots.groups import scores
+from fednb.report.plots.planes import embedding
 from fednb.report.plots.rows import claims, effects
 
 __all__ = [
@@ -14,9 +14,6 @@ __all__ = [
     "convergence",
     "effects",
     "embedding",
-    "heatmaps",
     "lines",
-    "over_rounds",
     "scores",
-    "seen_and_unseen",
 ]

@@ -4,7 +4,6 @@ from fednb.report import wording
 from fednb.report.plots._axes import (
     MOST,
     PAPER,
-    WIDEST,
     as_written,
     decorate,
     new_figure,
@@ -108,27 +107,4 @@ def lines(curves: dict, x: str, y: str, title="", log=False, joined=True):
     axes.legend(frameon=False)
     if log:
         axes.set(xscale="log", yscale="log")
-    return as_written(figure)
-
-
-def over_rounds(panels: dict, title: str = "", log: tuple = ()):
-    """One panel for each ``{what is drawn: {label: its values, one a round}}``; a label looks the same in all.
-
-    log: the panels with a logarithmic axis.
-    """
-    across = len(panels) if len(panels) < 4 else 2
-    size = {"width": min(4 * across, WIDEST), "height": 0.8 + 3.4 * -(-len(panels) // across)}
-    figure, every = new_figure(len(panels), **size, columns=across, common=False)
-    labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
-    for axes, (name, curves) in zip(every, panels.items(), strict=True):
-        for label, values in curves.items():
-            number = labels.index(label)
-            look = {"color": colour(number), "linestyle": LINES[number % len(LINES)]}
-            axes.plot(range(1, len(values) + 1), values, label=label, **look)
-        decorate(axes, "round", name, "")
-        axes.set_yscale("log" if name in log else "linear")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-    shown = {text: line for axes in every for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=len(shown), frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=11)
     return as_written(figure)

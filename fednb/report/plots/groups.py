@@ -4,16 +4,11 @@ from fednb.report.comparison import tested
 from fednb.report.intervals import alike, of_settings
 from fednb.report.labels import federation, site
 from fednb.report.plots._axes import (
-    as_written,
-    decorate,
-    new_figure,
     of_paper,
     printed_rows,
     printed_values,
-    wrapped,
 )
 from fednb.report.plots.rows import Dot, rows_of_dots
-from fednb.report.style import styles
 from fednb.report.wording import DOWNWARDS, mark, measure, scored, settings, spaced, told_seeds
 
 
@@ -64,33 +59,3 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
 def _called(group):
     """A site or a data set by its name; a number as it is."""
     return site(federation(group))
-
-
-def seen_and_unseen(panels: dict, title: str = ""):
-    """What each method loses at each site: a line from its score where the site took part, a full marker, to that
-    where it was left out, a hollow one; in per cent.
-
-    panels: ``{title: table of fednb.report.participation}``, one below the other; those without rows are left out.
-    """
-    from matplotlib.lines import Line2D
-
-    panels = {name: table for name, table in panels.items() if len(table.frame)}
-    count = max(1, len(panels))
-    figure, every = new_figure(count, width=9.0, height=2.6 * count + 0.8, columns=1, common=False)
-    looks = styles({row.row: row.run for table in panels.values() for row in table.frame.itertuples()})
-    looks = {row: look | {"linestyle": "-"} for row, look in looks.items()}
-    for axes, (name, table) in zip(every, panels.items(), strict=False):
-        sites = table.frame[table.frame["client"] != "average"]
-        names, rows = (list(dict.fromkeys(sites[column])) for column in ("client", "row"))
-        for number, row in enumerate(rows):
-            look = looks[row]
-            for one in sites[sites["row"] == row].itertuples():
-                place = names.index(one.client) + 0.8 * ((number + 0.5) / len(rows) - 0.5)
-                axes.plot([place] * 2, [one.seen, one.unseen], **look, markevery=[0])
-                axes.plot(place, one.unseen, marker=look["marker"], color=look["color"], markerfacecolor="white")
-        decorate(axes, "", "test (%)", name, table.mark)
-        axes.set_xticks(range(len(names)), [wrapped(_called(name)) for name in names])
-    shown = [Line2D([], [], **look, label=row) for row, look in looks.items()]
-    figure.legend(handles=shown, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=11)
-    return as_written(figure)

@@ -1,11 +1,11 @@
-"""Features in the plane, and matrices."""
+"""Features in the plane."""
 
 import importlib.util
 from itertools import cycle, islice
 
 import numpy
 
-from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure, wrapped
+from fednb.report.plots._axes import as_written, decorate, new_figure, wrapped
 from fednb.report.style import CLASSES
 from fednb.report.wording import STAND_IN
 
@@ -93,19 +93,3 @@ def _umap(rows):
 
 
 PLANES = {"t-SNE": _tsne, "UMAP": _umap}
-
-
-def heatmaps(panels: dict, x: str, y: str, title: str = ""):
-    """One panel for each ``{title: matrix}``, rows downwards; all on one scale of grey from 0 to the largest value."""
-    import seaborn
-
-    figure, every = new_figure(len(panels), width=min(2.4 * len(panels) + 0.8, WIDEST), height=3)
-    most = max(float(numpy.max(matrix)) for matrix in panels.values())
-    for axes, (name, matrix) in zip(every, panels.items(), strict=True):
-        seaborn.heatmap(matrix, cmap="Greys", vmin=0, vmax=most, square=True, cbar=False, ax=axes)
-        axes.set_xlabel(x)
-        axes.set_title(name, fontsize=10)
-    every[0].set_ylabel(y)
-    figure.colorbar(every[0].collections[0], ax=every, shrink=0.6)
-    figure.suptitle(title, fontsize=11)
-    return as_written(figure)
