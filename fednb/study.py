@@ -56,7 +56,7 @@ class Study:
         federation: made in memory, in the place of the recipes' own. Recipes and records hold its fingerprint, so that
             runs on other images are other runs.
 
-    Raises RecipeError where these are no recipes, or none.
+    Raises RecipeError where these are no recipes.
     """
 
     def __init__(
@@ -67,8 +67,7 @@ class Study:
         other: list[Recipe] | None = None,
         federation: Federation | None = None,
     ):
-        plain = isinstance(recipes, list | tuple) and all(isinstance(recipe, Recipe) for recipe in recipes)
-        if not plain or not recipes:
+        if not isinstance(recipes, list | tuple) or not all(isinstance(recipe, Recipe) for recipe in recipes):
             raise RecipeError(f"a study is of {recipes!r:.100}; expected a list of recipes, such as [Recipe()].")
         if federation is not None:
             given = {"name": registry.IN_MEMORY[federation.task], "fingerprint": federation.fingerprint}

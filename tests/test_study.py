@@ -379,7 +379,7 @@ def test_a_label_names_what_the_study_varies():
     assert set(frame["run"]) == {"fedavg"} and (frame.groupby("label")["seed"].nunique() == [1, 2, 2]).all()
 
 
-@pytest.mark.parametrize("recipes", ["fedavg", ["fedavg"], [], SMALL])
+@pytest.mark.parametrize("recipes", ["fedavg", ["fedavg"], SMALL])
 def test_what_is_no_list_of_recipes_is_refused(recipes, store):
     with pytest.raises(RecipeError, match="a study is of .*; expected a list of recipes"):
         Study(recipes, store=store)
