@@ -222,12 +222,12 @@ def left_here(self, client):
 
 
 @pytest.mark.parametrize(
-    ("door", "mistake"),
+    ("hook", "mistake"),
     [("loss", made_here), ("after_step", drawn_here), ("reply", left_here)],
     ids=lambda it: getattr(it, "__name__", it),
 )
-def test_what_a_gpu_refuses_is_refused(door, mistake, pretended, monkeypatch):
-    monkeypatch.setattr(FedAvg, door, mistake, raising=False)
+def test_what_a_gpu_refuses_is_refused(hook, mistake, pretended, monkeypatch):
+    monkeypatch.setattr(FedAvg, hook, mistake, raising=False)
     with pytest.raises(Mixed):
         run_on(pretended, {})
 
