@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import product
 
-from methods import CASES, CHECKED, HOOKS, FULL, label, row_of
+from methods import CASES, CHECKED, FULL, HOOKS, label, row_of
 
 from fednb.methods import overrides
 from fednb.registry import make
