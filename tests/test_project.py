@@ -67,23 +67,19 @@ def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
     assert registry.project() is None and "third_way" not in papers.names()
 
 
-def test_a_folder_that_is_no_project_is_named(place, capsys):
+def test_a_folder_that_is_no_project_and_one_without_notebooks_are_named(place, monkeypatch, capsys):
     for words in (["list"], ["run"], ["status"], ["report"]):
         assert cli.main(words) == 1
         assert f"{place} is no project: there is no fednb.toml in it or above it" in capsys.readouterr().err
     assert not tree(place)
-
-
-def test_what_needs_the_repository_says_so(made, capsys):
+    (place / "empty").mkdir()
+    (place / "empty/fednb.toml").write_text("")
+    monkeypatch.chdir(place / "empty")
+    assert cli.main(["run"]) == 1
+    assert "notebooks has no notebook; `fednb new paper NAME` writes one" in capsys.readouterr().err
     for words, file in ((["bench"], "tools/bench.py"), (["report", "--readme"], "tools/readme.py")):
         assert cli.main(words) == 1
         assert f"{file} is in fednb's repository alone; clone it" in capsys.readouterr().err
-
-
-def test_a_project_without_notebooks_says_so(made, capsys):
-    shutil.rmtree(made / "notebooks")
-    assert cli.main(["run"]) == 1
-    assert "notebooks has no notebook; `fednb new paper NAME` writes one" in capsys.readouterr().err
 
 
 def test_what_the_page_on_projects_declares_is_taken(made):
@@ -199,15 +195,6 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
 def test_what_a_project_installs_is_no_name_on_an_index(made):
     asked = (made / "requirements.txt").read_text().splitlines()[-1]
     assert re.fullmatch(r"fednb\[notebooks,test\] @ (file://|git\+)\S+", asked)
-
-
-def test_nothing_is_written_half(place, monkeypatch, capsys):
-    def full(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr("fednb.files.os.replace", full)
-    assert cli.main(["new", "paper", "third_way"]) == 1
-    assert "could not be written: no space left" in capsys.readouterr().err and not tree(place)
 
 
 @pytest.mark.parametrize(
