@@ -29,6 +29,7 @@ import numpy as np
 from PIL import Image
 
 import fednb.datasets
+from fednb import registry
 from fednb.errors import FednbError
 
 MARK = Path("executed")  # in the folder where the trials run
@@ -57,12 +58,12 @@ def function(module: str, name: str):
 
 
 def calls():
-    """Pickles that call something: alone, or beside what is expected."""
+    """Pickles that call something: alone, or next to what is expected."""
     for module, name, arguments in CALLS:
         call = Call(function(module, name), arguments)
         for protocol in range(6):
             yield pickle.dumps(call, protocol)
-            yield pickle.dumps((np.array(["amazon/mug/1.png"]), call), protocol)
+            yield pickle.dumps({"data": np.zeros((1, 3072), np.uint8), "labels": [call]}, protocol)
 
 
 def batches(root: Path, random: Random):
@@ -128,7 +129,17 @@ def pictures(root: Path, random: Random):
     yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
 
 
-FAMILIES = {family.__name__: family for family in (batches, digits, pictures)}
+def weights(root: Path, random: Random):
+    """What lies under the name of ImageNet's weights."""
+    file = root / "weights" / "mobilenet_v2_imagenet_features.pt"
+    file.parent.mkdir(parents=True)
+    os.environ["FEDNB_DATA"] = str(root)
+    for content in calls():
+        file.write_bytes(content)
+        yield lambda: registry.make("models", {"name": "mobilenet_v2", "pretrained": True}, (3, 32, 32), 10)
+
+
+FAMILIES = {family.__name__: family for family in (batches, digits, pictures, weights)}
 
 
 def flipped(content: bytes, random: Random) -> bytes:
