@@ -24,7 +24,7 @@ def doubles(rows) -> torch.Tensor:
 
 
 def holder(**given) -> SimpleNamespace:
-    """The little of a client or of the server that one door uses."""
+    """The little of a client or of the server that one hook uses."""
     memory, round_only, inbox = {}, {}, {}
     return SimpleNamespace(
         memory=lambda method: memory, scratch=lambda method: round_only, inbox=lambda method: inbox, **given

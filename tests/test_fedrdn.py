@@ -91,6 +91,18 @@ def drawn(client, indices) -> tuple[list[int], list[int]]:
     return means.tolist(), sigmas.tolist()
 
 
+def test_paper_draws_one_pair_for_each_image_each_time():
+    client = next(iter(prepared(PAPER).values()))
+    seen = []
+    for _ in range(20):
+        means, sigmas = drawn(client, range(12))
+        assert means == sigmas
+        seen.append(tuple(means))
+    assert len(set(seen)) == 20 and all(len(set(draws)) > 1 for draws in seen)
+    counts = np.bincount(np.concatenate(seen), minlength=3)
+    assert counts.sum() == 240 and (abs(counts - 80) < 30).all()  # uniform: 4 standard deviations
+
+
 def test_released_draws_once_for_the_batch_and_mean_and_sigma_apart():
     client = next(iter(prepared(RELEASED).values()))
     seen = set()

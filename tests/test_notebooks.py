@@ -74,7 +74,7 @@ def test_unknown_name_and_wrong_type_are_refused(made, given, message):
     ("given", "message"),
     [
         ({"DATA": 2024}, "DATA is 2024, of type int; expected str. To papermill: -y 'DATA: \"2024\"'."),
-        ({"SEEDS": 0}, 'SEEDS is 0, of type int; expected list[int]. To papermill: -y "SEEDS: [0, 1]".'),
+        ({"SEEDS": 0}, 'SEEDS is 0, of type int; expected list[int]. To papermill: -y "SEEDS: [1]".'),
     ],
 )
 def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path, given, message):
@@ -100,7 +100,26 @@ def test_kinds_and_what_fits_them():
         ("a", int | None, False),
     ):
         assert parameters.fits(value, kind) == fits
-    assert parameters.sampled(1, list[list[float]]) == "[[0.5, 1.0]]" and parameters.sampled(7, str | None) == '"7"'
+    assert parameters.sampled(1, list[list[float]]) == "[[1.0]]" and parameters.sampled(7, str | None) == '"7"'
+
+
+def test_a_kernel_runs_no_file_of_the_notebooks_folder_in_the_place_of_pythons_own(made, tmp_path):
+    """What lies beside a notebook is imported all the same."""
+    book = made("a/b", ["import helper, decimal\nhelper.HERE"])
+    (book.path.parent / "helper.py").write_text("HERE = True")
+    for name in ("pkgutil", "typing", "socket", "decimal"):
+        (book.path.parent / f"{name}.py").write_text("raise SystemExit('a file of the folder was executed')")
+    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) is None
+
+
+def test_a_kernel_with_another_copy_of_the_package_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "fednb").mkdir()
+    (tmp_path / "fednb" / "registry.py").write_text("another")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotebookError, match=f"imports fednb from .*, which differs from {tmp_path}/fednb"):
+        parameters.check_parameters({})
+    monkeypatch.setenv(parameters.COPY, str(Path(parameters.__file__).parent))
+    parameters.check_parameters({})
 
 
 def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):

@@ -40,7 +40,7 @@ def started(*augmentations, **settings):
 
 
 def a_batch(client, size: int = 5):
-    """The first images of a client, after the doors before the step."""
+    """The first images of a client, after the hooks before the step."""
     batch = client.batch(client.site.train, torch.arange(size), training=True)
     for method in client.methods:
         method.before_step(client, batch)

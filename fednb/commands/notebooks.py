@@ -21,8 +21,8 @@ from types import ModuleType
 
 from fednb import registry
 from fednb.errors import NotebookError, nearest
-from fednb.files import PART
-from fednb.parameters import kind_of, misfit, sampled
+from fednb.files import PART, environment
+from fednb.parameters import COPY, kind_of, misfit, sampled
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -171,19 +171,22 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
 
     check(notebook, given)
     part = output.with_name(f".{output.stem}{PART}.ipynb")
+    # Of the kernel: it has the notebook's folder behind Python's own files then, and knows the package that is meant.
+    apart = environment(PYTHONSAFEPATH="1", **{COPY: str(Path(__file__).parents[1])})
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        papermill.execute_notebook(
-            str(notebook.path),
-            str(part),
-            parameters=given,
-            cwd=str(notebook.path.parent),
-            kernel_name=KERNEL["name"],
-            language=KERNEL["language"],
-            progress_bar=False,
-            # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
-            extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
-        )
+        with apart:
+            papermill.execute_notebook(
+                str(notebook.path),
+                str(part),
+                parameters=given,
+                cwd=str(notebook.path.parent),
+                kernel_name=KERNEL["name"],
+                language=KERNEL["language"],
+                progress_bar=False,
+                # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
+                extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
+            )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
         os.replace(part, output)
