@@ -135,6 +135,7 @@ def made(tmp_path, monkeypatch):
     monkeypatch.chdir(root)
     monkeypatch.setenv("FEDNB_RUNS", str(root / "report" / "runs"))  # commands set both; restored afterwards
     monkeypatch.setenv("FEDNB_DATA", str(root / "no-data"))
+    monkeypatch.setenv("FEDNB_STALE", "")
 
     def cell(number: int, source: str, tags: list[str]) -> dict:
         metadata = {"tags": tags} if tags else {}

@@ -320,7 +320,7 @@ def test_batch_normalisation(plain, algorithm):
 
 
 def server(**given) -> SimpleNamespace:
-    """The little of a server that one door uses."""
+    """The little of a server that one hook uses."""
     memory, round_only, replies = {}, {}, {}
     return SimpleNamespace(
         memory=lambda method: memory,

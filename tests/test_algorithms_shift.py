@@ -8,16 +8,13 @@ from types import SimpleNamespace
 import pytest
 import test_algorithms
 import torch
-from methods import TINY, federation
 from test_algorithms import agree, by_size, cross_entropy, gradient, hidden, local, mean, start
 from torch import nn
 
-from fednb.loop.loop import FederatedRun
 from fednb.methods import Batch
 from fednb.methods.algorithms.fedrobust import FedRobust
 from fednb.methods.algorithms.harmofl import HarmoFL
 from fednb.methods.algorithms.moon import Moon
-from fednb.recipe import Recipe
 
 plain = test_algorithms.plain
 
@@ -27,7 +24,7 @@ def doubles(rows) -> torch.Tensor:
 
 
 def holder(**given) -> SimpleNamespace:
-    """The little of a client or of the server that one door uses."""
+    """The little of a client or of the server that one hook uses."""
     memory, round_only, inbox = {}, {}, {}
     return SimpleNamespace(
         memory=lambda method: memory, scratch=lambda method: round_only, inbox=lambda method: inbox, **given
@@ -276,16 +273,6 @@ def test_harmofl_by_hand(variant, first, second):
         method.aggregate(server)
         assert method.send(server, "any")["amplitude"].tolist() == [7]
         server.scratch(method).clear()
-
-
-def test_a_client_that_comes_later_takes_the_amplitude_that_is_known():
-    run = FederatedRun(Recipe(**TINY | {"algorithm": "harmofl", "participation": 0.67}), federation())
-    rounds = [run.advance()]
-    known = run.server.memories["harmofl"]["amplitude"].clone()
-    rounds += [run.advance() for _ in range(2)]
-    assert any(values["loss"].keys() - rounds[0]["loss"].keys() for values in rounds)
-    assert torch.equal(run.server.memories["harmofl"]["amplitude"], known)
-    assert ["harmofl" in values["up"] for values in rounds] == [True, False, False]
 
 
 # --- What is refused ---------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import warnings
 from pathlib import Path
 
 import pytest
-import torch
 from methods import federation
 from small_runs import SMALL
 from test_parallel import imports, require_outcome, work
@@ -96,11 +95,6 @@ def test_on_a_cluster_the_records_are_those_that_are_made_here(ray, tmp_path):
     assert not list(store.checkpoints.glob("*"))
 
 
-def test_a_federation_in_memory_is_sent_along(ray, tmp_path):
-    study = Study([SMALL.with_(rounds=1)], store=Store(tmp_path / "runs"), federation=federation())
-    assert study.run(engine="ray").records[0].fingerprint == federation().fingerprint
-
-
 OUTSIDE = "import os\n\nimport fednb\n\n\nclass Fragile(fednb.Method):\n    def begin(self, client):\n        {}\n"
 
 
@@ -148,14 +142,6 @@ def test_interrupted_runs_leave_their_checkpoints(ray, tmp_path, number):
     assert len(list(store.checkpoints.glob("*.pt"))) == 2
     with store.lock(LONG[0], wait=False), store.lock(LONG[1], wait=False):
         pass
-
-
-def gpus(item: str, tell) -> None:
-    tell((os.environ.get("CUDA_VISIBLE_DEVICES"), torch.get_num_threads()))
-
-
-def test_ray_says_which_gpu(ray, tmp_path):
-    assert heard(gpus, ["one"], tmp_path, 1, "cuda")[1] == {"one": [("0", 1)]}
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,8 @@ class TestBirds:
         [
             ("classes.txt", lambda lines: lines[:-1], "has 199 lines"),
             ("images.txt", lambda lines: lines[:-1], 'image 1000 has the path ""'),
-            ("images.txt", lambda lines: [*lines, "1 twice.png"], r'images\.txt, line 1001: "1 twice.png"'),
-            ("images.txt", lambda lines: ["1", *lines[1:]], r'images\.txt, line 1: "1"; expected two words'),
+            ("images.txt", lambda lines: [*lines, "1 twice.png"], r'images\.txt .*line 1001: "1 twice.png"'),
+            ("images.txt", lambda lines: ["1", *lines[1:]], r'images\.txt .*line 1: "1"\). Expected two words'),
             ("image_class_labels.txt", lambda lines: ["1 2", *lines[1:]], 'image 1 has .* the class "2"'),
             ("train_test_split.txt", lambda lines: lines[1:], 'image 1 .* the part ""'),
         ],
@@ -146,16 +146,6 @@ class TestFaces:
             assert sum(len(site.train) + len(site.validation) for site in federation.sites) == 30
             own.append(sorted(tests))
         assert own[0] == own[1] and len(own[0]) == 7
-
-    def test_only_images_of_persons_in_use_are_needed(self, root, name):
-        before = load(name, root, clients=3).fingerprint
-        for line in (root / name / FACES[name].listing).read_text().splitlines():
-            file, person = line.split()
-            if person in ("12", "7"):
-                (root / name / FACES[name].folder / file).unlink()
-        assert load(name, root, clients=3).fingerprint == before
-        with pytest.raises(DataError, match=r"\d+\.png cannot be read"):
-            load(name, root)
 
     def test_what_is_refused(self, root, name, picture):
         with pytest.raises(RecipeError, match="clients is 1; expected 2 or more"):

@@ -107,11 +107,11 @@ class TestFiles:
             load(name, tree)
 
     @having("file")
-    @pytest.mark.parametrize("content", [None, b"", b"<html>", b"\xff\xfe"])
-    def test_a_damaged_file_is_named(self, tree, name, content):
-        (file,) = damage(tree, ROWS[name].file, content)
-        with pytest.raises(DataError, match=re.escape(file.name)):
-            load(name, tree)
+    def test_a_damaged_file_is_named(self, tree, name):
+        for content in (None, b"", b"<html>", b"\xff\xfe"):
+            (file,) = damage(tree, ROWS[name].file, content)
+            with pytest.raises(DataError, match=re.escape(file.name)):
+                load(name, tree)
 
     def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, files_of, tmp_path):
         class Evil:

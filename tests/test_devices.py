@@ -189,16 +189,9 @@ def test_masks_on_another_device_are_the_same_run(pretended):
     assert not pretended.waits["in epochs"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"algorithm": "fedbn"}, {"unseen": ["tower"]}], ids=str)
-def test_spare_images_on_another_device_are_read_once_a_round(settings, pretended):
-    rounds, _ = run_on(pretended, settings | {"evaluation": ["spare"]})
-    reads = sum(count for line, count in pretended.waits["between"].items() if line.startswith("engine/loop.py"))
-    assert rounds == train(settings, rounds=2).rounds and reads == 2 * 3
-
-
 def test_a_client_is_waited_for_once_a_round_and_the_server_once(pretended):
     run_on(pretended, {})
-    lines = {line: count for line, count in pretended.waits["between"].items() if line.startswith("engine/client.py")}
+    lines = {line: count for line, count in pretended.waits["between"].items() if line.startswith("loop/client.py")}
     assert list(lines.values()) == [2 * len(SIZES)]
     checked = [n for line, n in pretended.waits["between"].items() if "network.py" in line and "_scalar" in line]
     assert checked == [2]
@@ -222,12 +215,12 @@ def left_here(self, client):
 
 
 @pytest.mark.parametrize(
-    ("door", "mistake"),
+    ("hook", "mistake"),
     [("loss", made_here), ("after_step", drawn_here), ("reply", left_here)],
     ids=lambda it: getattr(it, "__name__", it),
 )
-def test_what_a_gpu_refuses_is_refused(door, mistake, pretended, monkeypatch):
-    monkeypatch.setattr(FedAvg, door, mistake, raising=False)
+def test_what_a_gpu_refuses_is_refused(hook, mistake, pretended, monkeypatch):
+    monkeypatch.setattr(FedAvg, hook, mistake, raising=False)
     with pytest.raises(Mixed):
         run_on(pretended, {})
 
@@ -253,21 +246,3 @@ def test_what_a_gpu_is_waited_for_is_found(reading, pretended, monkeypatch):
     rounds, _ = run_on(pretended, {})
     assert rounds == trained({"algorithm": {"name": "fedavg"}}).rounds[:2]
     assert list(pretended.waits["in epochs"].values()) == [12]  # the steps of two rounds
-
-
-@pytest.mark.parametrize(
-    "free",
-    [
-        lambda value: value.new_zeros(3),
-        lambda value: torch.zeros(1).to(value.device, non_blocking=True),
-        lambda value: value + torch.tensor(1.0),
-        lambda value: value[value.long()],
-        lambda value: value.where(value > 0, 1),
-    ],
-)
-def test_what_a_gpu_does_by_itself_is_no_waiting(free):
-    with Pretended() as device:
-        value = torch.tensor([0.0, 1.0]).to(THERE)
-        device.waits["between"].clear()
-        assert free(value).device == THERE
-    assert not device.waits["between"]

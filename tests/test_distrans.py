@@ -10,7 +10,6 @@ from small_runs import use_toy
 from torch import nn
 
 from fednb import models
-from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import part
@@ -136,26 +135,6 @@ def test_running_statistics_are_those_of_each_channels_own_activations():
 
 def statistic(name: str) -> bool:
     return name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked")
-
-
-def bare(network: nn.Module, channel: int | None = None) -> dict:
-    """The backbone's entries under its own names; of statistics this channel's."""
-    found = {n.removeprefix("backbone."): t for n, t in network.state_dict().items() if n.startswith("backbone.")}
-    return found if channel is None else {n: t[channel] if statistic(n) else t for n, t in found.items()}
-
-
-def test_at_test_time_each_channel_is_normalised_by_its_own():
-    """As two plain networks would be, with the same weights and one row of the statistics each."""
-    network, images, features = two_channels().eval(), torch.rand(5, 6, 8, 8).double(), []
-    for name, value in bare(network).items():
-        if statistic(name):  # means below zero, so that what is left after ReLU is not
-            value.copy_(torch.rand(value.shape, generator=generator(name)) - float(name.endswith("running_mean")))
-    for channel, image in enumerate(images.chunk(2, 1)):
-        plain = backbone().double().eval()
-        plain.load_state_dict(bare(network, channel), strict=False)
-        features.append(plain.features(image))
-    torch.testing.assert_close(network.features(images), torch.cat(features, 1))
-    assert features[0].any() and not torch.allclose(network.features(images), network.features(images.roll(3, 1)))
 
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
@@ -298,25 +277,6 @@ def test_two_rounds_are_algorithm_1(variant, aggregation, channels, monkeypatch)
         np.testing.assert_allclose(offset.numpy().reshape(-1), offsets[name], rtol=1e-10, atol=1e-13)
 
 
-def test_paper_and_released_part_in_the_model_of_the_first_step(monkeypatch):
-    """One client, one step, the same first offset: both move the offset by the same gradient, but only the paper's
-    model sees the moved one. With an offset that does not move they are one method.
-    """
-    monkeypatch.setattr(models, "build", lambda *given: Flat())
-    data, found = federation((("clinic", 4),)), {}
-    for variant in ("paper", "released"):
-        for rate in (0.0, OFFSET_RATE):
-            run = made({"rounds": 1}, data, variant=variant, offset_rate=rate)
-            run.server.memories["distrans"]["offset/clinic"].fill_(0.25)
-            run.train_round()
-            found[variant, rate] = at_server(run)["clinic"], run.server.model["head.weight"]
-    for rate in (0.0, OFFSET_RATE):
-        torch.testing.assert_close(found["paper", rate][0], found["released", rate][0])
-    assert torch.equal(found["paper", 0.0][1], found["released", 0.0][1])
-    assert not torch.allclose(found["paper", OFFSET_RATE][1], found["released", OFFSET_RATE][1], rtol=1e-3)
-    assert not torch.allclose(found["paper", 0.0][0], found["paper", OFFSET_RATE][0], rtol=1e-3)
-
-
 @pytest.mark.parametrize(
     ("options", "updates"),
     [({}, [2, 2]), ({"statistics": "shared"}, 5), ({"variant": "released", "aggregation": "none"}, 5)],
@@ -371,14 +331,6 @@ def test_first_offsets_are_uniform_and_each_clients_own():
     for name, offset in paper.items():
         red = (offset[0] - 0.485) / 0.229
         torch.testing.assert_close(released[name][0], red, rtol=1e-6, atol=1e-6)
-
-
-def test_the_server_knows_fractions_and_heterogeneity():
-    run = made(data=disjoint(shared=1))
-    state = run.server.memories["distrans"]
-    assert float(state["heterogeneity"]) == 1 - 2 / 8
-    assert at_server(run, "fractions")["client 0"].tolist() == [4 / 6, 1, 0, 0]
-    assert at_server(run, "fractions")["client 1"].tolist() == [2 / 6, 0, 1, 1]
 
 
 @pytest.mark.parametrize(("shared", "used"), [(0, False), (2, False), (3, True)])
@@ -478,12 +430,6 @@ def test_it_learns_client_after_client_from_the_mean_squared_error():
     torch.testing.assert_close(dict(network.state_dict()), dict(other.state_dict()), rtol=1e-4, atol=1e-6)
 
 
-def test_images_of_another_size_than_its_own_are_refused():
-    with pytest.raises(RecipeError, match="offsets of 3 x 64 x 64; the images are 3 x 32 x 32"):
-        made(data=large(size=32), variant="released")
-    made(data=large(size=32), variant="released", aggregation="mean")
-
-
 # What is sent, and what is refused
 
 
@@ -493,21 +439,6 @@ def test_an_offset_costs_its_pixels_in_both_directions():
     assert run.prepared == {"up": {"images": 16, "distrans": 2 * (3 * 4 + 3 * 8)}, "down": {}}
     round = run.train_round()
     assert round["up"]["distrans"] == round["down"]["distrans"] == 2 * 49_152
-
-
-def test_its_images_are_in_the_order_of_the_clients():
-    """Of three clients with other class shares each gets what the network makes of its own."""
-    torch.manual_seed(0)
-    network = Hypernetwork(3, (3, 64, 64))
-    network.embed.eval()  # in training every pass moves the spectral norm
-    fractions = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.0, 1.0, 0.0]])
-    with torch.no_grad():
-        images = network(fractions, torch.zeros(3, 3, 64, 64))
-        alone = [network.grow(network.embed(share[None]))[0] for share in fractions]
-    for client, image in enumerate(alone):
-        torch.testing.assert_close(images[client], image)
-        others = [each for number, each in enumerate(alone) if number != client]
-        assert min(float((image - other).abs().max()) for other in others) > 1e-3
 
 
 def in_turn(clients: int, classes: int, each: int) -> torch.Tensor:
@@ -541,21 +472,7 @@ def test_a_hand_worked_matrix():
     assert distributional_heterogeneity(counts) == pytest.approx(7 / 12, abs=1e-15)
 
 
-def test_it_jumps_where_the_last_shared_class_is_no_longer_shared():
-    """One class, two of five clients: 1 - 2/5; one of five: 1, not 1 - 1/5. A client alone shares nothing."""
-    assert distributional_heterogeneity([[3], [2], [0], [0], [0]]) == 0.6
-    assert distributional_heterogeneity([[5], [0], [0], [0], [0]]) == 1
-    assert distributional_heterogeneity([[5, 2]]) == 1
-
-
 def test_fractions_are_of_a_class_not_of_a_client():
     """Class 0 has 8 images, 6 at the first client; class 1 has 2, both at the second; nobody has class 2."""
     fractions = class_fractions([[6, 0, 0], [2, 2, 0]])
     assert fractions.tolist() == [[0.75, 0, 0], [0.25, 1, 0]] and fractions.dtype == torch.float64
-
-
-@pytest.mark.parametrize("counts", [[1, 2, 3], torch.zeros(0, 3), torch.zeros(2, 2, 2)])
-def test_what_is_no_matrix_is_refused(counts):
-    for function in (distributional_heterogeneity, class_fractions):
-        with pytest.raises(DataError, match=r"expected \[clients, classes\]"):
-            function(counts)

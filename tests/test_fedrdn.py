@@ -5,7 +5,6 @@ import pytest
 import torch
 from methods import HELD_OUT, TINY, federation, train
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from fednb.errors import DataError, RecipeError
@@ -143,17 +142,6 @@ def test_fedrdn_v_uses_the_mean_over_clients_always():
             np.testing.assert_allclose(batch.images, (pixels(split)[:5] - mean) / std, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("augmentation", [PAPER, RELEASED, "fedrdn_v"])
-def test_two_times_channels_floats_go_up_once(augmentation):
-    recipe = Recipe(**TINY | {"augmentations": [augmentation]})
-    run = FederatedRun(recipe, federation())
-    exchanged = run.prepare()
-    name = recipe.augmentation_name
-    assert exchanged["up"][name] == 3 * 2 * 3 * 4  # clients x pair x channels x bytes
-    assert exchanged["down"][name] == 3 * 2 * 3 * 4 * (1 if name == "fedrdn_v" else 3)
-    assert name not in run.advance()["up"]
-
-
 def test_normalisation_of_images_with_other_channels_is_refused():
     """Three means would make three channels of one without a word."""
     data = federation()
@@ -200,26 +188,6 @@ def test_in_compose_each_image_gets_one_clients_pair_anew():
     torch.manual_seed(0)
     seen = [whose(transform(picture), pixels_of(picture)) for _ in range(300)]
     assert (np.abs(np.bincount(seen, minlength=3) - 100) < 33).all()  # uniform: 4 standard deviations
-
-
-class Pictures(Dataset):
-    def __init__(self, transform):
-        self.pictures, self.transform = pictures(30), transform
-
-    def __len__(self):
-        return len(self.pictures)
-
-    def __getitem__(self, index):
-        return self.transform(self.pictures[index]), index
-
-
-def test_in_a_loader_it_batches_plain_tensors():
-    loader = DataLoader(Pictures(composed(RandomDataNormalise(MEANS, STDS, own=0))), batch_size=10)
-    torch.manual_seed(0)
-    for images, indices in loader:
-        assert images.shape == (10, 3, 5, 7) and images.dtype == torch.float32
-        drawn = {whose(i, pixels_of(loader.dataset.pictures[k])) for i, k in zip(images, indices, strict=True)}
-        assert len(drawn) > 1
 
 
 def test_one_image_by_hand():

@@ -123,24 +123,6 @@ def test_steps_are_the_formulas(weight, gamma):
     assert any(a for a, _ in taken) and not all(b for _, b in taken)  # both sides of the brackets are seen
 
 
-def test_what_raises_the_perturbed_images_loss_is_projected_away():
-    """Moved along h by hand: what is left is at right angles to it, both at the middle of the change."""
-    client, method = begun(gamma=1.0, iterations=2)
-    parameter, start = client.model.weights, client.model.weights.detach().clone()
-    _, (perturbed, labels) = client.scratch(method)["made"][0]
-
-    def rise(change):
-        return float((change * _gradients(client, perturbed, labels, [parameter])[0]).sum())
-
-    with torch.no_grad():
-        change = 0.3 * _gradients(client, perturbed, labels, [parameter])[0]
-        parameter.copy_(start + change)
-        method.after_step(client, None)
-        left = parameter - start
-        parameter.copy_(start + change / 2)
-        assert rise(change) > 0.1 and rise(left) == pytest.approx(0, abs=1e-12)
-
-
 def test_at_the_global_weights_nothing_is_to_be_taken_back():
     """The labels are the network's own in evaluation mode, batch normalisation included: the gradient is 0."""
     client, method = prepared(iterations=2)

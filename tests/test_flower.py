@@ -5,14 +5,11 @@ import os
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
-import torch
 from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
-from fednb import registry
 from fednb.errors import DataError, RunError, StoreError
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
@@ -24,7 +21,7 @@ pytest.importorskip("flwr", reason='Flower is not installed: pip install -c cons
 
 from flwr.app import Context, Error, RecordDict
 from flwr.app import Message as FlowerMessage
-from flwr.common.serde import message_from_proto, message_to_proto, recorddict_from_proto, recorddict_to_proto
+from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.server.superlink.linkstate.utils import create_message_error_unavailable_res_message
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -32,7 +29,7 @@ from fednb.records import federate
 
 
 class Grid:
-    """Flower's grid in this process: messages and what nodes remember go through their bytes.
+    """Flower's grid in this process: messages go through their bytes.
 
     dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests; silent:
     where they go without a word, and the SuperLink says so. answers: after so many the server is interrupted. asked:
@@ -41,7 +38,6 @@ class Grid:
 
     def __init__(self, configs: dict[int, dict]):
         self.configs = configs
-        self.states = {node: RecordDict() for node in configs}
         self.dead: set[int] = set()
         self.crashing: set[int] = set()
         self.silent = False
@@ -61,8 +57,7 @@ class Grid:
             self.answers -= 1
             node = message.metadata.dst_node_id
             self.asked.append(node)
-            state = recorddict_from_proto(recorddict_to_proto(self.states[node]))
-            context = Context(1, node, self.configs[node], state, {})
+            context = Context(1, node, self.configs[node], RecordDict(), {})
             message = message_from_proto(message_to_proto(message))
             if node in self.crashing and message.metadata.message_type != "query":
                 by_superlink = create_message_error_unavailable_res_message(message.metadata, "node_unavail")
@@ -70,13 +65,12 @@ class Grid:
                 replies.append(gone)
                 continue
             reply = federate.client_app(message, context)
-            self.states[node] = context.state
             replies.append(message_from_proto(message_to_proto(reply)))
         return replies
 
 
 @pytest.fixture
-def toy(monkeypatch):
+def toy(monkeypatch, tmp_path):
     """Every node finds the laws' small federation, whatever its recipe names."""
 
     def found(recipe, root=None, site=None):
@@ -84,6 +78,7 @@ def toy(monkeypatch):
 
     monkeypatch.setattr(federate, "federation_of", found)
     monkeypatch.setattr(federate, "LOOKS", 0.01)
+    monkeypatch.setenv("FEDNB_MEMORY", str(tmp_path / "memory"))
     names_senders(monkeypatch)
 
 
@@ -150,29 +145,29 @@ def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_p
     assert re.search(f'harbour did not answer "work" in round 2: {why}', capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("remembers", ["by its configuration", "by the environment", ""])
-def test_a_node_that_starts_again_goes_on_with_its_memory_or_ends_the_run(
-    remembers, toy, tmp_path, before_round_2, monkeypatch
-):
-    """Under its number, as with node keys, and with an empty context: its disk alone remembers."""
-    recipe, folder = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"}), str(tmp_path / "m")
-    nodes = grid(**{"memory": folder} if "configuration" in remembers else {})
-    monkeypatch.setenv("FEDNB_MEMORY", folder if "environment" in remembers else "")
-    before_round_2(lambda: nodes.states.update({11: RecordDict()}))
-    if remembers:
-        undisturbed = FederatedRun(recipe, federation())
-        assert by_flower(recipe, nodes, tmp_path).rounds == [undisturbed.advance(), undisturbed.advance()]
-    else:
-        with pytest.raises(RunError, match="harbour refuses: harbour has lost what it kept after round 1"):
-            by_flower(recipe, nodes, tmp_path)
-        assert list((tmp_path / "checkpoints").rglob("*.pt"))  # round 1 is not lost
+@pytest.mark.parametrize("lost", [None, "removed", "damaged"])
+def test_a_node_goes_on_with_its_memory_or_ends_the_run(lost, toy, tmp_path, before_round_2):
+    def lose():
+        (file,) = (tmp_path / "memory").glob(f"*_{checksum(b'harbour')}.pt")
+        file.write_bytes(b"no tensors") if lost == "damaged" else file.unlink()
+
+    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})
+    if lost is None:
+        elsewhere, undisturbed = grid(memory=str(tmp_path / "elsewhere")), FederatedRun(recipe, federation())
+        assert by_flower(recipe, elsewhere, tmp_path).rounds == [undisturbed.advance(), undisturbed.advance()]
+        assert len(list((tmp_path / "elsewhere").glob("*.pt"))) == 3 and not (tmp_path / "memory").exists()
+        return
+    before_round_2(lose)
+    with pytest.raises(RunError, match="harbour refuses: harbour has lost what it kept after round 1"):
+        by_flower(recipe, grid(), tmp_path)
+    assert list((tmp_path / "checkpoints").rglob("*.pt"))  # round 1 is not lost
 
 
 def test_a_second_node_of_a_living_site_is_said_and_never_asked(toy, tmp_path, before_round_2, capsys):
     recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
 
     def comes():
-        nodes.configs[21], nodes.states[21] = nodes.configs[11], RecordDict()
+        nodes.configs[21] = nodes.configs[11]
 
     before_round_2(comes)
     record, here = by_flower(recipe, nodes, tmp_path), FederatedRun(recipe, federation())
@@ -180,24 +175,16 @@ def test_a_second_node_of_a_living_site_is_said_and_never_asked(toy, tmp_path, b
     assert capsys.readouterr().err.count("node 21 came after the run had begun, and is no client of it") == 1
 
 
-def test_a_node_that_starts_again_before_the_run_begins_counts_once(toy, tmp_path, monkeypatch):
-    recipe, nodes = Recipe(**TINY | {"rounds": 1}), grid()
-    nodes.configs[21], nodes.states[21] = nodes.configs[11], RecordDict()
-    looks = iter([[10, 11]])
-    monkeypatch.setattr(nodes, "get_node_ids", lambda: next(looks, [10, 21, 12]))
-    assert by_flower(recipe, nodes, tmp_path, timeout=5).rounds == [FederatedRun(recipe, federation()).advance()]
-
-
 @pytest.mark.parametrize(
     "settings", [{}, {"algorithm": "scaffold"}, {"algorithm": "moon", "participation": 0.67}], ids=str
 )
 def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_path, capsys):
-    """Interrupted in a round that some have trained; then nodes with empty contexts, which remember by their disks."""
-    recipe, nodes = Recipe(**TINY | settings), grid(memory=str(tmp_path / "memory"))
+    """Interrupted in a round that some have trained."""
+    recipe, nodes = Recipe(**TINY | settings), grid()
     nodes.answers = 3 * 3 + (5 if recipe.participation < 1 else 6) + 2
     with pytest.raises(KeyboardInterrupt):
         by_flower(recipe, nodes, tmp_path)
-    record = by_flower(recipe, grid(memory=str(tmp_path / "memory")), tmp_path)
+    record = by_flower(recipe, grid(), tmp_path)
     expected = by_flower(recipe, grid(), tmp_path / "undisturbed")
     assert capsys.readouterr().out.count("round 0/3") == 2
     assert (record.rounds, record.prepare, record.notes) == (expected.rounds, expected.prepare, expected.notes)
@@ -239,7 +226,7 @@ def test_a_clients_own_trouble_is_noted_and_the_others_go_on(toy, tmp_path, befo
 
     recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})
     before_round_2(goes_wrong)
-    record = by_flower(recipe, grid(memory=str(tmp_path / "memory")), tmp_path)
+    record = by_flower(recipe, grid(), tmp_path)
     assert record.rounds[1]["absent"] == ["harbour"] and any("No space left" in note for note in record.notes)
 
 
@@ -267,54 +254,6 @@ def test_the_wire_carries_what_is_counted_and_a_little_more(toy, tmp_path):
     assert wire["work"]["down"] == wire["test"]["down"] and wire["test"]["up"] < 3 * 2 * 2 * 24 * 8 + 3 * 2 * 3000
 
 
-@pytest.mark.parametrize("who", ["server", "client"])
-def test_a_message_of_other_shapes_is_refused_by_name_and_nothing_is_lost(
-    who, toy, tmp_path, before_round_2, monkeypatch
-):
-    recipe, nodes = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"}), grid()
-    memories = {}
-
-    def other_network(recipe, asked, content, context):
-        if who == "server":
-            content["message"]["model/head.bias"] = wide
-        memories[context.node_id] = dict(context.state)
-        sent = work(recipe, asked, content, context)
-        if who == "client":
-            sent["message"]["model/head.bias"] = wide
-        return sent
-
-    work, wide = federate.work, federate._record({"bias": torch.zeros(5)})["bias"]
-    before_round_2(lambda: monkeypatch.setattr(federate, "work", other_network))
-    told = "tower refuses: head.bias is .5. in what the server sent and .3. in the network here"
-    with pytest.raises(RunError, match=told if who == "server" else "head.bias is .5. in what clinic sent and .3."):
-        by_flower(recipe, nodes, tmp_path)
-    assert not list((tmp_path / "runs").rglob("*.json"))
-    if who == "server":
-        assert len(memories) == 3 and all(dict(nodes.states[node]) == memory for node, memory in memories.items())
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_a_node_whose_site_has_other_classes_is_refused_by_name(named, tmp_path, monkeypatch):
-    """Each hospital has a folder of its own; the recipe names the classes, or the sites' must agree."""
-    names_senders(monkeypatch)
-    classes = {"north": ("bike", "mug"), "south": ("bike", "cup")}
-    for site, (first, second) in classes.items():
-        for number in range(8):
-            picture(tmp_path / site / "two" / site / (first, second)[number % 2] / f"{number}.png", number)
-    nodes = Grid({1: {"site": "north", "data": str(tmp_path / "north")}})
-    nodes.configs[2], nodes.states[2] = {"site": "south", "data": str(tmp_path / "south")}, RecordDict()
-    chosen = {"name": "folders", "folder": "two", "size": 8} | ({"classes": ["bike", "mug"]} if named else {})
-    told = (
-        "node 2 refuses: .*south has the class folders cup, which the recipe does not name"
-        if named
-        else "north has classes bike, mug; south has bike, cup.* name the classes in the recipe"
-    )
-    store = Store(tmp_path / "runs")
-    with pytest.raises(RunError, match=told):
-        federate.federate(Recipe(**TINY | {"federation": chosen}), nodes, store, 2, 0.1)
-    assert not list(store.folder.rglob("*.json"))
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -332,7 +271,7 @@ def test_a_node_that_fits_no_site_is_named(config, message, toy, tmp_path):
 
 @pytest.mark.parametrize("sent", ["no arrays", "no record", "nothing", "another kind"])
 def test_what_flower_carries_and_nobody_can_read_is_no_reply(sent, toy, tmp_path, before_round_2, monkeypatch):
-    work, introduce = federate.work, federate.introduce
+    work = federate.work
     array = federate.Array("float32", (10**9,), "numpy.ndarray", b"no array")
     records = {
         "no arrays": {"message": federate.ArrayRecord({"loss": array})},
@@ -350,68 +289,6 @@ def test_what_flower_carries_and_nobody_can_read_is_no_reply(sent, toy, tmp_path
     assert record.rounds[1]["absent"] == ["harbour"]
     why = "it does not say why" if sent == "another kind" else "what it sent cannot be read: "
     assert any(f"What went wrong: {why}" in note for note in record.notes)
-
-    def odder(recipe, context):
-        return records["nothing"] if context.node_id == 11 else introduce(recipe, context)
-
-    monkeypatch.setattr(federate, "introduce", odder)
-    with pytest.raises(RunError, match="3 clients are needed; after 0 s there are"):
-        by_flower(Recipe(**TINY | {"rounds": 1}), grid(), tmp_path)
-
-
-def test_too_few_nodes_are_counted(toy, tmp_path):
-    nodes = grid()
-    nodes.dead.add(12)
-    with pytest.raises(RunError, match="3 clients are needed; after 0 s there are"):
-        by_flower(Recipe(**TINY), nodes, tmp_path)
-
-
-def test_versions_that_differ_are_refused_by_name(toy, tmp_path, monkeypatch):
-    """Two copies without git say one version, whatever is in them."""
-    sources = iter(["one"] + ["other"] * 9)
-    monkeypatch.setattr(federate, "code_version", lambda: "0.1")
-    monkeypatch.setattr(federate, "source_hash", lambda: next(sources))
-    told = r"the server runs fednb 0.1 \(source one\) and this client 0.1 \(source other\). Install one version"
-    with pytest.raises(RunError, match=told):
-        by_flower(Recipe(**TINY), grid(), tmp_path)
-
-
-def test_a_method_from_outside_is_the_same_file_on_both_sides(toy, tmp_path, monkeypatch):
-    (tmp_path / "mine" / "augmentations").mkdir(parents=True)
-    (tmp_path / "mine" / "augmentations" / "plain.py").write_text(
-        "import fednb\n\n\nclass Plain(fednb.Method):\n    pass\n"
-    )
-    monkeypatch.setenv("FEDNB_METHODS", str(tmp_path / "mine"))
-    recipe = Recipe(**TINY | {"rounds": 1, "augmentations": ["plain"]})
-    record = by_flower(recipe, grid(), tmp_path)
-    assert record.origin["outside"] == {"augmentations/plain": "folder mine"}
-
-    def on_the_client(asked, read=federate._recipe):
-        with monkeypatch.context() as patch:
-            patch.setattr(registry, "_imported", lambda *file: (imported(*file)[0], "another hash"))
-            return read(asked)
-
-    imported = registry._imported
-    monkeypatch.setattr(federate, "_recipe", on_the_client)
-    with pytest.raises(RunError, match="refuses: the server has another augmentations/plain than this client. Install"):
-        by_flower(recipe, grid(), tmp_path / "other")
-
-
-def test_a_method_that_the_client_does_not_have_is_named(toy, tmp_path):
-    class Newer(Recipe):
-        short = {"algorithm": "fedfuture"}
-
-    with pytest.raises(RunError, match='refuses: "fedfuture" is not in fednb/methods/algorithms'):
-        by_flower(Newer(**TINY), grid(), tmp_path)
-
-
-def test_the_server_app_reads_its_configuration(toy, tmp_path, monkeypatch):
-    recipe = Recipe(**TINY | {"rounds": 1})
-    monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
-    config = {"recipe": json.dumps(recipe.short), "clients": 3, "timeout": 1}
-    federate.main(grid(), SimpleNamespace(run_config=config))
-    assert Store(tmp_path / "runs").find(recipe) is None
-    assert Store(tmp_path / "runs").by("flower").find(recipe).clients == ["clinic", "harbour", "tower"]
 
 
 @pytest.mark.slow

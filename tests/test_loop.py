@@ -1,38 +1,29 @@
 """Server, client and one federated run."""
 
 import gc
-import math
 
 import pytest
 import torch
 from methods import (
-    CASES,
     HELD_OUT,
-    LEARNING,
     ONE,
     ROWS,
     SIZES,
     TINY,
     federation,
     heard,
-    label,
-    lessons,
     reloaded,
     same,
     train,
 )
-from torch.utils._pytree import tree_leaves
 
 from fednb import models
 from fednb.errors import DataError, RecipeError, RunError
 from fednb.federation import Federation, Site
-from fednb.loop import loop
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
-from fednb.loop.network import state_of
 from fednb.loop.server import Server, round_half_up
 from fednb.methods import Method, byte_counts, entries, owners, part
-from fednb.methods.augmentations.fedrdn import FedRDN
 from fednb.recipe import Recipe
 
 
@@ -48,12 +39,6 @@ def test_the_new_weights_are_the_weighted_mean(weights):
             assert int(value) == {"size": 2, "equal": 2}[weights]
             continue
         torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-15)
-
-
-def test_the_counter_of_batches_is_rounded_not_cut():
-    """Clients of 12 and 3 images see 3 batches and 1: (12 * 3 + 3 * 1) / 15 = 2.6, which is 3."""
-    run = train({}, federation((("a", 12), ("b", 3))), rounds=1).run
-    assert int(run.server.model["stage1.1.num_batches_tracked"]) == 3
 
 
 def test_local_buffers_stay_with_their_client():
@@ -138,10 +123,6 @@ def test_batches(size, last_batch, expected, monkeypatch):
     assert batches_of({"last_batch": last_batch}, size, monkeypatch) == expected
 
 
-def test_every_image_is_seen_once_an_epoch(monkeypatch):
-    assert sum(batches_of({"local_epochs": 3}, 11, monkeypatch)) == 33
-
-
 @pytest.mark.parametrize(("size", "batch_size"), [(1, 4), (6, 1)])
 def test_a_batch_of_one_is_refused_under_batch_normalisation(size, batch_size):
     with pytest.raises(DataError, match=r"client lonely .* batches of one image"):
@@ -162,27 +143,11 @@ def test_one_image_is_enough_at_an_unseen_site_where_nothing_trains_or_measures_
         assert train(settings, federation(LONELY)).rounds[0]["test"][1] >= 0
 
 
-@pytest.mark.parametrize(
-    "algorithm", [{"name": "pfedavg", "epochs": 0}, {"name": "fedbabu", "tune_epochs": 0}], ids=str
-)
-def test_one_image_is_enough_at_an_unseen_site_that_is_not_tuned(algorithm):
-    assert train({"algorithm": algorithm, "unseen": ["lonely"], "rounds": 1}, federation(LONELY)).rounds
-
-
 @pytest.mark.parametrize("settings", [{"buffers": "local"}, {"evaluation": ["own_statistics"]}], ids=str)
 def test_running_statistics_of_one_image_are_refused_before_training(settings):
     with pytest.raises(DataError, match="client lonely would measure running statistics on batches of one image"):
         train(settings | {"unseen": ["lonely"]}, federation(LONELY), rounds=0)
     assert train({"unseen": ["lonely"], "batch_size": 2, "rounds": 1}, federation(LONELY)).rounds
-
-
-@pytest.mark.parametrize("lonely", ["clinic", "tower"])
-def test_all_trains_where_a_site_has_one_image(lonely):
-    """The first one's joins the others'; at the others nothing is trained."""
-    data = federation(tuple((name, 1 if name == lonely else 4) for name in ("clinic", "tower")))
-    assert train({"algorithm": "all", "rounds": 1}, data).rounds[0]["loss"].keys() == {"clinic"}
-    with pytest.raises(DataError, match="client clinic would train on batches of one image"):
-        train({"algorithm": "all", "batch_size": 1}, data, rounds=0)
 
 
 def test_a_loss_that_is_not_a_number_names_round_client_and_recipe():
@@ -253,24 +218,6 @@ def test_cross_site_is_each_local_model_of_the_last_round_on_every_site():
     assert "cross_site" not in train({"evaluation": ("cross_site",)}, rounds=1).rounds[0]
 
 
-def test_cross_site_inputs_are_prepared_by_the_target(monkeypatch):
-    """A local model meets the images of another site as that site prepares them."""
-    prepared, inputs = set(), FedRDN.inputs
-
-    def keep(self, client, batch):
-        inputs(self, client, batch)
-        if not batch.training:
-            images = federation().site(client.name).test.images.float() / 255
-            own = client.memory(self)
-            expected = (images - own["own_mean"][..., None, None]) / own["own_std"][..., None, None]
-            prepared.add((client.name, torch.equal(batch.images, expected)))
-
-    monkeypatch.setattr(FedRDN, "inputs", keep)
-    settings = {"rounds": 1, "augmentations": ("fedrdn",), "evaluation": ("cross_site",)}
-    FederatedRun(Recipe(**TINY | settings), federation()).train_round()
-    assert prepared == {(name, True) for name in SIZES}
-
-
 def test_own_statistics_are_those_of_a_sites_training_images():
     """Of every layer: mean and sample variance of what reaches it from the whole training set, in training mode, of a
     copy of the network; then the images that the copy gets right with them, in evaluation mode."""
@@ -299,47 +246,6 @@ def test_own_statistics_are_those_of_a_sites_training_images():
         for name, value in model.state_dict().items():
             if "tracked" not in name:
                 torch.testing.assert_close(entries_here[name], value, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("algorithm", ["fedavg", "fedbn"])
-def test_own_statistics_do_not_depend_on_those_that_came(algorithm):
-    """own statistics: compute them from the client's own training images
-
-    With means that are off by 3 most of what was learned is lost at the test, and nothing of it here.
-    """
-    run = train(LEARNING | {"algorithm": algorithm, "precision": "fp64"}, lessons()).run
-    before, tested = run.own_statistics(), run.evaluate()
-    assert sum(before["own_statistics"]) > 2 * HELD_OUT  # all 3 x HELD_OUT of them with each of eight seeds
-    for kept in (run.server.model, *(client.memories.get("kept", {}) for client in run.clients.values())):
-        for name in kept:
-            if name.endswith("running_mean"):
-                kept[name] = kept[name] + 3
-    assert run.own_statistics() == before
-    assert run.evaluate() != tested
-
-
-def test_own_statistics_change_nothing_else_and_are_the_test_without_batch_normalisation(monkeypatch):
-    settings = {"local_epochs": 4, "evaluation": ("own_statistics",)}
-    asked, plain = train(settings), train({"local_epochs": 4})
-    assert asked.rounds[-1].pop("own_statistics") != []
-    assert asked.rounds == plain.rounds
-    assert same(asked.run.state(), plain.run.state())
-    again = train(settings, rounds=2).run
-    resumed = train(settings, rounds=0).run
-    resumed.load_state(reloaded(again.state()))
-    assert resumed.advance() == again.advance()
-
-    class Unnormalised(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.head = torch.nn.Linear(192, 3)
-
-        def features(self, images):
-            return images.flatten(1)
-
-    monkeypatch.setattr("fednb.models.build", lambda *arguments, **options: Unnormalised())
-    last = train(settings).rounds[-1]
-    assert last["own_statistics"] == last["test"]
 
 
 def test_features_are_of_all_test_images():
@@ -392,46 +298,6 @@ def test_memory_does_not_grow_with_the_number_of_clients(algorithm, monkeypatch)
     assert many - few < 869  # numbers of one model
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
-def test_more_clients_hold_more_of_what_methods_keep_and_nothing_else(case):
-    """memory: hold nothing of a client when its round is over but what client.memory(self) keeps
-
-    Float tensors that are alive after a round and its test, less the state that goes on: a message that each client
-    had for itself is gone.
-    """
-
-    def held(clients: int) -> int:
-        data = federation(tuple((f"site {number}", 6) for number in range(clients)))
-        before = _held()
-        run = FederatedRun(Recipe(**TINY | case), data)
-        run.advance()
-        alive = _held() - before
-        state = [leaf for leaf in tree_leaves(run.state()) if isinstance(leaf, torch.Tensor)]
-        return alive - sum(tensor.nbytes // 4 for tensor in state if tensor.is_floating_point())
-
-    assert held(6) - held(3) < 869  # numbers of one model; there are 144 scores in float64 of each client
-
-
-@pytest.mark.parametrize("case", CASES, ids=label)
-def test_a_networks_entries_are_changed_in_place_alone(case):
-    """network: change parameters and buffers in place, and never put another tensor there"""
-    run = FederatedRun(Recipe(**TINY | case), federation((("a", 6), ("b", 6))))
-    known = state_of(run.model)
-    run.advance()
-    now = run.model.state_dict()
-    assert list(known) == list(now) and all(known[name].data_ptr() == now[name].data_ptr() for name in now)
-
-
-def test_scores_are_written_where_the_last_ones_were_and_those_that_were_given_stay():
-    run = FederatedRun(Recipe(**TINY), federation((("a", 6), ("b", 6))))
-    run.advance()
-    given, before = run.scores, run.scores.clone()
-    places = {name: scores["test"].data_ptr() for name, scores in run._tested.items()}
-    run.advance()
-    assert {name: scores["test"].data_ptr() for name, scores in run._tested.items()} == places
-    assert torch.equal(given, before) and run.scores is not given
-
-
 def _held() -> int:
     """Numbers in all float tensors that are alive, each storage once."""
     gc.collect()
@@ -439,7 +305,7 @@ def _held() -> int:
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() // 4 for t in alive}.values())
 
 
-def test_two_owners_of_one_door_are_refused():
+def test_two_owners_of_one_hook_are_refused():
     class Ours(Method):
         name = "ours"
 
@@ -459,20 +325,6 @@ def test_two_owners_of_one_door_are_refused():
         "aggregate_model": first,
         "predict": second,
     }
-
-
-def test_a_state_of_other_clients_is_refused():
-    state = train({}, rounds=1).run.state()
-    other = train({}, federation((("elsewhere", 8),)), rounds=0).run
-    with pytest.raises(RecipeError, match="clinic, harbour, tower; the run has elsewhere"):
-        other.load_state(state)
-
-
-def test_what_a_round_returns():
-    values = train({}, rounds=1).rounds[0]
-    assert list(values) == ["round", "loss", "up", "down", "validation", "test"]
-    assert values["round"] == 1 and list(values["loss"]) == list(SIZES)
-    assert all(math.isfinite(loss) for loss in values["loss"].values())
 
 
 def test_a_last_step_that_breaks_the_weights_is_named():
@@ -501,16 +353,3 @@ def test_local_steps_count_mini_batches_over_as_many_epochs_as_they_need():
     assert len(set(sum(clinic[3:], []))) == 8
     with pytest.raises(RecipeError, match="counted in one of them"):
         Recipe(local_steps=5, local_epochs=2)
-
-
-def test_a_segmentation_network_is_refused_on_classes():
-    images = federation().sites[0].train.images.repeat(1, 1, 2, 2)
-    split = type(federation().sites[0].train)(images, federation().sites[0].train.targets)
-    larger = Federation("toy", (Site("one", split, split, split),), ("red", "green", "blue"))
-    with pytest.raises(RecipeError, match="unet predicts a class for every pixel .* toy has a class for every image"):
-        FederatedRun(Recipe(**TINY | {"model": "unet"}), larger)
-
-
-def test_images_of_many_sites_have_their_numbers():
-    assert loop._sites([2, 0, 1]).tolist() == [0, 0, 2] and loop._sites([1]).dtype == torch.uint8
-    assert loop._sites([1] * 300).tolist() == list(range(300))

@@ -1,7 +1,6 @@
 """Runs side by side, without a printed table."""
 
 import numpy
-import pandas
 import pytest
 
 from fednb.recipe import Recipe
@@ -96,9 +95,3 @@ def test_scores_of_both_tasks_side_by_side_have_both_names():
     both = results(federation=["shifted_digits"]).found | results(federation=["retinal_vessels"], model=["unet"]).found
     assert wording.measure(Results(both).frame) == "accuracy / Dice"
     assert wording.measure(wording.frame_of(Results({}))) == "accuracy"
-
-
-def test_a_stand_in_is_said_first():
-    table = overview.runs_table(results(paper="fedrdn"))
-    assert table.mark and table.caption[0].startswith("STAND-IN")
-    assert isinstance(table.frame, pandas.DataFrame)

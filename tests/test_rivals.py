@@ -2,7 +2,6 @@
 
 import copy
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import nn
 from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
 from fednb.methods import TASKS
-from fednb.methods.augmentations._mixing import Mixture, draw
+from fednb.methods.augmentations._mixing import Mixture
 from fednb.methods.augmentations.advprop import auxiliary_layers
 from fednb.methods.augmentations.embedding_noise import UNIT
 from fednb.methods.augmentations.image_noise import ImageNoise
@@ -41,7 +40,7 @@ def started(*augmentations, **settings):
 
 
 def a_batch(client, size: int = 5):
-    """The first images of a client, after the doors before the step."""
+    """The first images of a client, after the hooks before the step."""
     batch = client.batch(client.site.train, torch.arange(size), training=True)
     for method in client.methods:
         method.before_step(client, batch)
@@ -68,18 +67,6 @@ def test_a_mixture_by_hand():
     assert float(loss) == pytest.approx(wanted, rel=1e-14)
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.4, 1.0, 2.0])
-def test_lambda_has_the_moments_of_its_beta(alpha):
-    """Mean 1/2, variance 1 / (4 (2 alpha + 1)); the fourth central moment is at most variance / 4."""
-    client, count = started("mixup"), 3000
-    batch = SimpleNamespace(targets=torch.arange(2))
-    drawn = np.array([draw(client, batch, "test", alpha).share for _ in range(count)])
-    variance = 1 / (4 * (2 * alpha + 1))
-    assert ((drawn >= 0) & (drawn <= 1)).all()
-    assert within(drawn.mean(), 0.5, math.sqrt(variance / count))
-    assert within(drawn.var(), variance, math.sqrt(variance / 4 / count))
-
-
 @pytest.mark.parametrize("name", MIXING)
 def test_a_loss_computed_twice_is_of_one_mixture_and_changes_no_image(name):
     """FedSAM computes it twice."""
@@ -94,73 +81,6 @@ def test_a_loss_computed_twice_is_of_one_mixture_and_changes_no_image(name):
 
 
 # What other methods add beside mixed labels
-
-ORDER = [1, 2, 0, 4, 3]
-MIXED = {
-    "mixup": lambda share, order: Mixture(share, torch.tensor(order)),
-    "manifold_mixup": lambda share, order: (2, Mixture(share, torch.tensor(order))),
-    "moex": lambda share, order: Mixture(share, torch.tensor(order)),
-}
-READERS = {
-    "fedproto": {"algorithm": {"name": "fedproto", "mu": 0.7, "share_model": True}},
-    "embedding_noise": {"augmentations": ("embedding_noise",)},
-}
-PROTOTYPES = {
-    "prototypes": torch.randn(3, 16, generator=generator("prototypes"), dtype=torch.float64),
-    "images": torch.tensor([4.0, 3.0, 0.0], dtype=torch.float64),  # nobody has seen class 2
-}
-
-
-def beside(reader: str, mixing: str | None, share: float, order: list[int]):
-    """Client, method and batch of a reader whose batch is mixed so, after the objective, and that."""
-    settings = READERS[reader]
-    augmentations = (*((mixing,) if mixing else ()), *settings.get("augmentations", ()))
-    client = started(*augmentations, **{name: value for name, value in settings.items() if name != "augmentations"})
-    client.inbox = lambda method: PROTOTYPES if method.name == "fedproto" else {}
-    method = next(method for method in client.methods if method.name == reader)
-    batch = a_batch(client)
-    if mixing:
-        batch.aside[mixing] = MIXED[mixing](share, order)
-    return client, method, batch, client.objective(batch)
-
-
-def shares_of(batch, share: float) -> np.ndarray:
-    """The share of each class in each label, entry by entry."""
-    shares, targets = np.zeros((5, 3)), batch.targets.tolist()
-    for image in range(5):
-        shares[image, targets[image]] += share
-        shares[image, targets[ORDER[image]]] += 1 - share
-    return shares
-
-
-@pytest.mark.parametrize("mixing", MIXING)
-def test_fedproto_draws_mixed_features_to_mixed_prototypes(mixing):
-    """The slope is that of the sum over the known classes of share times squared distance."""
-    client, method, batch, _ = beside("fedproto", mixing, 0.3, ORDER)
-    term = method.loss(client, batch)
-    (slope,) = torch.autograd.grad(term, batch.features)
-    features, prototypes = batch.features.detach().numpy(), PROTOTYPES["prototypes"].numpy()
-    shares, away = shares_of(batch, 0.3), np.zeros((5, 16))
-    for image in range(5):
-        for known in (0, 1):
-            away[image] += shares[image, known] * (features[image] - prototypes[known])
-    np.testing.assert_allclose(slope, 0.7 * 2 * away / (5 * 16), rtol=1e-11, atol=1e-14)
-    assert term.item() == pytest.approx(0.7 * (away**2).sum() / (5 * 16), rel=1e-11)
-
-
-@pytest.mark.parametrize("mixing", MIXING)
-def test_noise_on_mixed_features_has_their_mixed_labels(mixing):
-    client, method, batch, _ = beside("embedding_noise", mixing, 0.3, ORDER)
-    term = method.loss(client, batch)
-    (slope,) = torch.autograd.grad(term, client.model.head.weight)
-    noise = 0.1 * torch.randn(5, 16, generator=torch.Generator().manual_seed(batch.aside["embedding_noise"]))
-    noised = batch.features.detach().numpy() + noise.numpy()
-    logits = noised @ client.model.head.weight.detach().numpy().T + client.model.head.bias.detach().numpy()
-    probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    shares = shares_of(batch, 0.3)
-    assert term.item() == pytest.approx(-(shares * np.log(probabilities)).sum() / 5, rel=1e-7)
-    np.testing.assert_allclose(slope, (probabilities - shares).T @ noised / 5, rtol=1e-6, atol=1e-9)
-
 
 # Mixup
 
@@ -260,18 +180,6 @@ def test_mixstyle_by_hand(monkeypatch):
     found = mixed_style(monkeypatch, features, [0.25, 1.0], [1, 0])
     assert found[0].flatten().tolist() == pytest.approx([7.5, 11], abs=1e-5)
     assert found[1].flatten().tolist() == pytest.approx([10, 14], abs=1e-5)
-
-
-@pytest.mark.parametrize("layer", [MixStatistics(1.0, 0.1), Exchange(3)], ids=["mixstyle", "moex"])
-def test_statistics_of_bf16_features_are_at_least_float32(layer):
-    """Values of 100 and a little; the output is that of float64, rounded to bf16 once, to one part in 2^8."""
-    features = (100 + 5 * torch.randn(2, 3, 8, 8, generator=generator("bf16"))).bfloat16()
-    layer.mixture, made = Mixture(0.9, torch.tensor([1, 0])), []
-    for given in (features, features.double()):
-        torch.manual_seed(0)
-        made.append(layer(given))
-    assert made[0].dtype == torch.bfloat16
-    torch.testing.assert_close(made[0].double(), made[1], rtol=2**-8, atol=0)
 
 
 ADVPROP = {"name": "advprop", "epsilon": 0.1, "step_size": 0.05, "steps": 3}
@@ -434,14 +342,3 @@ def copied(model: nn.Module) -> dict[str, torch.Tensor]:
 
 def before_head(entries: dict) -> tuple[torch.Tensor, torch.Tensor]:
     return entries["head.weight"], entries["head.bias"]
-
-
-def test_without_spare_images_it_is_refused_by_name():
-    sites = tuple(replace(site, spare=None) for site in federation().sites)
-    run = FederatedRun(
-        Recipe(**TINY | {"augmentations": ["additional_embeddings"]}), replace(federation(), sites=sites)
-    )
-    with pytest.raises(RecipeError, match='images of clinic that no round trains on.*"spare": True'):
-        run.prepare()
-    with pytest.raises(RecipeError, match='SGD, and the recipe has optimiser "adam"'):
-        Recipe(**TINY | {"augmentations": ["additional_embeddings"], "optimiser": "adam", "momentum": 0.0})

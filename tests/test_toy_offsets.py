@@ -6,7 +6,7 @@ import torch
 
 from fednb.errors import FednbError, NotebookError
 from toy_offsets import data as made
-from toy_offsets import pictures, training
+from toy_offsets import training
 
 COSINE = {"true_weights": [1.0, 2.0], "spread": 0.5, "noise": 0.1}
 LINEAR = {"true_weights": [[1.0, 1.0], [2.0, 1.5]], "spread": 0.5, "noise": 0.1}
@@ -14,13 +14,6 @@ LINEAR = {"true_weights": [[1.0, 1.0], [2.0, 1.5]], "spread": 0.5, "noise": 0.1}
 
 def clients_of(data, centre, points=80, seed=0):
     return made.make_clients(data["true_weights"], points, centre, data["spread"], data["noise"], seed)
-
-
-def square(centre, weight):
-    """Four noiseless points around ``centre`` whose covariance is exactly the identity."""
-    x = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=made.REAL)
-    x = x + torch.tensor(centre, dtype=made.REAL)
-    return made.Client(x, x @ torch.tensor(weight, dtype=made.REAL))
 
 
 def test_zero_offset_is_the_plain_loss():
@@ -32,23 +25,6 @@ def test_zero_offset_is_the_plain_loss():
     weight = torch.tensor([0.5, -2.0], dtype=made.REAL)
     zero = torch.zeros(2, dtype=made.REAL)
     assert torch.equal(training.linear_loss(client, weight, zero, zero), ((client.x @ weight - client.y) ** 2).mean())
-
-
-@pytest.mark.parametrize("w, true, q", [(1.3, 0.8, 0.6), (-0.9, 2.0, -1.4), (0.4, -1.5, 3.0)])
-def test_cosine_loss_has_the_expectation_of_the_module_text(w, true, q):
-    """x ~ N(0, d^2), no noise: E cos(wx + wq)^2 = (1 + cos(2wq) exp(-2 d^2 w^2)) / 2, the same for y with
-    q = 0, and minus twice the mean of the product is the term of the module text."""
-    d = 0.5
-    (client,) = made.make_clients([true], 400_000, 0.0, d, 0.0, seed=0)
-
-    def bump(a):
-        return np.exp(-(d**2) * a**2 / 2)
-
-    model = (1 + np.cos(2 * w * q) * bump(2 * w)) / 2
-    labels = (1 + bump(2 * true)) / 2
-    agreement = -np.cos(w * q) * (bump(w - true) + bump(w + true))
-    found = training.cosine_loss(client, torch.tensor([w], dtype=made.REAL), 0.0, q)
-    assert found.item() == pytest.approx(model + labels + agreement, abs=0.01)
 
 
 @pytest.mark.parametrize("centre", [0.0, 1.0, 2.0])
@@ -94,15 +70,6 @@ def test_lowest_loss_solves_the_normal_equations(centre):
         assert training.lowest_loss(clients, learn) == pytest.approx(np.mean((design @ solution - y) ** 2), rel=1e-9)
 
 
-def test_a_shift_removes_only_the_disagreement_along_the_mean():
-    """Covariance I, mean m = (2, -1), true weights (1, -1) and (3, 2), so D = (2, 3). The best shared w is
-    the middle one. Lowest loss: (|D|^2 + (D.m)^2) / 4 = (13 + 1) / 4, with q |D|^2 / 4, with p and q 0."""
-    clients = [square([2.0, -1.0], [1.0, -1.0]), square([2.0, -1.0], [3.0, 2.0])]
-    assert training.lowest_loss(clients) == pytest.approx(3.5)
-    assert training.lowest_loss(clients, ("q",)) == pytest.approx(3.25)
-    assert training.lowest_loss(clients, ("p", "q")) == pytest.approx(0, abs=1e-20)
-
-
 @pytest.mark.parametrize("learn", [("q",), ("p", "q"), ()])
 def test_federated_run_is_the_loop_by_hand(learn):
     """Whole batches, so that their order does not matter. Loss mean(r^2) with r = w.(x + p x + q) - y has the
@@ -126,24 +93,6 @@ def test_federated_run_is_the_loop_by_hand(learn):
     run = training.federate(clients, 4, p0, learn, rate, steps=1)
     assert np.allclose(run.weights, path, rtol=1e-10)
     assert np.allclose(run.losses, losses, rtol=1e-10)
-
-
-def test_text_and_figure_come_from_the_results():
-    cosine = training.cosine_study("smoke", [0], [0.0, 2.0], reach=3.0, **COSINE)
-    linear = training.linear_study("smoke", [0], [0.0, 2.0], **LINEAR)
-    tables = pictures.table(cosine), pictures.table(linear)
-    tables[0].loc[(0.0, "none")] = 1.0
-    tables[0].loc[(0.0, "gap")] = [0.5, 1.02, 1.5]
-    text = pictures.findings(*tables, noise=0.1)
-    assert "gap 1.000 → 0.500 (lower); distance of minima 1.000 → 1.020 (about the same); " in text
-    assert "lowest shared loss 1.000 → 1.500 (higher)" in text
-    tables[0].loc[(0.0, "gap"), "distance of minima"] = np.nan
-    assert "distance of minima not told (a loss still falls" in pictures.findings(*tables, noise=0.1)
-    axes = pictures.figure(cosine, linear).axes
-    assert len(axes) == 6
-    drawn = axes[0].lines[0].get_ydata()
-    gap = next(row["result"] for row in cosine if row["offset"] == "gap" and row["centre"] == 0.0)
-    assert np.array_equal(drawn, gap.losses[0].numpy())
 
 
 def test_bad_input_is_named():

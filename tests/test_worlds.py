@@ -6,7 +6,6 @@ import pytest
 import torch
 from methods import (
     CASES,
-    ONE,
     PIXELS,
     ROWS,
     SIZES,
@@ -21,7 +20,6 @@ from methods import (
     wired,
 )
 
-from fednb import randomness
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 from fednb.loop import client as engine_client
@@ -73,12 +71,6 @@ def test_separate_worlds_are_equal_with_unseen_and_absent_clients(settings):
     equal_worlds(settings | {"evaluation": ["cross_site"]}, federation())
 
 
-def test_separate_worlds_are_equal_with_masks():
-    settings = {"algorithm": "fedbn", "augmentations": ["fedfa"], "unseen": ["tower"], "evaluation": ["own_statistics"]}
-    here, there = equal_worlds(PIXELS | settings, pixel_federation())
-    assert same(there.masks(), here.masks())
-
-
 def equal_worlds(settings: dict, data: Federation) -> tuple[FederatedRun, Worlds]:
     recipe = Recipe(**TINY | {"rounds": 2} | settings)
     here, there = FederatedRun(recipe, data), Worlds(recipe, data)
@@ -99,15 +91,6 @@ def test_examples_are_each_sites_first_test_image_and_what_is_predicted_for_it()
     assert shown["targets"].tolist() == [int(data.sites[number].test.targets[0]) for number in (0, 2)]
     logits = trained.model.eval()(shown["images"].float() / 255)
     assert shown["predictions"].tolist() == logits.argmax(1).tolist()
-
-
-def test_zero_epochs_of_adapting_train_nothing():
-    run = FederatedRun(Recipe(**TINY), federation())
-    client = run.clients["clinic"]
-    client.receive(run.server.send("clinic"), 1)
-    before = {name: value.clone() for name, value in run.model.state_dict().items()}
-    assert client.train(0) == 0.0 and client.steps == 0
-    assert same(run.model.state_dict() | {}, before)
 
 
 def test_a_client_that_knew_another_would_be_seen(monkeypatch):
@@ -177,21 +160,6 @@ def test_adapting_changes_what_is_tested_and_draws_alike_when_resumed():
     assert not torch.equal(first.features()["features"], plain.run.features()["features"])
 
 
-def test_adapting_draws_what_no_round_draws():
-    drawn = []
-
-    class Drawing(Tuned):
-        def adapt(self, client: Client) -> None:
-            drawn.append(torch.rand(3, generator=client.generator("order")))
-
-    run = FederatedRun(Recipe(**TINY), federation(tuple(ONE.items())))
-    (client,) = run.clients.values()
-    client.methods = [*client.methods, Drawing()]
-    run.advance(), run.advance()
-    drawn += [torch.rand(3, generator=randomness.generator(0, number, "clinic", "order")) for number in (1, 2)]
-    assert len({tuple(values.tolist()) for values in drawn}) == 4
-
-
 @each_case
 def test_an_unseen_site_changes_nothing_for_the_others_and_is_tested(case):
     """unseen sites: give them what the method keeps at others (unseen), and let them change nothing for others"""
@@ -258,44 +226,6 @@ def test_an_unseen_client_of_fedbn_may_have_the_mean_of_the_others_layers():
         torch.testing.assert_close(found, expected[name])
 
 
-def test_how_fedbn_treats_the_unseen_changes_nothing_for_those_that_take_part():
-    own, mean = (train({"algorithm": {"name": "fedbn", "at_unseen": kind}}).rounds for kind in ("own", "mean"))
-    assert [(each["loss"], each["test"], each["down"]) for each in own] == [
-        (each["loss"], each["test"], each["down"]) for each in mean
-    ]
-    assert "fedbn" not in own[0]["up"] and mean[0]["up"]["fedbn"] > 0
-
-
-def test_an_unseen_clients_statistics_of_fedrdn_are_its_own_and_are_not_shared():
-    trained = train({"augmentations": ["fedrdn"], "unseen": ["tower"], "rounds": 1})
-    known = trained.run.clients["tower"].memory(trained.run.clients["tower"].methods[-1])
-    pixels = trained.run.clients["tower"].site.train.images.double() / 255
-    torch.testing.assert_close(known["own_mean"][0].double(), pixels.mean((0, 2, 3)), rtol=1e-6, atol=1e-6)
-    assert len(known["mean"]) == 2
-    assert set(trained.run.server.images) == {"clinic", "harbour"}
-
-
-def test_an_unseen_client_of_distrans_takes_the_mean_offset():
-    server = train({"augmentations": ["distrans"], "unseen": ["tower"], "rounds": 1}).run.server
-    offsets = [server.send(name)["distrans/offset"] for name in ("clinic", "harbour", "tower")]
-    torch.testing.assert_close(offsets[2], (offsets[0] + offsets[1]) / 2)
-
-
-def test_an_unseen_client_of_distrans_may_have_no_offset():
-    """Its images enter every channel as they are; with alpha 0 both readings are one."""
-    without = {"name": "distrans", "at_unseen": "none"}
-    run = train({"augmentations": [without], "unseen": ["tower"], "precision": "fp64", "rounds": 1}).run
-    client, message = run.clients["tower"], run.server.send("tower")
-    assert "distrans/offset" not in message and "distrans/offset" in run.server.send("clinic")
-    with client.at_test(message, 1):
-        seen = client.batch(client.site.test, torch.arange(3), training=False).images
-    images = client.site.test.images[:3].double() / 255
-    torch.testing.assert_close(seen, torch.cat([images, images], 1))
-    plain = {"name": "distrans", "alpha": 0.0}
-    readings = [train({"augmentations": [plain | o], "unseen": ["tower"]}) for o in ({}, {"at_unseen": "none"})]
-    assert readings[0].rounds == readings[1].rounds
-
-
 @pytest.mark.parametrize(
     ("unseen", "kind", "message"),
     [
@@ -306,11 +236,3 @@ def test_an_unseen_client_of_distrans_may_have_no_offset():
 def test_unseen_sites_that_make_no_run_are_named(unseen, kind, message):
     with pytest.raises(kind, match=message):
         train({"unseen": unseen}, rounds=0)
-
-
-def test_unseen_is_part_of_a_recipe_and_its_order_is_not():
-    recipes = [Recipe(unseen=names) for names in (["a", "b"], ["b", "a"], [])]
-    assert recipes[0] == recipes[1] != recipes[2] == Recipe()
-    assert recipes[0].full["unseen"] == ["a", "b"]
-    with pytest.raises(RecipeError, match="unseen is 'dslr'; expected a list"):
-        Recipe(unseen="dslr")

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -90,8 +91,9 @@ def _simulate(recipe: Recipe, options) -> int:
         listed = ", ".join(sites)
         raise RunError(f"--nodes {options.nodes}: {recipe} has {len(sites)} sites, {listed}, and each is a node.")
     store = default_store()
-    os.environ |= {"FEDNB_DATA": data, FOLDERS: searched(), "FLWR_TELEMETRY_ENABLED": "0"}
-    os.environ |= {"FEDNB_MEMORY": str(store.by("flower").checkpoints / recipe.key), "RAY_USAGE_STATS_ENABLED": "0"}
+    memory = store.by("flower").checkpoints / recipe.key
+    os.environ |= {"FEDNB_DATA": data, "FEDNB_MEMORY": str(memory), FOLDERS: searched()}
+    os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     from flwr.serverapp import ServerApp
     from flwr.simulation import run_simulation
 
@@ -104,4 +106,5 @@ def _simulate(recipe: Recipe, options) -> int:
     except KeyboardInterrupt:  # the server's thread would wait for its clients
         print("fednb: stopped; the same command goes on from the last round.", file=sys.stderr, flush=True)
         os._exit(130)
+    shutil.rmtree(memory, ignore_errors=True)
     return 0

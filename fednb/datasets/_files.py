@@ -101,17 +101,15 @@ def table(file: Path, *columns: str) -> list[tuple[str, ...]]:
 
     Raises DataError naming a file that has not all of them, or is damaged.
     """
-    try:
+
+    def rows(file: Path) -> list[tuple[str, ...]]:
         with open(file, newline="", encoding="utf-8") as handle:
-            rows = csv.DictReader(handle, strict=True)
-            if absent := [name for name in columns if name not in (rows.fieldnames or ())]:
-                raise KeyError(absent[0])
-            held = [tuple(row[name] for name in columns) for row in rows]
-        if any(None in row for row in held):
-            raise csv.Error(f"row {next(number for number, row in enumerate(held, 1) if None in row)} is too short")
+            held = [tuple(row[name] for name in columns) for row in csv.DictReader(handle, strict=True)]
+        if short := [number for number, row in enumerate(held, 1) if None in row]:
+            raise ValueError(f"row {short[0]} is too short")
         return held
-    except (csv.Error, KeyError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} cannot be read ({error}); expected columns {','.join(columns)} in UTF-8.") from error
+
+    return reading(file, rows, advice=f"Expected columns {','.join(columns)} in UTF-8.")
 
 
 def pairs(file: Path) -> dict[str, str]:
@@ -119,16 +117,19 @@ def pairs(file: Path) -> dict[str, str]:
 
     Raises DataError naming the file, and the line that has another number of words or a first word for a second time.
     """
-    held = {}
-    for number, line in enumerate(reading(file, lambda path: path.read_text("utf-8")).splitlines(), 1):
-        words = line.split()
-        if len(words) != 2 or words[0] in held:
-            raise DataError(
-                f'{file}, line {number}: "{line[:60]}"; expected two words, the first of them in this line alone. '
-                "Fetch it again."
-            )
-        held[words[0]] = words[1]
-    return held
+
+    def words(file: Path) -> dict[str, str]:
+        held = {}
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
+            first, *others = line.split() or [""]
+            if len(others) != 1 or first in held:
+                raise ValueError(f'line {number}: "{line[:60]}"')
+            held[first] = others[0]
+        return held
+
+    return reading(
+        file, words, advice="Expected two words a line, the first of them in that line alone. Fetch it again."
+    )
 
 
 def images_and_labels(file: Path, key: str) -> tuple[np.ndarray, np.ndarray]:

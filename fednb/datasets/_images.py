@@ -203,19 +203,6 @@ def read(
     return held["pixels"], notes(["/".join(path.parts[-3:]) for path in paths], kinds)
 
 
-def unused(place: Path, used: Sequence[Path], expected: str) -> list[str]:
-    """A note, or none, on the image files anywhere under ``place`` that are not among those used:
-    how many, and in which folders."""
-    counts = {}
-    for path in (p for p in sorted(_under(place) - set(used)) if p.suffix.lower() in SUFFIXES):
-        folder = str(path.parent.relative_to(place.parent))
-        counts[folder] = counts.get(folder, 0) + 1
-    if not counts:
-        return []
-    listed = few([f"{count} in {folder}" for folder, count in counts.items()], "folders")
-    return [f"Image files that are not used: {listed}. Expected: {expected}."]
-
-
 def left_out(place: Path, used: Sequence[Path], expected: str) -> list[str]:
     """A note, or none, on the files anywhere under ``place`` that are not among those used and not hidden: how many of
     each suffix, and the first."""

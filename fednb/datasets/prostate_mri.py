@@ -112,8 +112,7 @@ def _volumes(
             raise DataError(f"There is no volume in {places[name]}.")
         if lost := [pair for pair in pairs if not all(path.is_file() for path in pair)]:
             volume, mask = lost[0]
-            what = f"{volume} for the mask {mask.name}" if mask.is_file() else f"{mask} for the volume {volume.name}"
-            raise DataError(f"There is no {what} ({len(lost)} such cases in {name}).")
+            raise DataError(f"There is no {volume if mask.is_file() else mask} ({len(lost)} such cases in {name}).")
         if index_files and not (file := _index_file(root, name)).is_file():
             raise DataError(f"There is no {file}, the order of the slices of {name}; index_files=False draws it.")
     if not find_spec("nibabel"):
@@ -182,13 +181,8 @@ def _read(root: Path, name: str, pairs: Pairs, size: int) -> Arrays:
             before += len(grey)
         return {what: np.concatenate(arrays) for what, arrays in parts.items()}
 
-    def fits(held: Arrays) -> bool:
-        count = len(held["middle"])
-        shapes = held["masks"].shape == (count, size, size) and held["slices"].shape[1:] == (size, size)
-        return shapes and held["volume"].shape == (count,) and held["slices"].dtype == held["masks"].dtype == np.uint8
-
     hashes = images.digests([path for pair in pairs for path in pair])
-    return cached(root, f"prostate_mri_{name}_{size}_{key(hashes)}", make, fits)
+    return cached(root, f"prostate_mri_{name}_{size}_{key(hashes)}", make)
 
 
 def _volume(path: Path, mask_path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -222,10 +216,9 @@ def _voxels(path: Path) -> np.ndarray:
     def voxels(path: Path) -> np.ndarray:
         content = unpacked(path, gzip.open(path), 8 * MOST_VOXELS)
         volume = nibabel.Nifti1Image.from_bytes(content)
-        if len(volume.shape) != 3 or min(volume.shape) < 1 or math.prod(volume.shape) > MOST_VOXELS:
-            raise ValueError(f"its shape is {volume.shape}, no volume of up to {MOST_VOXELS} voxels")
-        if math.prod(volume.shape) * volume.get_data_dtype().itemsize > len(content):
-            raise ValueError(f"its shape is {volume.shape}, which {len(content)} bytes cannot be")
+        most = min(MOST_VOXELS, len(content) // volume.get_data_dtype().itemsize)
+        if len(volume.shape) != 3 or not 1 <= math.prod(volume.shape) <= most:
+            raise ValueError(f"its shape is {volume.shape}, no volume of {len(content)} bytes")
         voxels = np.asarray(volume.dataobj).astype(np.float64, casting="safe").transpose()
         if not np.isfinite(voxels).all():
             raise ValueError("it has voxels that are no numbers")

@@ -105,19 +105,15 @@ def _site(
 def _refuse_odd_masks(files: dict[str, list[Path]]) -> None:
     """DataError for a mask or a field of view that is not black and white, is black alone, or has another size than its
     image."""
-    for kind, drawing in (("masks", "the vessels"), ("fov", "the field of view")):
-        for path, other in zip(files["images"], files[kind], strict=True):
+    for path, *others in zip(*files.values(), strict=True):
+        for other in others:
             drawn = images.decode_mask(other)
             refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
-            values = set(np.unique(drawn).tolist())
-            if strange := sorted(values - {0, 255}):
+            values = np.unique(drawn).tolist()
+            if 255 not in values or not {*values} <= {0, 255}:
                 raise DataError(
-                    f"{other} has the values {', '.join(map(str, strange[:5]))}{', ...' * (len(strange) > 5)}; "
-                    "expected black and white, 0 and 255. Write it so, in a format without loss such as PNG."
-                )
-            if 255 not in values:
-                raise DataError(
-                    f"{other} is black alone; expected {drawing} in white. Fetch it again, or remove its image."
+                    f"{other} has the values {', '.join(map(str, values[:5]))}{', ...' * (len(values) > 5)}; expected "
+                    "what is drawn in white, 255, on black, 0. Write it so, in a format without loss such as PNG."
                 )
 
 

@@ -1,1 +1,1 @@
-"""The federated loop: server, clients and what passes between them; executors. No method imports from here."""
+"""The federated loop: server, clients and what passes between them; work side by side. No method imports from here."""

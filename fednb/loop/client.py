@@ -13,7 +13,7 @@ from fednb import randomness
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.loop import evaluate
-from fednb.loop.network import all_finite, require_finite, require_same, require_shapes, state_of
+from fednb.loop.network import all_finite, require_finite, require_same, state_of
 from fednb.methods import (
     DTYPES,
     TASKS,
@@ -128,12 +128,6 @@ class Client:
             method.prepare_receive(self, part(message, method.name))
         self._require_finite({})
         return {}
-
-    def relearn(self, message: Message, round: int) -> Message:
-        """As before round 1, for a client that has lost its memory: what it measured for its offer, and ``learn``."""
-        if not self.unseen:
-            self.offer({}, round)
-        return self.learn(message, round)
 
     def work(self, message: Message, round: int) -> Message:
         """A whole round: receives, trains, replies.
@@ -393,23 +387,8 @@ class Client:
                 "Add images, leave the site out, or take a larger batch."
             )
 
-    def require_memories(self) -> None:
-        """RunError where what it keeps is not finite, or has the name of an entry of the network and not its shape."""
-        sender, parameters = f"client {self.name}, from its memory,", dict(self.model.named_parameters())
-        require_shapes(self._kept(), self.model, sender)
-        momenta = self.memories.get("optimiser", {})  # Adam counts its steps in a single number
-        shapes = {key: parameters.get(key.rpartition("/")[0]) for key in momenta}
-        require_same(
-            momenta,
-            {key: momenta[key] if momenta[key].ndim == 0 else own for key, own in shapes.items() if own is not None},
-            sender,
-        )
-        self._require_finite({})
-
-    def _kept(self) -> Message:
-        return {n: t for name, memory in self.memories.items() for n, t in entries(name, memory).items()}
-
     def _require_finite(self, told: Message) -> None:
         """Of what it tells the server, and of what it keeps."""
-        held = [*told.items(), *self._kept().items()]
+        kept = {n: t for name, memory in self.memories.items() for n, t in entries(name, memory).items()}
+        held = [*told.items(), *kept.items()]
         require_finite(held, f"client {self.name}", self.round, self.recipe)

@@ -44,7 +44,20 @@ class FromTorchvision(Staged):
 
 
 class ResNet(FromTorchvision):
-    """A stem, torchvision's four residual stages, the mean over the last map, a head."""
+    """A stem, torchvision's four residual stages, the mean over the last map, a head of its own.
+
+    Args:
+        image_shape: (channels, height, width); height and width at least 32. At 32 x 32 the last stage's maps are
+            single pixels, after which a layer that takes statistics over a map cannot stand.
+        classes: number of classes.
+        pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), which need 3 channels. torchvision
+            trained them on normalised images: add the augmentation "normalise".
+
+    Raises RunError where the weights are neither in ``weights/`` of the data folder nor in torch's cache nor can be
+    fetched, and where they are damaged or of another network.
+
+    Reference: He et al., *Deep residual learning for image recognition*, CVPR 2016.
+    """
 
     stages = ("layer1", "layer2", "layer3", "layer4")
     their_head = "fc."

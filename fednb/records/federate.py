@@ -1,11 +1,11 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to Flower.
 
-Messages travel as ArrayRecords. A client's memory lies in Flower's context of its node or, where the node's
-configuration or ``FEDNB_MEMORY`` names a folder for it, on its disk: there it outlives the node, and a run that was
-interrupted.
+Messages travel as ArrayRecords. A client's memory lies on its node's disk: there it outlives the node, and a run that
+was interrupted.
 
 A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
-of its images), ``device``, ``memory`` (that folder). In Flower's simulation node 0 has the first site, and so on.
+of its images), ``device``, ``memory`` (the folder of its memory: ``FEDNB_MEMORY``, or ``fednb-memory`` where the node
+was started). In Flower's simulation node 0 has the first site, and so on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
 import flwr
@@ -42,7 +41,6 @@ from fednb.records.staleness import used
 from fednb.records.store import Record, Store
 from fednb.records.training import federation_of, finish
 
-MEMORY = "memory"  # a record of a node's context
 TYPES = {"work": "train", "test": "evaluate"}  # of Flower's messages; "query" for all else
 LOOKS = 3.0  # seconds between two looks at which nodes are there
 
@@ -112,24 +110,19 @@ def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Cont
             f"this node has {site} with images of fingerprint {own.fingerprint}, and was introduced with another site "
             "or other images. Start it again with what it had."
         )
-    folder = config.get("memory") or os.environ.get("FEDNB_MEMORY")
-    file = Path(str(folder), f"{recipe.key}_{checksum(site.encode())}.pt") if folder else None
-    memories, device = _remembered(file, context), str(config.get("device", "cpu"))
+    folder = Path(str(config.get("memory") or os.environ.get("FEDNB_MEMORY") or "fednb-memory"))
+    file = folder / f"{recipe.key}_{checksum(site.encode())}.pt"
+    memories, device = _remembered(file), str(config.get("device", "cpu"))
     sent, kept = answer(recipe, own, memories, asked["kind"], _message(content["message"]), asked["round"], device)
-    if file and kept is not memories:
+    if kept is not memories:
         write_atomically(file, partial(torch.save, kept))
-    elif kept is not memories:
-        torch.save(kept, buffer := BytesIO())
-        context.state[MEMORY] = ConfigRecord({"bytes": buffer.getvalue()})
     return {"message": _record(sent)}
 
 
-def _remembered(file: Path | None, context: Context) -> Memories:
+def _remembered(file: Path) -> Memories:
     """What the client has kept; nothing where it has not, or the file is damaged."""
-    state = context.state
-    before = file if file and file.exists() else BytesIO(state[MEMORY]["bytes"]) if MEMORY in state else None
     try:
-        return torch.load(before, map_location="cpu", weights_only=True) if before else {}
+        return torch.load(file, map_location="cpu", weights_only=True) if file.exists() else {}
     except Exception:  # torch raises many kinds for a damaged file
         return {}
 

@@ -146,13 +146,14 @@ class RemoteRun(Rounds):
         """Replies in which nothing is amiss, and what went wrong with others. Each client goes on from its memory."""
         known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
         came = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()}, wait)
+        against = self.model, self.server.model, self.methods, self.recipe
         replies, reasons = {}, {}
         for name in (name for name in messages if name in came):
             if isinstance(came[name], str):
                 reasons[name] = printable(came[name])
                 continue
             try:
-                replies[name] = dict(require(came[name], kind, *self._known_of(round, name)))
+                replies[name] = dict(require(came[name], kind, round, self.clients[name], *against))
             except RunError as error:
                 reasons[name] = printable(error)
         for name, reply in replies.items():
@@ -161,10 +162,6 @@ class RemoteRun(Rounds):
                 self._remember_largest(name, round, reply)
                 self.server.hear(name, reply)
         return replies, reasons
-
-    def _known_of(self, round: int, name: str) -> tuple:
-        """What a client's reply is held against."""
-        return round, self.clients[name], self.model, self.server.model, self.methods, self.recipe
 
     def _require_alike(self, sent: dict[str, Message], replies: dict[str, Message]) -> None:
         """Of clients that were sent the same entries by the methods."""
@@ -187,8 +184,6 @@ class RemoteRun(Rounds):
 
     def load_state(self, state: dict) -> None:
         super().load_state(state)
-        for name, scores in state["_tested"].items():
-            require({"after": torch.tensor(-1), **scores}, "test", *self._known_of(self.rounds, name))
         for name in OF_CLIENTS:
             setattr(self, name, state[name])
         for kind, before in state["wire"].items():

@@ -36,29 +36,17 @@ class All(Method):
     pools = True
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        if recipe.unseen:
-            raise RecipeError(
-                f"all trains on every site's images, and this recipe has unseen ones ({', '.join(recipe.unseen)}). "
-                "Leave unseen empty, or take another method."
-            )
-        if recipe.participation < 1:
-            raise RecipeError(
-                f"all has one client with the images of every site, and participation is {recipe.participation}. "
-                "Leave it at 1, or take another method."
-            )
-        if recipe.buffers == "local":
-            raise RecipeError(
-                'all has one network for every site, and buffers are "local", one set of running statistics for each. '
-                'Leave them "averaged", or take another method.'
-            )
-        if asked := [name for name in ("cross_site", "own_statistics") if name in recipe.evaluation]:
-            raise RecipeError(
-                f"all has one client, and the evaluation {' and '.join(asked)} compares clients. Leave it out, or take "
-                "another method."
-            )
-        for method in methods:
-            if any(overrides(method, door) for door in EXCHANGING):
+        asked = [name for name in ("cross_site", "own_statistics") if name in recipe.evaluation]
+        exchanging = [m.name for m in methods if any(overrides(m, hook) for hook in EXCHANGING)]
+        for found, why, advice in (
+            (recipe.unseen, f"unseen sites ({', '.join(recipe.unseen)})", "Leave unseen empty"),
+            (recipe.participation < 1, f"participation {recipe.participation}", "Leave it at 1"),
+            (recipe.buffers == "local", 'buffers "local"', 'Leave them "averaged"'),
+            (asked, f"the evaluation {' and '.join(asked)}, which compares clients", "Leave it out"),
+            (exchanging, f"{' and '.join(exchanging)}, by which clients exchange or keep something", "Leave it out"),
+        ):
+            if found:
                 raise RecipeError(
-                    f"all cannot be combined with {method.name}, by which clients keep, offer or exchange something: "
-                    "all has one client with the images of every site. Leave one of them out."
+                    f"all cannot be combined with {why}: it has one client, with the images of every site. {advice}, "
+                    "or take another algorithm."
                 )
