@@ -32,7 +32,7 @@ from PIL import Image
 import fednb.datasets
 from fednb.datasets.office_caltech10 import DOMAINS
 from fednb.errors import FednbError
-from fednb.models._resnet import fetched
+from fednb.models._pretrained import start
 
 MARK = Path("executed")  # in the folder where the trials run
 CALLS = [
@@ -152,7 +152,7 @@ def weights(root: Path, random: Random):
     file.parent.mkdir(parents=True)
     for content in calls():
         file.write_bytes(content)
-        yield lambda: fetched(f"file://{root}/{file.name}")
+        yield lambda: start(torch.nn.Identity(), "fc", "ResNet18_Weights.IMAGENET1K_V1")
 
 
 FAMILIES = {family.__name__: family for family in (lists, batches, digits, pictures, weights)}
