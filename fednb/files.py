@@ -95,3 +95,8 @@ def hash_of(contents: dict[str, bytes]) -> str:
     for name in sorted(contents):
         digest.update(f"{name} {len(contents[name])}\n".encode() + contents[name])
     return digest.hexdigest()[:12]
+
+
+def source_hash(package: Path) -> str:
+    """The same of all Python files of a package."""
+    return hash_of({path.relative_to(package).as_posix(): path.read_bytes() for path in package.rglob("*.py")})

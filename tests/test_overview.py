@@ -8,7 +8,7 @@ from fednb.records.store import Record
 from fednb.report import tables as overview
 from fednb.report import wording
 from fednb.report.intervals import wilson
-from fednb.results import Results
+from fednb.study import Results
 
 
 def results(paper=None, **varied):

@@ -15,8 +15,7 @@ from fednb.commands import notebooks, project, trivial
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.report import gates, judging
-from fednb.results import Results
-from fednb.study import default_store
+from fednb.study import Results, default_store
 
 ROOT = Path(__file__).parents[1]
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from fednb import registry
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART
-from fednb.parameters import kind_of, misfit, sampled
+from fednb.parameters import COPY, kind_of, misfit, sampled
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -185,6 +185,8 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
 
     check(notebook, given)
     part = output.with_name(f".{output.stem}{PART}.ipynb")
+    os.environ["PYTHONSAFEPATH"] = "1"  # of the kernel, which has the notebook's folder behind Python's own files then
+    os.environ[COPY] = str(Path(__file__).parents[1])
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(

@@ -96,7 +96,7 @@ def _start(work, jobs: int):
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
     try:
-        with _safe_path(), _ctrl_c_held_back():
+        with _safe_path(), _no_missing_script(), _ctrl_c_held_back():
             process.start()
     except RuntimeError:
         if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
@@ -120,6 +120,17 @@ def _safe_path():
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = before
+
+
+@contextmanager
+def _no_missing_script():
+    """A process that starts inside does not look for the file of a script that came on standard input."""
+    main = vars(sys.modules["__main__"])
+    missing = {name: main.pop(name) for name in ("__file__",) if not os.path.exists(main.get(name) or os.curdir)}
+    try:
+        yield
+    finally:
+        main |= missing
 
 
 @contextmanager

@@ -24,8 +24,7 @@ from fednb.report.curves import curves as judged_curves
 from fednb.report.effects import COLUMNS as EFFECT
 from fednb.report.effects import SPARE
 from fednb.report.verdicts import PRINTED, SMALL, TESTED
-from fednb.results import Results, recipe_of
-from fednb.study import default_store
+from fednb.study import Results, default_store, recipe_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
