@@ -81,9 +81,7 @@ def decode_mask(path: Path) -> np.ndarray:
                 f"{path} has {len(image.getbands())} channels (mode {image.mode}); expected a mask, one number for "
                 "each pixel: a grey image, or one with a palette. Convert it."
             )
-        inverted = (
-            image.mode == "L" and getattr(image, "tag_v2", {}).get(262) == 0
-        )  # a TIFF's white is 0, not to Pillow
+        inverted = image.mode == "L" and getattr(image, "tag_v2", {}).get(262) == 0  # a TIFF in which white is 0
         if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
             raise DataError(
                 f"{path} has transparent pixels; expected a mask, which says of each pixel what it is. Save it without "

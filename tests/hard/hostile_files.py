@@ -35,13 +35,10 @@ from fednb.errors import FednbError
 MARK = Path("executed")  # in the folder where the trials run
 CALLS = [
     ("os", "system", (f"touch {MARK}",)),
-    ("builtins", "exec", (f"open('{MARK}', 'w')",)),
     ("builtins", "eval", (f"open('{MARK}', 'w')",)),
     ("subprocess", "getoutput", (f"touch {MARK}",)),
     ("builtins", "open", (str(MARK), "w")),
     ("pathlib", "Path.touch", (MARK,)),
-    ("numpy", "save", (str(MARK), 0)),
-    ("torch", "save", ({}, str(MARK))),
 ]
 MEGABYTE = bytes(2**20)
 
