@@ -1,28 +1,42 @@
 """The parameters of a notebook hold what their cell says, whoever gives them: ``--set``, papermill or an editor.
 
-``fits`` tells so of what a checkpoint holds, too.
+``fits`` says so of what a checkpoint holds, too.
 """
 
 import json
+import os
+import sys
+from pathlib import Path
 from types import UnionType
 from typing import get_args, get_origin
 
 from fednb.errors import NotebookError
+from fednb.files import source_hash
 
-SAMPLES = {str: ["a", "b"], int: [0, 1], float: [0.5, 1.0], bool: [False, True]}
+SAMPLES = {str: "a", int: 1, float: 1.0, bool: True}
+COPY = "FEDNB_COPY"  # in a kernel that a command starts: the package of that command
 
 
 def check_parameters(space: dict) -> None:
-    """Raises NotebookError where a name that a cell has annotated (``SEEDS: list[int] = [0]``) has another type by now.
+    """Raises NotebookError where a name that a cell has annotated (``SEEDS: list[int] = [0]``) has another type by now,
+    and where the kernel imports another copy of the package than the notebook belongs to.
 
     space: the ``globals()`` of a notebook. Papermill gives a kernel what it makes of the words: of ``-p DATA 2024`` a
     number.
     """
     for name, kind in space.get("__annotations__", {}).items():
-        if (told := misfit(name, space.get(name), kind)) is not None:
+        if (misfits := misfit(name, space.get(name), kind)) is not None:
             sample = f"{name}: {sampled(space.get(name), kind)}"
             quote = "'" if '"' in sample else '"'
-            raise NotebookError(f"{told}. To papermill: -y {quote}{sample}{quote}.")
+            raise NotebookError(f"{misfits}. To papermill: -y {quote}{sample}{quote}.")
+    package, here = Path(__file__).parent, Path.cwd()
+    around = (folder / "fednb" for folder in (here, *here.parents))
+    wanted = Path(os.environ.get(COPY) or next((each for each in around if (each / "registry.py").is_file()), package))
+    if wanted.resolve() != package.resolve() and source_hash(wanted) != source_hash(package):
+        raise NotebookError(
+            f"this kernel ({sys.executable}) imports fednb from {package}, which differs from {wanted}, where the "
+            "notebook belongs. Choose the kernel of the environment in which the latter is installed."
+        )
 
 
 def misfit(name: str, value, kind) -> str | None:
@@ -61,10 +75,8 @@ def sampled(value, kind) -> str:
     outer, inner = get_origin(kind) or kind, get_args(kind)
     if outer is UnionType:
         return sampled(value, inner[0])
-    if outer is list and inner and inner[0] not in SAMPLES:
-        return f"[{sampled(value, inner[0])}]"
     if outer is list:
-        return json.dumps(SAMPLES[inner[0]] if inner else [])
+        return f"[{sampled('a', inner[0])}]" if inner else "[]"
     if outer is dict:
         return f'{{"quick": {sampled(0, inner[1])}}}' if inner else "{}"
-    return json.dumps(str(value) if kind is str else SAMPLES.get(kind, [None])[-1])
+    return json.dumps(str(value) if kind is str else SAMPLES.get(kind))

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, wraps
 
 from fednb.errors import RecipeError, nearest
 from fednb.registry import choice, complete, dealt, make, task
@@ -24,6 +24,13 @@ ONE_OF = {
 EACH_OF = {
     "flow": ("flip", "rotation", "crop"),
     "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
+}
+USUAL = {
+    "lr": "learning_rate",
+    "dataset": "federation",
+    "data": "federation",
+    "network": "model",
+    "method": "algorithm",
 }
 LAST = 10  # rounds of which every image's score is kept
 LEAST = {"rounds": 1, "local_epochs": 1, "batch_size": 1, "local_steps": 0, "seed": -math.inf}  # of whole numbers
@@ -146,10 +153,6 @@ class Recipe:
     @classmethod
     def from_dict(cls, settings: dict) -> Recipe:
         """The recipe of plain settings; RecipeError for an unknown one."""
-        known = [field.name for field in fields(cls)]
-        for name in settings:
-            if name not in known:
-                raise RecipeError(f'a recipe has no setting "{name}"; {nearest(name, known)}')
         return cls(**settings)
 
     def vary(self, **values: list) -> list[Recipe]:
@@ -157,6 +160,8 @@ class Recipe:
         for name, given in values.items():
             if not isinstance(given, list | tuple | range):
                 raise RecipeError(f"{name} varies over {given!r}; expected a list, for example [{given!r}].")
+            if not given or len({repr(value) for value in given}) < len(given):
+                raise RecipeError(f"{name} varies over {given!r}; expected at least one value, and each of them once.")
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         combinations = itertools.product(*values.values())
         return [self.from_dict(settings | dict(zip(values, combination, strict=True))) for combination in combinations]
@@ -235,6 +240,22 @@ class Recipe:
 
     def __str__(self) -> str:
         return f"{self.label} on {self.full['federation']['name']}, seed {self.seed} ({self.key})"
+
+
+_made = Recipe.__init__
+
+
+@wraps(_made)
+def _init(self, *positional, **settings):
+    known = [field.name for field in fields(Recipe)]
+    for name in settings:
+        if name not in known:
+            hint = f'did you mean "{USUAL[name]}"?' if name in USUAL else nearest(name, known)
+            raise RecipeError(f'a recipe has no setting "{name}"; {hint}')
+    _made(self, *positional, **settings)
+
+
+Recipe.__init__ = _init  # type: ignore[method-assign]
 
 
 def _shorten(room: str, full: dict) -> str | dict:

@@ -1,24 +1,29 @@
-"""A study: recipes that a notebook declares in plain sight, found among the records or trained."""
+"""A study: recipes that a notebook declares in plain sight, found among the records or trained, and what they measured.
+
+Where the images that a paper's study needs are missing and nothing on them is recorded, the same study runs on embedded
+images: a stand-in, which is never held against the paper's numbers.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 
-from fednb import registry
-from fednb.at_hand import below_the_folder, lacks, other_images, replaced, stand_ins
-from fednb.errors import RunError
+from fednb import papers, registry
+from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.files import unwritable
 from fednb.recipe import Recipe
-from fednb.records.progress import Display, expected_seconds
-from fednb.records.store import Store
+from fednb.records.progress import display
+from fednb.records.staleness import changed
+from fednb.records.store import Record, Store
+from fednb.records.training import federation_of
 from fednb.records.workers import train
-from fednb.registry import IN_MEMORY
-from fednb.results import Results
-from fednb.varied import listed
 
 NO_TRAINING = "FEDNB_TRAIN"
+_OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # what the runs of one setting differ in
 
 
 def default_store() -> Store:
@@ -50,6 +55,8 @@ class Study:
             a real federation that the paper does not print, which are never held against its numbers.
         federation: made in memory, in the place of the recipes' own. Recipes and records hold its fingerprint, so that
             runs on other images are other runs.
+
+    Raises RecipeError where these are no recipes.
     """
 
     def __init__(
@@ -60,8 +67,10 @@ class Study:
         other: list[Recipe] | None = None,
         federation: Federation | None = None,
     ):
+        if not isinstance(recipes, list | tuple) or not all(isinstance(recipe, Recipe) for recipe in recipes):
+            raise RecipeError(f"a study is of {recipes!r:.100}; expected a list of recipes, such as [Recipe()].")
         if federation is not None:
-            given = {"name": IN_MEMORY[federation.task], "fingerprint": federation.fingerprint}
+            given = {"name": registry.IN_MEMORY[federation.task], "fingerprint": federation.fingerprint}
             recipes = [recipe.with_(federation=given) for recipe in recipes]
         self.federation = federation
         self.recipes = list(dict.fromkeys(recipes))
@@ -81,16 +90,18 @@ class Study:
         all, or when the engine is not there.
         """
         data = data or None
-        chosen = self.at_hand(data)
+        if type(jobs) is not int or jobs < 1:
+            raise RunError(f"jobs is {jobs!r}; expected a whole number of at least 1.")
+        chosen = self.on_other_data(data)
         if chosen is not self:
-            lack = below_the_folder(lacks(self.recipes[0], data), data)
+            lack = _below_the_folder(lacks(self.recipes[0], data), data)
             return chosen.run(data, device, jobs, engine).with_notes(lack)
         results = self.recorded()
         if not results.missing:
-            return results.with_notes(*other_images(results.found, data))
+            return results.with_notes(*_other_images(results.found, data))
         lacking = {recipe: None if self.federation else lacks(recipe, data) for recipe in results.missing}
         if stands_in := self.needs_stand_in({recipe for recipe, lack in lacking.items() if lack}):
-            lack = below_the_folder(next(filter(None, lacking.values())), data)
+            lack = _below_the_folder(next(filter(None, lacking.values())), data)
             return stands_in.run(data, device, jobs, engine).with_notes(lack)
         if os.environ.get(NO_TRAINING) == "0":
             failed = dict.fromkeys(results.missing, f"not recorded yet, and {NO_TRAINING}=0 forbids training.")
@@ -99,13 +110,14 @@ class Study:
             failed = {recipe: lack for recipe, lack in lacking.items() if lack}
             if trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
                 failed, trainable = failed | {trainable[0]: refusal}, []
-            ended = _train(trainable, self.store, jobs, device, data, self.federation, engine)
+            with display(trainable, self.store.like(trainable), jobs, device) as progress:
+                ended = train(trainable, self.store, jobs, device, data, progress, self.federation, engine)
             failed |= {recipe: error for recipe, error in ended.items() if error}
             results = self.recorded()
         if not results.records:
             raise RunError("no run of this study succeeded: " + listed(failed))
         failures = [listed(failed)] if failed else []
-        return results.with_notes(*other_images(results.found, data), *failures)
+        return results.with_notes(*_other_images(results.found, data), *failures)
 
     def recorded(self) -> Results:
         """What is recorded, without training anything."""
@@ -113,7 +125,7 @@ class Study:
         of_records = (note for record in found.values() if record for note in record.notes)
         return Results(found, self.paper, tuple(dict.fromkeys((*self.store.notes, *of_records))), self.store)
 
-    def at_hand(self, data: str | None = None) -> Study:
+    def on_other_data(self, data: str | None = None) -> Study:
         """The study on other data where it takes this one's place, else this one."""
         if not self.other or self.recorded().records or not all(lacks(recipe, data) for recipe in self.recipes):
             return self
@@ -121,21 +133,316 @@ class Study:
 
     def needs_stand_in(self, lacking: set[Recipe]) -> Study | None:
         """The study that runs where all recipes whose place a stand-in takes are ``lacking``, else None."""
-        if not self.paper or not self.recipes or not lacking.issuperset(replaced(self.recipes, self.paper)):
+        if not self.paper or not lacking.issuperset(_replaced(self.recipes, self.paper)):
             return None
         stands_in = self.as_stand_in()
         return stands_in if stands_in.recipes != self.recipes else None
 
     def as_stand_in(self) -> Study:
-        """The same study on embedded images: see ``stand_ins``."""
-        return Study(stand_ins(self.recipes, self.paper), self.paper, self.store)
+        """The same recipes on embedded images, with a network that fits them; what else they vary, they vary.
+
+        One of the sites is unseen for each choice of unseen sites. Recipes on another federation than the paper's stay,
+        unless all are on such.
+        """
+        away = _replaced(self.recipes, self.paper)
+        kept = set(_varied(away)) - {"federation", "model"}
+        choices = list(dict.fromkeys(recipe.unseen for recipe in away if recipe.unseen))
+        stands_in = {}
+        for recipe in away:
+            federation, unseen = recipe.full["federation"]["name"], ()
+            on = federation if federation in papers.settings(self.paper).get("on", {}) else None
+            settings = papers.recipe(self.paper, "stand_in", on)
+            if recipe.unseen:
+                sites = federation_of(Recipe(federation=settings["federation"]), None).sites
+                unseen = (sites[choices.index(recipe.unseen) % len(sites)].name,)
+            fitting = {name: value for name, value in settings.items() if name not in kept}
+            stands_in[recipe] = recipe.with_(**fitting, unseen=unseen)
+        return Study([stands_in.get(recipe, recipe) for recipe in self.recipes], self.paper, self.store)
 
 
-def _train(recipes, store, jobs, device, data, federation, engine) -> dict[Recipe, str | None]:
-    if not recipes:
-        return {}
-    recorded = store.like(recipes)
-    work = {recipe.key: expected_seconds(recipe, recorded, device, store.folder) for recipe in recipes}
-    with Display(work, jobs) as display:
-        display.say(f"{len(recipes)} runs to train")
-        return train(recipes, store, jobs, device, data, display.runs(recipes), federation, engine)
+@dataclass(frozen=True)
+class Results:
+    """Records of a study, in the order of its recipes.
+
+    found: a record or None for each recipe. paper: as in Study. notes: what a reader must know, of the study and of its
+    records, each once. store: where the records are.
+    """
+
+    found: dict[Recipe, Record | None]
+    paper: str | None = None
+    notes: tuple[str, ...] = field(default=())
+    store: Store | None = None
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for record in self.found.values() if record]
+
+    @property
+    def missing(self) -> list[Recipe]:
+        return [recipe for recipe, record in self.found.items() if not record]
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether any of the recipes uses other data than the paper."""
+        return any(is_stand_in(recipe, self.paper) for recipe in self.found)
+
+    def apart(self, recipes: list[Recipe]) -> tuple[Results, Results]:
+        """All but these recipes, and these alone: runs beside the paper's, which stand in for none of them."""
+        alone = {recipe: record for recipe, record in self.found.items() if recipe in recipes}
+        others = {recipe: record for recipe, record in self.found.items() if recipe not in recipes}
+        return replace(self, found=others), Results(alone, store=self.store)
+
+    @cached_property
+    def alike(self) -> Results:
+        """All that is recorded in the settings of these runs, by whatever study: they tell how far runs spread. Of
+        methods from outside these runs' own alone: others may not be at hand elsewhere."""
+        if self.store is None:
+            return self
+        settings = {_setting(record) for record in self.records}
+        found = {recipe: record for recipe, record in self.found.items() if record}
+        known = {recipe.key for recipe in found}
+        left_out = []
+        for record in self.store.like(list(found)):
+            if record.key in known or record.origin.get("outside"):
+                continue
+            try:
+                if _setting(record) in settings:
+                    found[recipe_of(record)] = record
+            except RecipeError:  # by other options than a method or a loader has today
+                left_out.append(record.recipe["algorithm"]["name"])
+        note = (
+            f"{len(left_out)} recorded runs have options that are no more ({', '.join(sorted(set(left_out)))}): the "
+            "spread of runs is estimated without them."
+        )
+        return replace(self, found=found, notes=(*self.notes, *([note] if left_out else [])))
+
+    @cached_property
+    def stale(self) -> dict[Recipe, list[str]]:
+        """The recipes whose record is by older code, with what behaves otherwise today: ``["augmentations/fedfa"]``."""
+        named = {recipe: changed(record) for recipe, record in self.found.items() if record}
+        return {recipe: names for recipe, names in named.items() if names}
+
+    def record(self, **settings) -> Record:
+        """The one record whose recipe has these settings, for example ``augmentation="fedrdn", seed=0``."""
+        chosen = [
+            record
+            for recipe, record in self.found.items()
+            if record and all(_about(recipe).get(name, recipe.full.get(name)) == v for name, v in settings.items())
+        ]
+        if len(chosen) != 1:
+            raise RunError(f"{len(chosen)} of {len(self.found)} runs are recorded with {settings}; expected one.")
+        return chosen[0]
+
+    @cached_property
+    def frame(self):
+        """One row for each recipe, round, client and split, as a pandas data frame.
+
+        run (the methods with their options), label (run, and what else these recipes differ in, seeds apart),
+        algorithm, augmentation, federation, task, seed, dealt_by_seed (whether the federation's seed is "run": each
+        seed has a partition of its own), key, stand_in, stale (recorded by older code), every other varied setting (of
+        unseen sites how many), every varied option of a method, such as ``fedfa.stages`` (None where a run has no
+        FedFA), round (from 1), client, took_part (not where it is unseen), split ("validation" or "test"), correct (the
+        images' scores added up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per
+        cent).
+        """
+        import pandas
+
+        recipes = list(self.found)
+        columns = _columns(recipes)
+        labels = _labels(recipes)
+        several = len({recipe.full["federation"]["name"] for recipe in recipes}) > 1
+        rows = []
+        for recipe, record in self.found.items():
+            if record is None:
+                continue
+            on = f" on {recipe.full['federation']['name']}" if several else ""
+            head = {"run": recipe.label, "label": labels[recipe] + on} | _about(recipe)
+            head |= {"key": recipe.key, "stand_in": is_stand_in(recipe, self.paper), "stale": recipe in self.stale}
+            head |= {name: plain(value(recipe)) for name, value in columns.items()}
+            for values in record.rounds:
+                for split in ("validation", "test"):
+                    counts = zip(record.clients, values[split], record.images[split], strict=True)
+                    for client, correct, images in counts:
+                        accuracy = 100 * correct / images if images else float("nan")
+                        rows.append(
+                            head
+                            | {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
+                            | {"split": split, "correct": correct, "images": images, "accuracy": accuracy}
+                        )
+        return pandas.DataFrame(rows).join(_options(recipes), on="key") if rows else pandas.DataFrame(rows)
+
+    def with_notes(self, *notes: str) -> Results:
+        """The same with these notes as well."""
+        return replace(self, notes=(*self.notes, *notes))
+
+
+def lacks(recipe: Recipe, data: str | None) -> str | None:
+    """What is missing of the data and weights that a recipe needs, in one sentence; None where nothing is."""
+    from fednb.datasets import available
+
+    lack = available(root=data, **recipe.dealt)
+    if lack or not recipe.full["model"].get("pretrained"):
+        return lack
+    from fednb import models
+
+    return models.lacks(recipe.full["model"], data)
+
+
+def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
+    """Whether a recipe uses another federation than those that the paper prints accuracies on: embedded data, or other
+    real ones."""
+    return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
+
+
+def recipe_of(record: Record) -> Recipe:
+    """The recipe of a record, without what its algorithm had as an option then and has no more; RecipeError where the
+    rest is another run."""
+    algorithm = record.recipe["algorithm"]
+    known = {"name", *registry.options(registry.find("algorithms", algorithm["name"]))}
+    recipe = Recipe(**record.recipe | {"algorithm": {name: algorithm[name] for name in algorithm if name in known}})
+    if recipe.key != record.key:
+        raise RecipeError(f"{record.key} was made with options that {algorithm['name']} has no more.")
+    return recipe
+
+
+def plain(value):
+    """A setting as a cell shows it."""
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return " + ".join(value) or "none"
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def listed(failed: dict[Recipe, str]) -> str:
+    """Each reason once, with the runs that it is of."""
+    alike: dict[str, list[Recipe]] = {}
+    for recipe, error in failed.items():
+        alike.setdefault(error, []).append(recipe)
+    return " ".join(f"{_named(recipes)}: {error}" for error, recipes in alike.items())
+
+
+def _named(recipes: list[Recipe]) -> str:
+    """Which runs these are: by federation, those that differ in their seeds alone together."""
+    if len(recipes) == 1:
+        return str(recipes[0])
+    alike: dict[str, dict] = {}
+    for recipe, label in _labels(recipes).items():
+        alike.setdefault(recipe.full["federation"]["name"], {}).setdefault(label, {})[recipe.seed] = None
+    phrases = []
+    for federation, runs in alike.items():
+        named = (f"{label}, seed {', '.join(map(str, seeds))}" for label, seeds in runs.items())
+        phrases.append(f"on {federation}: {'; '.join(named)}")
+    return f"{len(recipes)} runs ({'. '.join(phrases)})"
+
+
+def _other_images(found: dict[Recipe, Record | None], data: str | None) -> list[str]:
+    """Notes on records that were made from other images than those that are available."""
+    notes, available = [], {}
+    for recipe, record in found.items():
+        if record is None:
+            continue
+        choice = str(recipe.dealt)
+        if choice not in available:
+            try:
+                available[choice] = None if lacks(recipe, data) else federation_of(recipe, data).fingerprint
+            except FednbError as error:
+                available[choice] = None
+                notes.append(f"The images at hand cannot be compared with the recorded ones: {error}")
+        if available[choice] not in (None, record.fingerprint):
+            notes.append(
+                f"{recipe} was recorded from other images (fingerprint {record.fingerprint}) than those at "
+                f"hand ({available[choice]}); the record is shown."
+            )
+    return notes
+
+
+def _below_the_folder(lack: str, data: str | None) -> str:
+    """What ``lacks`` says, with places below the data folder: a notebook that shows it speaks of no machine."""
+    from fednb.datasets import data_root
+
+    return lack.replace(f"{data_root(data).absolute()}{os.sep}", "")
+
+
+def _replaced(recipes: list[Recipe], paper: str) -> list[Recipe]:
+    """The recipes whose place a stand-in takes: those on the paper's data, or all where there are none."""
+    return [recipe for recipe in recipes if not is_stand_in(recipe, paper)] or recipes
+
+
+def _about(recipe: Recipe) -> dict:
+    federation = recipe.full["federation"]
+    return {
+        "run": recipe.label,
+        "algorithm": recipe.algorithm_name,
+        "augmentation": recipe.augmentation_name,
+        "federation": federation["name"],
+        "task": registry.task(federation),
+        "seed": recipe.seed,
+        "dealt_by_seed": federation.get("seed") == registry.OF_THE_RUN,
+    }
+
+
+def _setting(record: Record) -> str:
+    """What a record has in common with others that differ in methods, seeds and unseen sites; options of the federation
+    that are younger than the record have their defaults."""
+    federation = sorted(registry.complete("datasets", record.recipe["federation"]).items())
+    settings = record.recipe | {"federation": federation}
+    return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
+
+
+def _varied(recipes: list[Recipe]) -> list[str]:
+    """The settings that they differ in."""
+    names = [field.name for field in fields(Recipe)]
+    return [name for name in names if len({str(recipe.full[name]) for recipe in recipes}) > 1]
+
+
+def _columns(recipes: list[Recipe]) -> dict:
+    """Column name -> its value for a recipe; where federation or model vary, a column for each option that does."""
+    columns, settings = {}, {"split", *(field.name for field in fields(Recipe))}
+    for name in _varied(recipes):
+        if name in ("federation", "model"):
+            for option in dict.fromkeys(option for recipe in recipes for option in recipe.full[name]):
+                if len({str(recipe.full[name].get(option)) for recipe in recipes}) > 1:
+                    column = name if option == "name" else option
+                    if column in columns or column in settings - {name}:  # a federation's seed is not the run's
+                        column = f"{name}_{option}"
+                    columns[column] = lambda recipe, name=name, option=option: recipe.full[name].get(option)
+        elif name == "unseen":
+            columns[name] = lambda recipe: len(recipe.unseen)
+        elif name not in ("algorithm", "augmentations", "seed"):
+            columns[name] = lambda recipe, name=name: recipe.full[name]
+    return {column: value for column, value in columns.items() if column != "federation"}
+
+
+def _labels(recipes: list[Recipe]) -> dict[Recipe, str]:
+    """What each is called among these: its methods, and what else it differs in from the others on its federation,
+    seeds and what is evaluated apart."""
+    labels = {}
+    for federation in dict.fromkeys(recipe.full["federation"]["name"] for recipe in recipes):
+        alike = [recipe for recipe in recipes if recipe.full["federation"]["name"] == federation]
+        columns = {n: value for n, value in _columns(alike).items() if n not in ("evaluation", "unseen")}
+        for recipe in alike:
+            varied = [f"{name} {plain(value(recipe))}" for name, value in columns.items()]
+            unseen = [f"unseen {' + '.join(recipe.unseen)}"] if recipe.unseen else []
+            labels[recipe] = ", ".join((recipe.label, *varied, *unseen))
+    return labels
+
+
+def _options(recipes: list[Recipe]):
+    """A row by key, a column for each option that differs among the runs of its method."""
+    import pandas
+
+    options = {
+        recipe.key: {
+            f"{method['name']}.{name}": tuple(value) if isinstance(value, list) else value
+            for method in (recipe.full["algorithm"], *recipe.full["augmentations"])
+            for name, value in method.items()
+            if name != "name"
+        }
+        for recipe in recipes
+    }
+    values: dict[str, set] = {}
+    for each in options.values():
+        for name, value in each.items():
+            values.setdefault(name, set()).add(str(value))
+    varied = [name for name, found in values.items() if len(found) > 1]
+    rows = [[each.get(name) for name in varied] for each in options.values()]
+    return pandas.DataFrame(rows, index=list(options), columns=varied, dtype=object)

@@ -497,7 +497,7 @@ def from_outside(name: str) -> list[Row]:
                 room,
                 name,
                 tasks=method.tasks.names,
-                plain=not any(overrides(method, door) for door in DOORS),
+                plain=not any(overrides(method, hook) for hook in HOOKS),
                 pools=method.pools,
                 mixes_labels=method.mixes_labels,
                 hard_labels=bool(method.hard_labels),
@@ -507,7 +507,7 @@ def from_outside(name: str) -> list[Row]:
     return rows
 
 
-DOORS = [name for name, value in vars(Method).items() if callable(value) and name != "refuse" and name[0] != "_"]
+HOOKS = [name for name, value in vars(Method).items() if callable(value) and name != "refuse" and name[0] != "_"]
 CHECKED = os.environ.get("FEDNB_CHECK", "")  # set by `fednb check`
 FULL = os.environ.get("FULL") == "1"  # weekly: pairs of methods and both precisions
 ROWS += from_outside(CHECKED)

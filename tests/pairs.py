@@ -1,13 +1,13 @@
 """Which algorithm is tested beside which augmentation: with FULL=1 all, in `fednb check` a cover of the hooks.
 
-Cases are named by their labels. Two methods meet at the doors that they override, so that one partner stands for all
+Cases are named by their labels. Two methods meet at the hooks that they override, so that one partner stands for all
 that override the same. Of all (algorithm, augmentation, precision), the cover has
 
-1. every algorithm beside every door that any augmentation overrides, and every augmentation beside every door that
+1. every algorithm beside every hook that any augmentation overrides, and every augmentation beside every hook that
    any algorithm overrides;
 2. every algorithm and every augmentation in both precisions.
 
-It has about as many pairs as there are cases times doors of the other room, so it grows with the number of methods
+It has about as many pairs as there are cases times hooks of the other room, so it grows with the number of methods
 and not with their product. Pairs that are refused are left out.
 """
 
@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import product
 
-from methods import CASES, CHECKED, DOORS, FULL, label, row_of
+from methods import CASES, CHECKED, FULL, HOOKS, label, row_of
 
 from fednb.methods import overrides
 from fednb.registry import make
@@ -34,10 +34,10 @@ def of(room: str) -> list[str]:
 
 
 @cache
-def doors(name: str) -> set[str]:
-    """The doors that a case's method overrides."""
+def hooks(name: str) -> set[str]:
+    """The hooks that a case's method overrides."""
     row = row_of(CASE[name])
-    return {door for door in DOORS if overrides(make(row.room, row.name), door)}
+    return {hook for hook in HOOKS if overrides(make(row.room, row.name), hook)}
 
 
 def refused(one: str, other: str) -> bool:
@@ -45,14 +45,14 @@ def refused(one: str, other: str) -> bool:
     algorithm changes, or one is no federation and the other exchanges or keeps something."""
     for needing, changing in ((one, other), (other, one)):
         row, beside = row_of(CASE[needing]), row_of(CASE[changing])
-        changed = beside.room == "algorithms" and "inputs" in doors(changing)
+        changed = beside.room == "algorithms" and "inputs" in hooks(changing)
         if (row.hard_labels and beside.mixes_labels) or (row.untouched_images and changed):
             return True
         if row.measures_images and make(beside.room, beside.name).images_become:
             return True
-        if row.pools and EXCHANGING & doors(changing):
+        if row.pools and EXCHANGING & hooks(changing):
             return True
-    return "criterion" in doors(one) & doors(other)
+    return "criterion" in hooks(one) & hooks(other)
 
 
 def every() -> list[Pair]:
@@ -66,11 +66,11 @@ def cover(found: list[Pair]) -> list[Pair]:
     Of all pairs that show the same, the one with the smallest hash is taken: the order in which they are found
     decides nothing, partners take turns, and a new method leaves most of the others' pairs as they are.
     """
-    opened = {name: doors(name) for name in CASE}
+    opened = {name: hooks(name) for name in CASE}
 
     def shows(pair: Pair) -> set[tuple]:
         algorithm, augment, precision = pair
-        beside = [(algorithm, door) for door in opened[augment]] + [(augment, door) for door in opened[algorithm]]
+        beside = [(algorithm, hook) for hook in opened[augment]] + [(augment, hook) for hook in opened[algorithm]]
         return {*beside, (algorithm, precision), (augment, precision)}
 
     shown = {pair: shows(pair) for pair in sorted(found, key=lambda pair: sha256(" ".join(pair).encode()).digest())}

@@ -24,7 +24,7 @@ def doubles(rows) -> torch.Tensor:
 
 
 def holder(**given) -> SimpleNamespace:
-    """The little of a client or of the server that one door uses."""
+    """The little of a client or of the server that one hook uses."""
     memory, round_only, inbox = {}, {}, {}
     return SimpleNamespace(
         memory=lambda method: memory, scratch=lambda method: round_only, inbox=lambda method: inbox, **given
@@ -273,6 +273,3 @@ def test_harmofl_by_hand(variant, first, second):
         method.aggregate(server)
         assert method.send(server, "any")["amplitude"].tolist() == [7]
         server.scratch(method).clear()
-
-
-# --- What is refused ---------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from fednb.methods import Method, overrides
 from fednb.registry import builtin
 
 ROW_IDS = [row.name for row in ROWS]
-STEP = {"before_step", "criterion", "loss", "gradients", "step", "after_step"}  # the doors that see a training batch
+STEP = {"before_step", "criterion", "loss", "gradients", "step", "after_step"}  # the hooks that see a training batch
 MIXING = [row.cases()[-1] for row in ROWS if row.mixes_labels]
 each_case = pytest.mark.parametrize("case", CASES, ids=label)
 
@@ -65,7 +65,7 @@ def test_away_from_the_neutral_setting_it_is_another_method(row):
     plain = trained({"algorithm": {"name": "fedavg"}})
     for case in row.cases():
         changed = trained(case)
-        if "adapt" in pairs.doors(label(case)):
+        if "adapt" in pairs.hooks(label(case)):
             assert not same(network_at_test(changed.run), network_at_test(plain.run))
         else:
             assert changed.rounds[-1]["loss"] != plain.rounds[-1]["loss"]
@@ -211,14 +211,14 @@ def mixed(case: dict, rounds: int, monkeypatch, forgetful: bool = False):
         return train(case, rounds=rounds), sum(seen)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "criterion" in pairs.doors(label(case))], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if "criterion" in pairs.hooks(label(case))], ids=label)
 def test_the_row_says_whether_labels_are_mixed(case, monkeypatch):
     """mixed labels: set batch.label_shares in the criterion where the class says mixes_labels, and only there"""
     assert (mixed(case, 2, monkeypatch)[1] > 0) == row_of(case).mixes_labels
 
 
 @pytest.mark.parametrize("mixing", MIXING if FULL or CHECKED else MIXING[:1], ids=label)
-@pytest.mark.parametrize("case", [case for case in CASES if pairs.doors(label(case)) & STEP], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if pairs.hooks(label(case)) & STEP], ids=label)
 def test_beside_mixed_labels_nobody_reads_a_single_one(case, mixing, monkeypatch):
     """beside mixed labels: read batch.label_shares where they are set, or say in hard_labels why not
 
@@ -237,15 +237,15 @@ def test_beside_mixed_labels_nobody_reads_a_single_one(case, mixing, monkeypatch
     assert same(other.run.state(), run.run.state())
 
 
-def test_the_pairs_have_every_case_beside_every_door_in_both_precisions():
+def test_the_pairs_have_every_case_beside_every_hook_in_both_precisions():
     chosen = pairs.cover(pairs.every())
     rooms = pairs.of("algorithms"), pairs.of("augmentations")
     for ours, (cases, others) in enumerate((rooms, rooms[::-1])):
         for case in cases:
             met = [pair for pair in chosen if pair[ours] == case]
             assert {precision for *_, precision in met} == set(pairs.PRECISIONS)
-            there = set().union(*(pairs.doors(other) for other in others if not pairs.refused(case, other)))
-            assert set().union(*(pairs.doors(pair[1 - ours]) for pair in met)) == there
+            there = set().union(*(pairs.hooks(other) for other in others if not pairs.refused(case, other)))
+            assert set().union(*(pairs.hooks(pair[1 - ours]) for pair in met)) == there
     assert len(chosen) == len(set(chosen)) < len(pairs.every()) / 2
     assert pairs.cover(pairs.every()[::-1]) == chosen
 
@@ -316,7 +316,7 @@ def test_a_method_has_no_state_of_its_own(case):
     for method in trained(case).run.server.methods:
         assert isinstance(method, Method)
         assert set(vars(method)) <= set(type(method).__dataclass_fields__ if vars(method) else ())
-        assert any(overrides(method, door) for door in pairs.DOORS) != ROW[method.name].plain
+        assert any(overrides(method, hook) for hook in pairs.HOOKS) != ROW[method.name].plain
 
 
 def _messages(case: dict) -> list[dict]:

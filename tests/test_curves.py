@@ -164,7 +164,10 @@ def test_steps_are_what_a_claim_states():
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("fig2,pacs,,peak,fedavg,local_epochs,5,Sec. 1", "peak of fedavg in fig2 is of no known kind; Known: max"),
+        (
+            "fig2,pacs,,peak,fedavg,local_epochs,5,Sec. 1",
+            "peak of fedavg in fig2: its kind .peak. is not known; Known: max",
+        ),
         (
             "fig2,pacs,,maximum,fedavg,local_epochs,7,Sec. 1",
             'maximum of fedavg in fig2: what .* at, "7" is not known',
@@ -174,7 +177,7 @@ def test_steps_are_what_a_claim_states():
         ("fig2,pacs,,monotone,fedavg,local_epochs,grows,Sec. 1", '"grows" is not known; .*Known: falls, rises'),
         ("fig2,pacs,,order,fedavg,local_epochs,,Sec. 1", "is of 1 runs; expected several for an order"),
         ("fig2,pacs,,order,a > a,local_epochs,,Sec. 1", "is of 2 runs; expected several for an order, each once"),
-        ("fig2,pacs,,maximum,a > b,local_epochs,5,Sec. 1", "is of 2 runs; expected .* one for a curve"),
+        ("fig2,pacs,,maximum,a > b,local_epochs,5,Sec. 1", "is of 2 runs; expected .* else one"),
     ],
 )
 def test_a_claim_that_cannot_be_is_refused_by_name(monkeypatch, tmp_path, row, said):

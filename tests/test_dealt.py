@@ -1,7 +1,5 @@
 """Federations that are dealt out with the seed of the run: ``{"name": "cifar10", "seed": "run"}``."""
 
-from dataclasses import asdict
-
 import loaders
 import pytest
 from methods import TINY
@@ -9,13 +7,9 @@ from methods import TINY
 import fednb
 from fednb import registry
 from fednb.errors import RecipeError
-from fednb.loop.flower.client import answer
-from fednb.loop.flower.handshake import Introduction
-from fednb.loop.flower.server import RemoteRun
-from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.records.training import federation_of, train_one
+from fednb.records.training import federation_of
 from fednb.study import Study
 
 PLAIN = {"name": "cifar10", "clients": 2, "size": 8}
@@ -100,47 +94,9 @@ def test_a_study_records_each_seeds_own_images_and_finds_them_again(root, tmp_pa
     assert both.groupby("federation_seed")["dealt_by_seed"].first().to_dict() == {0: False, "run": True}
 
 
-class Sites:
-    """Clients elsewhere who know the recipe, their site's name and the data folder alone."""
-
-    def __init__(self, recipe: Recipe, root):
-        self.recipe = Recipe.from_dict(recipe.short)
-        self.own = {name: federation_of(self.recipe, root, name) for name in ("client_0", "client_1")}
-        self.memories = {name: {} for name in self.own}
-
-    def introductions(self) -> list[Introduction]:
-        return [Introduction.from_dict(asdict(Introduction.of(own))) for own in self.own.values()]
-
-    def ask(self, kind, round, messages, wait=False):
-        replies = {}
-        for name, message in messages.items():
-            given = self.recipe, self.own[name], self.memories[name], kind, message, round
-            replies[name], self.memories[name] = answer(*given)
-        return replies
-
-
 def test_a_client_elsewhere_deals_its_images_out_by_the_runs_seed(root):
-    tests = []
+    """It knows the recipe, its site's name and the data folder alone."""
     for seed in (0, 1):
         recipe = RECIPE.with_(seed=seed)
-        sites = Sites(recipe, root)
-        there = RemoteRun(recipe, sites.introductions(), sites.ask, {})
-        here = FederatedRun(recipe, fednb.datasets.load(root=root, **PLAIN, seed=seed))
-        assert there.images == here.images and there.advance() == here.advance()
-        tests.append(there.fingerprint)
-    assert len(set(tests)) == 2
-
-
-def test_by_flower_too(root, tmp_path, monkeypatch):
-    pytest.importorskip("flwr", reason="Flower is not installed")
-    from test_flower import Grid, names_letters
-
-    from fednb.records import federate
-
-    monkeypatch.setattr(federate, "LOOKS", 0.01)
-    names_letters(monkeypatch)
-    recipe = RECIPE.with_(seed=3)
-    nodes = Grid({number: {"site": f"client_{number}", "data": str(root)} for number in (0, 1)})
-    there = federate.federate(recipe, nodes, Store(tmp_path / "there"), 2, 0.1)
-    here = train_one(recipe, Store(tmp_path / "here"), root=root)
-    assert there.rounds == here.rounds and there.fingerprint == here.fingerprint
+        there = federation_of(Recipe.from_dict(recipe.short), root, "client_1")
+        assert there.fingerprint == federation_of(recipe, root).only("client_1").fingerprint

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fednb.errors import DataError
-from fednb.federation import Federation, Site, Split
+from fednb.federation import SPLITS, Federation, Site, Split, twice
 
 
 def split(count=3, shape=(3, 4, 5), targets=None, seed=0) -> Split:
@@ -61,10 +61,6 @@ def test_a_class_that_a_site_lacks_becomes_a_note():
     assert federation(site("a"), lacking).to("cpu").notes == ("b has no training image of cat.",)
 
 
-def test_no_held_out_images_are_allowed():
-    assert len(federation(site("a", validation=split(0), test=split(0))).site("a").test) == 0
-
-
 def test_counts_shape_and_sites():
     made = federation(site("a"), site("b", test=split(7)))
     assert made.image_shape == (3, 4, 5)
@@ -95,7 +91,7 @@ def test_the_volumes_of_slices_go_along():
     assert len({made.fingerprint for made in tested}) == 3
 
 
-@pytest.mark.parametrize("volumes", [torch.arange(3), torch.zeros(4), torch.zeros(4, 1, dtype=torch.int64)])
+@pytest.mark.parametrize("volumes", [torch.arange(3), torch.zeros(4)])
 def test_volumes_that_are_not_one_number_a_slice_are_refused(volumes):
     with pytest.raises(DataError, match=r"volumes are torch.* for 4 images; expected int64 \[4\]"):
         Split(*split(4).parts[:2], volumes)
@@ -141,31 +137,29 @@ def segmented(**splits) -> Federation:
     return Federation("eyes", (Site("a", *parts),), ("background", "vessel"), task="segmentation")
 
 
-def test_a_mask_of_another_size_than_its_image_is_refused():
-    with pytest.raises(DataError, match=r"are torch.uint8 \[2, 2, 2\] for 2 images.*uint8 \[2, 2, 3\], one per"):
-        masked(shape=(3, 2, 3))
-
-
-def test_masks_beyond_the_classes_are_refused():
-    with pytest.raises(DataError, match="labels of a / test run from 0 to 2; expected 0..1 .*, or 255 for an ignored"):
-        segmented(test=masked(((0, 2), (1, 255))))
-
-
-def test_an_image_of_which_nothing_is_known_is_refused():
-    hidden = masked()
-    masks = hidden.targets.clone()
-    masks[1] = 255
-    with pytest.raises(DataError, match=r"a / validation are 255 \(ignored\) in every pixel of image 1"):
-        segmented(validation=Split(hidden.images, masks))
-
-
-def test_the_task_is_that_of_the_targets():
-    with pytest.raises(DataError, match="a / train are one class number per image, and the task is segmentation"):
-        Federation("eyes", (site(),), ("background", "vessel"), task="segmentation")
-    with pytest.raises(DataError, match="a / train are one class number per pixel, and the task is classification"):
-        Federation("eyes", segmented().sites, ("background", "vessel"))
-    with pytest.raises(DataError, match='the task "segmentaton"; did you mean "segmentation"'):
-        Federation("eyes", segmented().sites, ("background", "vessel"), task="segmentaton")
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: masked(shape=(3, 2, 3)), r"uint8 \[2, 2, 2\] for 2 images.*uint8 \[2, 2, 3\]"),
+        (
+            lambda: segmented(test=masked(((0, 2), (1, 255)))),
+            "run from 0 to 2; expected 0..1 .*, or 255",
+        ),
+        (
+            lambda: segmented(test=masked(((255, 255), (255, 255)))),
+            r"are 255 \(ignored\) in every pixel of image 0",
+        ),
+        (
+            lambda: Federation("eyes", (site(),), ("a", "b"), task="segmentation"),
+            "one class number per image, and",
+        ),
+        (lambda: Federation("eyes", segmented().sites, ("a", "b")), "per pixel, and the task is classification"),
+        (lambda: Federation("eyes", (site(),), ("a", "b"), task="segmentaton"), 'did you mean "segmentation"'),
+    ],
+)
+def test_masks_that_do_not_fit_are_refused(make, said):
+    with pytest.raises(DataError, match=said):
+        make()
 
 
 def test_a_site_without_a_pixel_of_a_class_is_noted():
@@ -187,3 +181,11 @@ def test_many_sites_without_a_class_are_one_note():
     sites = tuple(Site(f"site {number}", lacking, lacking, lacking) for number in range(5))
     assert Federation("made", sites, ("a", "b")).notes == ("5 of 5 sites have no training image of some class.",)
     assert len(Federation("made", sites[:4], ("a", "b")).notes) == 4
+
+
+def test_an_image_that_is_in_two_splits_is_a_note():
+    other = split(seed=1)
+    assert twice(
+        [site("a", validation=split(0), test=other), site("b", **dict.fromkeys(SPLITS, split(2, seed=2)))]
+    ) == ["4 images are there twice, the first in b / train and b / validation."]
+    assert twice([site("a", validation=split(0), test=other)]) == []

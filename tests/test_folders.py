@@ -107,21 +107,15 @@ def under(name: str, tree: dict) -> dict:
     return {f"{name}/{path}": content for path, content in tree.items()}
 
 
-def deep(name: str) -> bytes:
-    """The bytes of an image of two pixels with 16 bits a channel; Pillow writes none of these."""
-    stem, _, suffix = name.partition(".")
-    if suffix in ("ppm", "pgm"):
-        return b"P%d 2 1 65535 " % (6 if suffix == "ppm" else 5) + bytes(range(12 if suffix == "ppm" else 4))
-    if suffix == "png":
-        colour, channels = {"rgb": (2, 3), "rgba": (6, 4), "la": (4, 2)}[stem]
+def deep(colour: int, channels: int) -> bytes:
+    """The bytes of a PNG of two pixels with 16 bits a channel, of this colour type; Pillow writes none of these."""
 
-        def chunk(kind: bytes, data: bytes) -> bytes:
-            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-        header = struct.pack(">IIBBBBB", 2, 1, 16, colour, 0, 0, 0)
-        lines = zlib.compress(b"\0" + bytes(range(4 * channels)))
-        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
-    return tiff(bytes(range(12)), 2, 1, photometric=2, bits=(16, 16, 16))
+    header = struct.pack(">IIBBBBB", 2, 1, 16, colour, 0, 0, 0)
+    lines = zlib.compress(b"\0" + bytes(range(4 * channels)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
 
 
 def tiff(samples: bytes, width: int, height: int, photometric: int, bits: tuple[int, ...] = (8,)) -> bytes:
@@ -193,7 +187,7 @@ MASKS = [  # a mask of north, and what is said of it
     (image(rows(3), transparency=0), "masks/3.png has transparent pixels"),
     (palette(rows(3), 0, 0, 0, 9, 9, 9, transparency=1), "masks/3.png has transparent pixels"),
     (image(rows(3), orientation=3), "3.png has the EXIF orientation 1 and {own}/north/masks/3.png 3 (1: upright); exp"),
-    (deep("rgb.png"), "masks/3.png has more than 8 bits a channel"),
+    (deep(2, 3), "masks/3.png has more than 8 bits a channel"),
     (b"no image", "masks/3.png cannot be decoded"),
 ]
 REFUSED = [
@@ -347,10 +341,18 @@ class TestRead:
             expected = np.asarray(opened.resize((7, 7), Image.Resampling.BILINEAR))
         assert (images.decode(path, 7)[0] == expected.transpose(2, 0, 1)).all()
 
-    @pytest.mark.parametrize("name", ["rgb.png", "rgba.png", "la.png", "rgb.tif", "rgb.ppm", "grey.pgm"])
-    def test_sixteen_bits_are_refused(self, tmp_path, name):
-        with pytest.raises(DataError, match=f"{name} has more than 8 bits"):
-            images.decode(grown(tmp_path, {name: deep(name)}) / "own" / name, 8)
+    @pytest.mark.parametrize(
+        "content",
+        [
+            *(deep(*kind) for kind in ((2, 3), (6, 4), (4, 2), (0, 1))),
+            b"P6 2 1 65535 " + bytes(range(12)),
+            b"P5 2 1 65535 " + bytes(range(4)),
+            tiff(bytes(range(12)), 2, 1, photometric=2, bits=(16, 16, 16)),
+        ],
+    )
+    def test_sixteen_bits_are_refused(self, tmp_path, content):
+        with pytest.raises(DataError, match="x.png has more than 8 bits"):
+            images.decode(grown(tmp_path, {"x.png": content}) / "own" / "x.png", 8)
 
 
 class TestMasks:

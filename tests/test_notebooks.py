@@ -33,32 +33,22 @@ SMOKE = (  # one of each shape: nbval executes all of them
 )
 
 
-def test_pattern_chooses_and_a_wrong_one_names_the_nearest(made):
-    made("fedrdn/table1", ["x = 1"])
-    made("together/start", ["x = 1"])
-    assert [book.name for book in notebooks.select()] == ["fedrdn/table1", "together/start"]
-    assert [book.name for book in notebooks.select("start")] == ["together/start"]
+def test_pattern_chooses_and_a_wrong_one_names_the_nearest(made, tmp_path, monkeypatch):
+    for name in ("fedrdn/table1", "fedrdn/.ipynb_checkpoints/table1", "together/start"):
+        made(name, ["x = 1"])
+    (tmp_path / "checkout").rename(tmp_path / ".checkout")  # the folder itself may be a hidden one
+    monkeypatch.chdir(tmp_path / ".checkout")
+    for only, chosen in ((None, ["fedrdn/table1", "together/start"]), ("start", ["together/start"])):
+        assert [book.name for book in notebooks.select(only)] == chosen
     assert [book.name for book in notebooks.select("fedrdn/*")] == ["fedrdn/table1"]
     with pytest.raises(NotebookError, match='did you mean "fedrdn/table1"'):
         notebooks.select("fedrdn/tabel1")
 
 
-def test_a_checkout_below_a_hidden_folder_has_its_notebooks_and_no_hidden_ones(made, tmp_path, monkeypatch):
-    made("fedrdn/table1", ["x = 1"])
-    made("fedrdn/.ipynb_checkpoints/table1", ["x = 1"])
-    assert [book.name for book in notebooks.select()] == ["fedrdn/table1"]
-    hidden = (tmp_path / "checkout").rename(tmp_path / ".checkout")
-    monkeypatch.chdir(hidden)
-    assert [book.name for book in notebooks.select()] == ["fedrdn/table1"]
-
-
-def test_parameters_are_read_from_the_syntax(made):
+def test_parameters_are_plain_values_read_from_the_syntax(made):
     cell = 'PROFILE = "quick"  # or PROFILE = "paper"\nSEEDS = [0]\nWIDTH: int | None = None\nRATE = -0.5'
     book = made("a/b", ["import json"], parameters=cell)
     assert notebooks.parameters(book) == {"PROFILE": "quick", "SEEDS": [0], "WIDTH": None, "RATE": -0.5}
-
-
-def test_parameter_must_be_a_plain_value(made):
     with pytest.raises(NotebookError, match=r'cell 1: "RATE = 1 / 3" is no parameter'):
         notebooks.parameters(made("a/b", [], parameters="RATE = 1 / 3"))
 
@@ -84,21 +74,12 @@ def test_unknown_name_and_wrong_type_are_refused(made, given, message):
     ("given", "message"),
     [
         ({"DATA": 2024}, "DATA is 2024, of type int; expected str. To papermill: -y 'DATA: \"2024\"'."),
-        ({"SEEDS": 0}, 'SEEDS is 0, of type int; expected list[int]. To papermill: -y "SEEDS: [0, 1]".'),
-        (
-            {"SEEDS": "[0, 1]"},
-            "SEEDS is '[0, 1]', of type str; expected list[int]. To papermill: -y \"SEEDS: [0, 1]\".",
-        ),
-        (
-            {"ROUNDS": 5},
-            "ROUNDS is 5, of type int; expected dict[str, int]. To papermill: -y 'ROUNDS: {\"quick\": 1}'.",
-        ),
-        ({"JOBS": None}, 'JOBS is None, of type NoneType; expected int. To papermill: -y "JOBS: 1".'),
+        ({"SEEDS": 0}, 'SEEDS is 0, of type int; expected list[int]. To papermill: -y "SEEDS: [1]".'),
     ],
 )
 def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path, given, message):
     """Its parameters go to the kernel past everything of ours."""
-    cell = 'DATA: str = ""\nSEEDS: list[int] = [0]\nJOBS: int = 1\nROUNDS: dict[str, int] = {"quick": 2}'
+    cell = 'DATA: str = ""\nSEEDS: list[int] = [0]'
     book = made("a/b", ["import fednb\nfednb.check_parameters(globals())\nnever = DATA"], parameters=cell)
     with pytest.raises(papermill.PapermillExecutionError, match=re.escape(f"NotebookError: {message}")):
         papermill.execute_notebook(str(book.path), str(tmp_path / "out.ipynb"), given, progress_bar=False)
@@ -119,7 +100,26 @@ def test_kinds_and_what_fits_them():
         ("a", int | None, False),
     ):
         assert parameters.fits(value, kind) == fits
-    assert parameters.sampled(1, list[list[float]]) == "[[0.5, 1.0]]" and parameters.sampled(7, str | None) == '"7"'
+    assert parameters.sampled(1, list[list[float]]) == "[[1.0]]" and parameters.sampled(7, str | None) == '"7"'
+
+
+def test_a_kernel_runs_no_file_of_the_notebooks_folder_in_the_place_of_pythons_own(made, tmp_path):
+    """What lies beside a notebook is imported all the same."""
+    book = made("a/b", ["import helper, decimal\nhelper.HERE"])
+    (book.path.parent / "helper.py").write_text("HERE = True")
+    for name in ("pkgutil", "typing", "socket", "decimal"):
+        (book.path.parent / f"{name}.py").write_text("raise SystemExit('a file of the folder was executed')")
+    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) is None
+
+
+def test_a_kernel_with_another_copy_of_the_package_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "fednb").mkdir()
+    (tmp_path / "fednb" / "registry.py").write_text("another")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotebookError, match=f"imports fednb from .*, which differs from {tmp_path}/fednb"):
+        parameters.check_parameters({})
+    monkeypatch.setenv(parameters.COPY, str(Path(parameters.__file__).parent))
+    parameters.check_parameters({})
 
 
 def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
@@ -173,16 +173,6 @@ def test_a_drawing_has_a_palette_and_a_photograph_every_colour():
     assert len(after) < len(png(drawing)) and np.abs(pixels - drawing).max() <= 2 and again(after) == after
     photograph = png(noise.astype(np.uint8))
     assert again(photograph) == photograph
-
-
-def test_figures_are_executed_with_two_pixels_for_one_of_the_page(made, tmp_path, monkeypatch):
-    monkeypatch.delenv("MPLBACKEND", raising=False)
-    book = made("a/b", ["from fednb.report import plots\nplots.lines({'a': ([1, 2], [1, 2])}, 'x', 'y')"])
-    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) is None
-    (output,) = json.loads((tmp_path / "out.ipynb").read_text())["cells"][0]["outputs"]
-    picture = Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"])))
-    page = output["metadata"]["image/png"]
-    assert abs(picture.width - 2 * page["width"]) <= 1
 
 
 def test_failing_cell_is_told_not_raised_and_what_a_kernel_logs_is_not_printed(made, tmp_path, capfd):

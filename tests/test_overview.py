@@ -1,7 +1,6 @@
 """Runs side by side, without a printed table."""
 
 import numpy
-import pandas
 import pytest
 
 from fednb.recipe import Recipe
@@ -9,7 +8,7 @@ from fednb.records.store import Record
 from fednb.report import tables as overview
 from fednb.report import wording
 from fednb.report.intervals import wilson
-from fednb.results import Results
+from fednb.study import Results
 
 
 def results(paper=None, **varied):
@@ -96,9 +95,3 @@ def test_scores_of_both_tasks_side_by_side_have_both_names():
     both = results(federation=["shifted_digits"]).found | results(federation=["retinal_vessels"], model=["unet"]).found
     assert wording.measure(Results(both).frame) == "accuracy / Dice"
     assert wording.measure(wording.frame_of(Results({}))) == "accuracy"
-
-
-def test_a_stand_in_is_said_first():
-    table = overview.runs_table(results(paper="fedrdn"))
-    assert table.mark and table.caption[0].startswith("STAND-IN")
-    assert isinstance(table.frame, pandas.DataFrame)

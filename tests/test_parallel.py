@@ -145,3 +145,9 @@ def test_a_script_without_a_guard_trains_in_its_own_process_and_is_told_so(tmp_p
     number, note = done.stdout.strip().split("\n")
     assert number == "2"
     assert note.startswith(f'{script} has no line `if __name__ == "__main__":` above its work: the runs were trained ')
+
+
+def test_a_script_on_standard_input_trains_side_by_side(tmp_path):
+    words = [sys.executable, "-", tmp_path / "runs"]
+    done = subprocess.run(words, input=SCRIPT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2"] and "Traceback" not in done.stderr

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from fednb.datasets._partition import deal, dirichlet_shares
+from fednb.datasets._partition import class_shares, deal, dirichlet_shares, sizes, stratified
 from fednb.errors import RecipeError
-from fednb.standalone import class_shares
 
 SETTINGS = [(10, 10, 10), (10, 10, 6), (10, 10, 4), (10, 10, 2), (10, 10, 1), (8, 16, 4), (8, 40, 4), (10, 50, 1)]
 # What these draws gave when they were written; a change would give recorded runs other images.
@@ -36,20 +35,6 @@ class TestClassShares:
         shares = np.concatenate([class_shares(10, 10, 4, key) for key in range(100)])
         shares = shares[shares > 0]
         assert 2 / 11 < shares.min() < 0.2 and 0.3 < shares.max() < 1 / 3
-
-    def test_spread_of_a_share(self):
-        """For k = 2 against the standard deviation of s / (s + t) on a fine grid of (0.4, 0.6) x (0.4, 0.6)."""
-        grid = 0.4 + 0.2 * (np.arange(400) + 0.5) / 400
-        expected = (grid[:, None] / (grid[:, None] + grid)).std()
-        shares = np.concatenate([class_shares(10, 10, 2, key) for key in range(200)])
-        # 2,000 independent classes; the error of a standard deviation is about 1 / sqrt(2 * 2000) = 1.6 %.
-        assert shares[shares > 0].std() == pytest.approx(expected, rel=0.06)
-
-    def test_every_class_is_as_likely(self):
-        """300 draws of 2 of 10 classes: 60 of each with deviation sqrt(300 * 0.2 * 0.8) = 7."""
-        for client in (0, 9):
-            drawn = sum(class_shares(10, 10, 2, key)[client] > 0 for key in range(300))
-            assert 60 - 4 * 7 < drawn.min() and drawn.max() < 60 + 4 * 7
 
     def test_classes_with_most_places_left_come_first(self):
         """With 2 of 4 classes each, the second client has the two that the first has not."""
@@ -95,19 +80,6 @@ class TestDeal:
         for own, held_out in zip(train, test, strict=True):
             assert set(self.TARGETS[own]) == set(self.TARGETS[::2][held_out])
 
-    def test_which_images_is_drawn_by_the_key(self):
-        table = np.full((2, 4), 0.5)
-        first, again, other = (deal(self.TARGETS, table, key)[0].tolist() for key in ("a", "a", "b"))
-        assert first == again != other and sorted(first) != sorted(other)
-
-    def test_shares_below_one_leave_images_over(self):
-        hands = deal(self.TARGETS, np.full((2, 4), 0.25), "key")
-        assert [len(hand) for hand in hands] == [24 + 12 + 8 + 2, 24 + 13 + 8 + 2]
-
-    def test_a_class_without_images(self):
-        hands = deal(np.array([0, 0, 2, 2]), np.full((2, 3), 0.5), "key")
-        assert [len(hand) for hand in hands] == [2, 2]
-
 
 class TestDirichlet:
     @pytest.mark.parametrize("concentration", [0.3, 0.6, 5.0])
@@ -120,12 +92,6 @@ class TestDirichlet:
         variance = (1 / clients) * (1 - 1 / clients) / (clients * concentration + 1)
         assert np.abs(shares.mean(axis=0) - 1 / clients).max() < 4 * np.sqrt(variance / draws)
         assert shares.var() == pytest.approx(variance, rel=0.1)
-
-    def test_mean_over_all_classes(self):
-        """No client is preferred, full or not."""
-        shares = np.array([dirichlet_shares([100] * 10, 4, 0.3, key, minimum=0) for key in range(200)])
-        np.testing.assert_allclose(shares.sum(axis=1), 1)
-        assert shares.mean(axis=(0, 2)) == pytest.approx([0.25] * 4, abs=0.02)
 
     def test_a_client_with_its_equal_part_gets_no_further_class(self):
         counts, full = [60, 30, 90], 0  # 60 for each of three clients
@@ -149,17 +115,6 @@ class TestDirichlet:
             ]
             assert fewest[0] < 10 <= fewest[1]
 
-    def test_all_images_are_dealt(self):
-        counts = [37, 80, 5, 41]
-        targets = np.repeat(np.arange(4), counts)
-        hands = deal(targets, dirichlet_shares(counts, 4, 0.6, "key"), "key")
-        assert sorted(np.concatenate(hands)) == list(range(sum(counts)))
-        assert (dirichlet_shares(counts, 1, 0.6, "key") == 1).all()
-
-    def test_a_larger_concentration_is_more_even(self):
-        spread = [dirichlet_shares([1000] * 10, 10, concentration, 0).std() for concentration in (0.1, 1, 100)]
-        assert spread[0] > spread[1] > spread[2] and spread[2] < 0.02
-
     def test_too_few_images_or_too_small_a_concentration(self):
         assert dirichlet_shares([50, 49], 10, 0.6, "key") is None
         assert dirichlet_shares([200, 200], 10, 0.01, "key", tries=50) is None
@@ -181,3 +136,19 @@ class TestDirichlet:
         first, again, other = (dirichlet_shares([50, 50], 2, 0.6, "frozen", key) for key in (0, 0, 1))
         assert (first == again).all() and (first != other).any()
         assert first.round(6).tolist() == FROZEN_DIRICHLET
+
+
+class TestStratified:
+    def test_parts_are_disjoint_of_the_sizes_and_have_all_classes_in_proportion(self):
+        targets = np.repeat([0, 1, 2], [50, 30, 20])
+        parts = stratified(targets, [60, 15, 25], "key")
+        assert [len(part) for part in parts] == [60, 15, 25] and sorted(np.concatenate(parts)) == list(range(100))
+        for part in parts:
+            assert np.abs(np.bincount(targets[part]) - len(part) * np.array([0.5, 0.3, 0.2])).max() < 2
+        assert set(stratified(targets, [10], "key")[0]) <= set(stratified(targets, [30], "key")[0])
+        first, again, other = (stratified(targets, [50], key)[0].tolist() for key in ("a", "a", "b"))
+        assert first == again != other
+
+    def test_sizes_sum_to_the_total(self):
+        assert sum(sizes(1797, [0.25] * 4)) == 1797
+        assert sizes(10, (0.6, 0.15, 0.25)) == [6, 2, 2] and sizes(1, (0.6, 0.15, 0.25)) == [1, 0, 0]

@@ -247,6 +247,21 @@ def test_pfedhns_gradient_is_autograds_through_embedding_and_hypernetwork(sign):
         torch.testing.assert_close(memory[name], before[name] - 0.5 * value, **CLOSE)
 
 
+def test_pfedhn_gives_a_client_that_is_in_no_round_the_mean_embedding(plain):
+    """With linear layers alone the weights of the mean embedding are the mean of the weights."""
+    plain(normalised=True)
+    run, _ = start(algorithm={"name": "pfedhn", "layers": 0, "hidden": 6, "rate": 0.3}, unseen=["tower"])
+    run.advance()
+    sent = [part(run.server.send(name), "pfedhn") for name in ("clinic", "harbour", "tower")]
+    for name, value in sent[2].items():
+        torch.testing.assert_close(value, (sent[0][name] + sent[1][name]) / 2, **CLOSE)
+    with run.clients["tower"].at_test(run.server.send("tower"), 1):
+        assert same(dict(run.model.named_parameters()), dict(sent[2]))
+        images = run.federation.site("tower").train.images.double() / 255
+        features = images.flatten(1) @ sent[2]["hidden.weight"].T + sent[2]["hidden.bias"]
+        torch.testing.assert_close(run.model.norm.running_mean, features.mean(0), **CLOSE)
+
+
 # FedAwS
 
 OWN = {"clinic": (0, 1), "harbour": (2,), "tower": (0,)}  # the classes that each client has

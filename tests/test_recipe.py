@@ -155,7 +155,7 @@ def test_vary_makes_every_combination():
         (1, "fedprox(mu=0.1)"),
     ]
     assert all(r.rounds == 3 for r in varied)
-    assert Recipe().vary() == [Recipe()] and Recipe().vary(seed=[]) == []
+    assert Recipe().vary() == [Recipe()]
 
 
 def test_vary_and_with_refuse_what_they_do_not_know():
@@ -183,3 +183,24 @@ def test_every_setting_is_checked():
     """A new field needs a check, and a line here that says which."""
     checked = {*recipe.ROOMS, *recipe.ONE_OF, *recipe.EACH_OF, *recipe.LEAST, *recipe.RANGES}
     assert checked | {"augmentations", "unseen"} == set(Recipe().full)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lr": 0.1}, 'a recipe has no setting "lr"; did you mean "learning_rate"'),
+        ({"epochs": 3}, 'no setting "epochs"; did you mean "local_epochs"'),
+        ({"model": object()}, "an object of the class object names nothing; expected a name"),
+        ({"algorithm": "fedrdn"}, '"fedrdn" is not in fednb/methods/algorithms; it is one of the augmentations'),
+        ({"augmentations": ["fedprox"]}, "it is one of the algorithms"),
+    ],
+)
+def test_what_is_named_otherwise_elsewhere_is_refused_with_its_name_here(settings, message):
+    with pytest.raises(RecipeError, match=message):
+        Recipe(**settings)
+
+
+@pytest.mark.parametrize("seeds", [[], [0, 0]])
+def test_a_recipe_varies_over_values_each_once(seeds):
+    with pytest.raises(RecipeError, match="expected at least one value, and each of them once"):
+        Recipe().vary(seed=seeds)

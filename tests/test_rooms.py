@@ -18,21 +18,17 @@ FLOORS = [  # from the ground up; rooms of one floor do not import each other, t
         "randomness",
         "recipe",
         "registry",
-        "varied",
     },
-    {"standalone"},
     {"methods", "models", "datasets"},
     {"loop"},
     {"papers"},
     {"records"},
-    {"at_hand"},
-    {"results"},
     {"study"},
     {"report"},
     {"commands"},
     {"cli"},
 ]
-OPEN_FLOORS = (0, 2)
+OPEN_FLOORS = (0, 1)
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 FILES = sorted(path.relative_to(HOUSE) for path in HOUSE.rglob("*.py") if path.parent != HOUSE or path.stem[0] != "_")
 TOOLS = {path.stem for path in (HOUSE.parent / "tools").glob("*.py")}

@@ -6,12 +6,11 @@ import pytest
 from methods import TINY
 from small_runs import SMALL, other_images, record, use_toy
 
-from fednb import at_hand, papers, study
-from fednb.at_hand import is_stand_in
-from fednb.errors import DataError, RunError
+from fednb import papers, study
+from fednb.errors import DataError, RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.study import Study
+from fednb.study import Results, Study, is_stand_in
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))
 
@@ -59,7 +58,8 @@ def test_missing_runs_are_named_by_what_they_vary(store, monkeypatch):
         store.write(recipe, record(recipe))
     told = (
         "6 runs (on shifted_digits: fedavg, local_epochs 1, seed 0; fedprox, local_epochs 1, seed 1; fedprox, "
-        "local_epochs 2, seed 0, 1; fedavg, local_epochs 1, unseen low or middle, seed 0): not recorded"
+        "local_epochs 2, seed 0, 1; fedavg, local_epochs 1, unseen low, seed 0; fedavg, local_epochs 1, unseen "
+        "middle, seed 0): not recorded"
     )
     assert told in Study(recipes, store=store).run().notes[-1]
 
@@ -148,27 +148,25 @@ PROSTATE, VESSELS = (Recipe(**papers.recipe("fedrdn", "quick", on)) for on in ("
 
 def test_other_data_take_the_place_of_a_study_without_images_and_without_records(store, monkeypatch):
     both = Study([PROSTATE, PROSTATE.with_(seed=1)], "fedrdn", store, other=[VESSELS])
-    assert both.at_hand().recipes == [VESSELS]
+    assert both.on_other_data().recipes == [VESSELS]
     store.write(VESSELS, record(VESSELS))
     results = both.run()
     assert list(results.found) == [VESSELS] and results.frame["stand_in"].all()
     (lack,) = (note for note in results.notes if "prostate_mri" in note)
     assert lack.startswith(f"There is no folder prostate_mri{os.sep}BIDMC, prostate_mri{os.sep}")
     store.write(PROSTATE, record(PROSTATE))
-    assert both.at_hand().recipes == [PROSTATE, PROSTATE.with_(seed=1)] and not both.run().frame["stand_in"].any()
+    assert both.on_other_data() is both and not both.run().frame["stand_in"].any()
 
 
-def test_other_data_stay_away_where_the_papers_images_are_at_hand(store, monkeypatch):
-    there = {"prostate_mri": None, "retinal_vessels": None}
-    monkeypatch.setattr(study, "lacks", lambda recipe, data: there.get(recipe.full["federation"]["name"], "Nothing."))
-    assert Study([PROSTATE], "fedrdn", store, other=[VESSELS]).at_hand().recipes == [PROSTATE]
-    del there["prostate_mri"]
-    assert Study([PROSTATE], "fedrdn", store, other=[VESSELS]).at_hand().recipes == [VESSELS]
+def test_other_data_stay_away_where_the_papers_images_are_there(store, monkeypatch):
+    both = Study([PROSTATE], "fedrdn", store, other=[VESSELS])
+    monkeypatch.setattr(study, "lacks", lambda recipe, data: None)
+    assert both.on_other_data() is both
 
 
 def test_where_other_data_are_missing_too_masks_are_embedded(store):
     both = Study([PROSTATE], "fedrdn", store, other=VESSELS.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1]))
-    stands_in = both.at_hand().needs_stand_in(set(both.other))
+    stands_in = both.on_other_data().needs_stand_in(set(both.other))
     assert {recipe.full["federation"]["name"] for recipe in stands_in.recipes} == {"shifted_strokes"}
     assert {(recipe.augmentation_name, recipe.seed) for recipe in stands_in.recipes} == {
         *(("", 0), ("", 1), ("fedrdn", 0), ("fedrdn", 1)),
@@ -212,7 +210,7 @@ def test_damaged_images_do_not_hide_what_is_recorded(store, monkeypatch):
     def damaged(recipe, data):
         raise DataError("image 7 is truncated")
 
-    monkeypatch.setattr(at_hand, "federation_of", damaged)
+    monkeypatch.setattr(study, "federation_of", damaged)
     results = Study([SMALL], store=store).run()
     assert results.missing == [] and "image 7 is truncated" in results.notes[0]
 
@@ -245,6 +243,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
     assert list(frame.columns) == [
         *(
             "run",
+            "label",
             "algorithm",
             "augmentation",
             "federation",
@@ -262,6 +261,7 @@ def test_the_frame_has_a_row_for_each_run_round_client_and_split(store):
     row = row[(row["client"] == "b") & (row["split"] == "test")].iloc[0].to_dict()
     assert row == {
         "run": "fedavg+mixstyle+fedmix(ratio=0.2)",
+        "label": "fedavg+mixstyle+fedmix(ratio=0.2)",
         "algorithm": "fedavg",
         "augmentation": "mixstyle+fedmix",
         "federation": "shifted_digits",
@@ -369,3 +369,19 @@ def test_runs_side_by_side_and_in_turn_are_asked_for_alike(store, monkeypatch):
     monkeypatch.setattr(study, "train", listen)
     Study([SMALL], store=store).run(data="somewhere", device="cuda", jobs=3)
     assert asked == [([SMALL], 3, "cuda", "somewhere", None, None)]
+
+
+def test_a_label_names_what_the_study_varies():
+    recipes = SMALL.vary(learning_rate=[0.1, 0.01], seed=[0, 1]) + SMALL.vary(federation=["digits"])
+    frame = Results({recipe: record(recipe) for recipe in recipes}).frame
+    labels = ["fedavg, learning_rate 0.1 on shifted_digits", "fedavg, learning_rate 0.01 on shifted_digits"]
+    assert list(frame["label"].unique())[:2] == labels and frame["label"].iloc[-1].endswith("on digits")
+    assert set(frame["run"]) == {"fedavg"} and (frame.groupby("label")["seed"].nunique() == [1, 2, 2]).all()
+
+
+@pytest.mark.parametrize("recipes", ["fedavg", ["fedavg"], SMALL])
+def test_what_is_no_list_of_recipes_is_refused(recipes, store):
+    with pytest.raises(RecipeError, match="a study is of .*; expected a list of recipes"):
+        Study(recipes, store=store)
+    with pytest.raises(RunError, match="jobs is 'two'; expected a whole number of at least 1"):
+        Study([SMALL], store=store).run(jobs="two")

@@ -207,7 +207,7 @@ class TestWhoDoesWhat:
             assert all(0 <= score <= 3 for split in ("validation", "test") for score in values[split])
         told = [[values[name] for name in ("loss", "validation", "test", "up")] for values in rounds]
         plain = [[values[name] for name in ("loss", "validation", "test", "up")] for values in masked_rounds("fedavg")]
-        adapts = "adapt" in pairs.doors(label(case))  # what few masks score may stay as it was
+        adapts = "adapt" in pairs.hooks(label(case))  # what few masks score may stay as it was
         assert adapts or (told == plain) == (label(case) == "fedavg")
 
     @pytest.mark.parametrize("row", [row for row in ROWS if "segmentation" not in row.tasks], ids=lambda row: row.name)

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 
 IMPORTED = (
     "IPython.display",
-    "fednb.commands.scoreboard",
     "fednb.report.plots",
     "fednb.records.training",
     "filelock",

@@ -1,5 +1,6 @@
 """The generated parts of README and docs/, of records and of methods, and the page of results/: what is recorded."""
 
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from pandas import DataFrame
 
 from fednb import papers, registry
-from fednb.commands import methods, notebooks, scoreboard
+from fednb.commands import methods, notebooks
 from fednb.errors import NotebookError
 from fednb.files import write_text
 from fednb.papers import protocol
@@ -16,7 +17,7 @@ from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
 from fednb.report import TESTED, by_paper, common_seeds, effects, selected, sentences, summary
-from fednb.report.judging import write_board
+from fednb.report.judging import read_board, write_board
 from fednb.report.sentences import untested
 from fednb.report.verdicts import PRINTED
 from fednb.report.wording import number, rule_words
@@ -112,7 +113,7 @@ def judged(claims: DataFrame) -> str:
     counts = by_paper(claims)
     rows = ["| | " + " | ".join(counts.columns) + " |", "|---" * (len(counts.columns) + 1) + "|"]
     rows += [f"| {name} | {' | '.join(map(str, row))} |" for name, *row in counts.itertuples()]
-    curves = _curves().drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
+    curves = boards()[1].drop_duplicates(["of", "figure", "federation", "claim"])["verdict"].value_counts()
     others = f"{curves.sum()} more claims are on orders and curves: {_counted(curves)}."
     return " ".join([*summary(claims), others]) + "\n\n" + "\n".join(rows)
 
@@ -123,7 +124,7 @@ def claimed(claims: DataFrame) -> str:
         "| notebook | result | the paper claims | verdicts | data |",
         "|---|---|---|---|---|",
     ]
-    curves = _curves()
+    curves = boards()[1]
     for notebook in notebooks.select():
         about = notebook.about
         result = " ".join(filter(None, (about.get("paper"), about.get("result"))))
@@ -136,8 +137,20 @@ def claimed(claims: DataFrame) -> str:
 
 
 @cache
-def _curves() -> DataFrame:
-    return scoreboard.curves()
+def boards() -> tuple[DataFrame, DataFrame]:
+    """Both boards of ``results/``, each row with the first ``notebook`` of its table or figure."""
+    first = {}
+    for notebook in notebooks.select():
+        for kind, digits in re.findall(r"\b(Table|Figure) (\d+)", notebook.about.get("result", "")):
+            place = {"Table": "table", "Figure": "fig"}[kind] + digits
+            first.setdefault((notebook.about.get("paper"), place), notebook.name)
+
+    def named(frame: DataFrame, column: str) -> DataFrame:
+        places = zip(frame["of"], frame[column].str.partition(",")[0], strict=True)
+        return frame.assign(notebook=[first.get(place, "") for place in places])
+
+    claims, curves = read_board(notebooks.checkout() / "results")
+    return named(claims, "table"), named(curves, "figure")
 
 
 def _counted(verdicts) -> str:
@@ -233,12 +246,12 @@ def filled(page: str, text: str, claims: DataFrame) -> str:
 
 
 def update() -> int:
-    """Write the tables into the pages, and results/README.md; returns exit status 0."""
-    root, claims = notebooks.checkout(), scoreboard.claims(_store())
-    claims = claims[claims["of"].isin(papers.own())]
+    """Write the boards from the records, the tables into the pages, and results/README.md; returns exit status 0."""
+    root = notebooks.checkout()
+    write_board(_store(), root / "results")
+    claims, _ = boards()
     texts = {root / page: filled(page, (root / page).read_text(encoding="utf-8"), claims) for page in PAGES}
     for path, text in (texts | {root / "results" / "README.md": recorded(root / "results")}).items():
         write_text(path, text)
-    write_board(_store(), root / "results")
     print(f"{', '.join(PAGES)} and results/README.md are up to date")
     return 0

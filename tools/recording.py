@@ -12,7 +12,6 @@ from pathlib import Path
 from fednb.commands.notebooks import KERNEL, Notebook, executed
 from fednb.errors import DamagedError
 from fednb.files import write_atomically, write_text
-from fednb.records.progress import MARK
 from fednb.records.record import Record, parsed
 from fednb.records.staleness import changed
 
@@ -120,7 +119,7 @@ def written(content: dict) -> list:
 
 
 def settle(content: dict) -> dict:
-    """An executed notebook as it is committed: without times, durations, papermill's own cells, progress, and what an
+    """An executed notebook as it is committed: without times, durations, papermill's own cells, and what an
     editor knows of the language and the kernel. What a cell prints is one piece, wherever the kernel cut it.
     """
     metadata = {key: value for key, value in content["metadata"].items() if key == "fednb"}
@@ -144,7 +143,7 @@ def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
         script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
-        if output.get("metadata") == MARK or script:
+        if script:
             continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:

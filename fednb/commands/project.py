@@ -16,7 +16,7 @@ def refuse(project: Path, chosen: list[Notebook]) -> None:
     a federation which nobody has, claims what it does not print, or declares what the protocol refuses."""
     from fednb.report.claims import judged
     from fednb.report.curves import curves
-    from fednb.results import Results
+    from fednb.study import Results
 
     try:
         tomllib.loads((project / registry.PROJECT).read_text(encoding="utf-8"))

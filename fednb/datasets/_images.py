@@ -81,9 +81,7 @@ def decode_mask(path: Path) -> np.ndarray:
                 f"{path} has {len(image.getbands())} channels (mode {image.mode}); expected a mask, one number for "
                 "each pixel: a grey image, or one with a palette. Convert it."
             )
-        inverted = (
-            image.mode == "L" and getattr(image, "tag_v2", {}).get(262) == 0
-        )  # a TIFF's white is 0, not to Pillow
+        inverted = image.mode == "L" and getattr(image, "tag_v2", {}).get(262) == 0  # a TIFF in which white is 0
         if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
             raise DataError(
                 f"{path} has transparent pixels; expected a mask, which says of each pixel what it is. Save it without "
@@ -201,19 +199,6 @@ def read(
     held = cached(root, f"{name}_{size}_{how}{key(hashes or digests(paths))}", make, of_forms(forms))
     kinds = [{kind for kind, yes in zip(UNUSUAL, row, strict=True) if yes} for row in held["unusual"]]
     return held["pixels"], notes(["/".join(path.parts[-3:]) for path in paths], kinds)
-
-
-def unused(place: Path, used: Sequence[Path], expected: str) -> list[str]:
-    """A note, or none, on the image files anywhere under ``place`` that are not among those used:
-    how many, and in which folders."""
-    counts = {}
-    for path in (p for p in sorted(_under(place) - set(used)) if p.suffix.lower() in SUFFIXES):
-        folder = str(path.parent.relative_to(place.parent))
-        counts[folder] = counts.get(folder, 0) + 1
-    if not counts:
-        return []
-    listed = few([f"{count} in {folder}" for folder, count in counts.items()], "folders")
-    return [f"Image files that are not used: {listed}. Expected: {expected}."]
 
 
 def left_out(place: Path, used: Sequence[Path], expected: str) -> list[str]:

@@ -18,7 +18,3 @@ def missing(root: Path | None = None, *, fingerprint: str = "") -> str:
         f"images that were in memory only (fingerprint {fingerprint}): make them again, and give them to "
         "Study(recipes, federation=...)."
     )
-
-
-def describe(root: Path | None = None) -> list[str]:
-    return ["in memory"]

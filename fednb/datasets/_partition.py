@@ -1,16 +1,13 @@
 """Cutting one list of labelled images into parts, every class in proportion; dealing it out to clients, each with its
 own classes: the sites client_0, client_1, ..."""
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from math import gcd
 
 import numpy as np
 
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Site, Split
 from fednb.randomness import random_state
-from fednb.standalone.class_shares import check_whole, class_shares
 
 TRIES = 1000  # of a Dirichlet draw that leaves a client too few images
 VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no validation images on these data
@@ -55,6 +52,13 @@ def check_shares(**shares: float) -> None:
             raise RecipeError(f"{name} is {share!r}; expected a share above 0 and up to 1.")
 
 
+def check_whole(**numbers: int) -> None:
+    """RecipeError unless all are whole numbers from 1."""
+    for name, value in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise RecipeError(f"{name} is {value!r}; expected a whole number from 1.")
+
+
 def by_class_shares(
     train: Split, test: Split, classes: int, clients: int, classes_per_client: int, *key, spare: Split | None = None
 ) -> Dealt:
@@ -66,10 +70,9 @@ def by_class_shares(
 
     Raises DataError as ``_shares`` does.
     """
-    check_whole("classes_per_client", classes_per_client)
     held = [split.targets.bincount(minlength=classes).tolist() for split in (train, test)]
 
-    def draw(clients: int, tries: int) -> np.ndarray | None:
+    def draw() -> np.ndarray | None:
         shares = class_shares(classes, clients, classes_per_client, *key)
         fewest = [
             np.sum([sizes(count, column) for count, column in zip(counts, shares.T, strict=True)], axis=0).min()
@@ -77,8 +80,7 @@ def by_class_shares(
         ]
         return shares if fewest[0] >= LEAST and fewest[1] >= 1 else None
 
-    step = classes // gcd(classes, classes_per_client)
-    shares = _shares(draw, train, test, clients, LEAST, f"{classes_per_client} of {classes} classes each", step)
+    shares = _shares(draw, train, test, clients, f"{classes_per_client} of {classes} classes each")
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         dealt = deal(targets, shares, *key, name)
@@ -88,6 +90,38 @@ def by_class_shares(
 
     note = "A client is tested on its own class and on as many images of the others, drawn with replacement."
     return _sites(train, shares, test, spare, hands, *key), [note] * (classes_per_client == 1)
+
+
+def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> np.ndarray:
+    """What share of each class's images each client gets, ``[clients, classes]``, with few classes a client.
+
+    With N classes and C clients, each client is given u = ``classes_per_client`` classes and each class to
+    k = u C / N clients: one client after another draws among the classes with most places left. Then client i
+    with class c draws s_ic ~ U(0.4, 0.6), and its share is s_ic / sum_n s_nc. The shares of a class sum to 1.
+    The heterogeneity (DisTrans, Eq. 3 and 4) is DH = 1 - u / N if k > 1, and 1 if k = 1.
+
+    Images are cut by these shares; training and test images cut by one table have the same classes.
+
+    Reference: DisTrans, Sec. 5, "Local Data Distribution"; the paper does not say how classes are given out,
+    this is as released.
+
+    Raises RecipeError when classes cannot go to equally many clients, or a number is out of its range.
+    """
+    check_whole(clients=clients, classes_per_client=classes_per_client)
+    if classes_per_client > classes or classes_per_client * clients % classes:
+        fitting = [u for u in range(1, classes + 1) if u * clients % classes == 0]
+        raise RecipeError(
+            f"{clients} clients with {classes_per_client} of {classes} classes each cannot share every class among "
+            f"equally many clients. For {clients} clients classes_per_client may be {', '.join(map(str, fitting))}."
+        )
+    random = random_state(*key)
+    places = np.full(classes, classes_per_client * clients // classes)
+    table = np.zeros((clients, classes))
+    for row in table:
+        given = np.lexsort((random.permutation(classes), -places))[:classes_per_client]
+        places[given] -= 1
+        row[given] = random.uniform(0.4, 0.6, classes_per_client)
+    return table / table.sum(axis=0)
 
 
 def by_dirichlet(
@@ -103,10 +137,10 @@ def by_dirichlet(
     """
     counts = train.targets.bincount(minlength=classes).tolist()
 
-    def draw(clients: int, tries: int) -> np.ndarray | None:
-        return dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN, tries=tries)
+    def draw() -> np.ndarray | None:
+        return dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN)
 
-    shares = _shares(draw, train, test, clients, LEAST_DRAWN, f"Dir({concentration})")
+    shares = _shares(draw, train, test, clients, f"Dir({concentration})")
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         return stratified(targets, sizes(len(targets), [1 / clients] * clients), *key, name)
@@ -133,7 +167,7 @@ def dirichlet_shares(
 
     Raises RecipeError when a number is out of its range.
     """
-    check_whole("clients", clients)
+    check_whole(clients=clients)
     # Below 0.01 all gammas may be too small for a float.
     if not isinstance(concentration, int | float) or not 0.01 <= concentration < np.inf:
         raise RecipeError(f"concentration is {concentration!r}; expected a number from 0.01, such as 0.6.")
@@ -169,23 +203,14 @@ def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:
     return [np.concatenate(hand) for hand in hands]
 
 
-def _shares(draw: Callable, train: Split, test: Split, clients: int, least: int, how: str, step: int = 1) -> np.ndarray:
-    """``draw(clients, tries)``, the shares.
-
-    Raises DataError when there are none that give each client ``least`` training images and one test image. It names
-    the largest number of clients, a multiple of ``step``, that has such shares, found by halving; where a few smaller
-    ones have none, by a bad draw, one that has all the same.
-    """
-    check_whole("clients", clients)
-    most = min(len(train) // least, len(test))
-    shares = draw(clients, TRIES) if clients <= most else None
+def _shares(draw: Callable[[], np.ndarray | None], train: Split, test: Split, clients: int, how: str) -> np.ndarray:
+    """``draw()``, the shares; DataError where there are none that leave each client enough images."""
+    check_whole(clients=clients)
+    shares = draw() if clients <= min(len(train) // LEAST, len(test)) else None
     if shares is None:
-        fitting = range(step, min(clients, most + 1), step)
-        fewer = step * bisect_left(fitting, True, key=lambda number: draw(number, 10) is None)
         raise DataError(
-            f"{len(train)} training and {len(test)} test images cannot be dealt out to {clients} clients by {how}, "
-            f"with {least} training images (one for validation) and one test image for each client. "
-            f"{f'Take at most {fewer} clients, or' if fewer else 'Take'} more images."
+            f"{len(train)} training and {len(test)} test images cannot be dealt out to {clients} clients by {how}: one "
+            "would have too few to train, validate and test on. Take fewer clients, or more images."
         )
     return shares
 

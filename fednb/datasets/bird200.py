@@ -29,7 +29,7 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     """Sites client_0, client_1, ...; two hundred classes. A tenth of each client's training images is validation.
 
     Training and test images are those of the data set's own list. Both are cut by DisTrans' class shares
-    (``fednb.standalone.class_shares``).
+    (``_partition.class_shares``).
 
     Args:
         clients: how many sites. DisTrans: 10.

@@ -7,10 +7,9 @@ from pathlib import Path
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
 from fednb.datasets._listed import Needs, decoded, lacking, require
-from fednb.datasets._partition import by_class_shares, cut
+from fednb.datasets._partition import by_class_shares, check_whole, cut
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Split
-from fednb.standalone.class_shares import check_whole
 
 NEEDS = Needs(
     what="CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons",
@@ -41,7 +40,7 @@ class Persons:
     def federation(self, root: Path, clients: int, size: int, seed: int) -> Federation:
         """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
         images.check_size(size)
-        check_whole("clients", clients)
+        check_whole(clients=clients)
         if clients < 2:
             raise RecipeError("clients is 1; expected 2 or more: each is tested on images of the others as well.")
         persons = self.listed(root)

@@ -28,7 +28,7 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     """Sites client_0, client_1, ...; eight classes. A tenth of each client's training images is validation.
 
     A fifth of all images is for testing, drawn without regard to classes (as released) and always the same. Both
-    parts are cut by DisTrans' class shares (``fednb.standalone.class_shares``); with one class per client each is
+    parts are cut by DisTrans' class shares (``_partition.class_shares``); with one class per client each is
     tested on as many images of other classes as well.
 
     Args:

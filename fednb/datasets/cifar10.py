@@ -180,7 +180,7 @@ def load(
 
     Args:
         clients: how many sites. DisTrans: 10; FedFA: 100.
-        partition: ``"class_shares"``: DisTrans' (``fednb.standalone.class_shares``), tested on the same classes in the
+        partition: ``"class_shares"``: DisTrans' (``_partition.class_shares``), tested on the same classes in the
             same shares; with one class per client on as many images of other classes as well.
             ``"dirichlet"``: FedFA's (``_partition.dirichlet_shares``), at least 10 images for each client
             before a tenth becomes validation, tested on an equal part of all test images.

@@ -12,11 +12,10 @@ from fednb.datasets._cache import Arrays, cached
 from fednb.datasets._cache import key as cache_key
 from fednb.datasets._files import reading
 from fednb.datasets._listed import Needs, lacking
-from fednb.datasets._partition import cut
+from fednb.datasets._partition import check_whole, cut
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
-from fednb.standalone.class_shares import check_whole
 
 NEEDS = Needs(
     what="EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018)",
@@ -60,7 +59,7 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     writers it takes, how it divides their images, and how it draws them, is not printed.
     """
     images.check_size(size)
-    check_whole("clients", clients)
+    check_whole(clients=clients)
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
     if clients > len(fitting):

@@ -6,10 +6,9 @@ from pathlib import Path
 from fednb.datasets import _images as images
 from fednb.datasets._files import table
 from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
-from fednb.datasets._partition import cut
+from fednb.datasets._partition import check_whole, cut
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
-from fednb.standalone.class_shares import check_whole
 
 NEEDS = Needs(
     what="RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels",
@@ -53,7 +52,7 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     Reference: FRAug, Sec. 4.2.1.
     """
     images.check_size(size)
-    check_whole("clients_per_cell_type", clients_per_cell_type)
+    check_whole(clients_per_cell_type=clients_per_cell_type)
     if clients_per_cell_type > GROUPS:
         raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
     sites, notes = [], ["48 classes as released; the paper says 50. Its division of the images is not known."]

@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection, wait
 from typing import cast
 
 from fednb.errors import FednbError, RunError
+from fednb.files import environment
 
 UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
 
@@ -96,7 +97,7 @@ def _start(work, jobs: int):
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
     try:
-        with _safe_path(), _ctrl_c_held_back():
+        with _safe_path(), _no_missing_script(), _ctrl_c_held_back():
             process.start()
     except RuntimeError:
         if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
@@ -109,17 +110,24 @@ def _start(work, jobs: int):
 @contextmanager
 def _safe_path():
     """A process that starts inside imports nothing from the working directory: python -c has it first on its path."""
-    path, before = list(sys.path), os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+    path = list(sys.path)
     sys.path[:] = [place for place in path if place]  # multiprocessing hands it on; a notebook's kernel has "" on it
+    try:
+        with environment(PYTHONSAFEPATH="1"):
+            yield
+    finally:
+        sys.path[:] = path
+
+
+@contextmanager
+def _no_missing_script():
+    """A process that starts inside does not look for the file of a script that came on standard input."""
+    main = vars(sys.modules["__main__"])
+    missing = {name: main.pop(name) for name in ("__file__",) if not os.path.exists(main.get(name) or os.curdir)}
     try:
         yield
     finally:
-        sys.path[:] = path
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
+        main |= missing
 
 
 @contextmanager

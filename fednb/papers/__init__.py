@@ -1,7 +1,7 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
 A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv`` and, where
-there are such, ``curves.csv``, ``inconsistencies.csv`` and ``report.md``; ``<paper>.toml`` beside it has the settings
+there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` beside it has the settings
 and our profiles. Those that ``fednb.registry`` finds are like ours; what they declare of runs, and what their arguments
 need, stands in a ``protocol.toml`` of their own beside them, see ``fednb.papers.protocol``.
 """
@@ -291,12 +291,9 @@ def curves(paper: str) -> list[dict]:
 
 def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **others: str) -> dict:
     where, labels = f"{paper}/curves.csv: {kind} of {runs} in {figure}", runs.split(" > ")
-    if kind not in KINDS:
-        raise RecipeError(f"{where} is of no known kind; {nearest(kind, KINDS)}")
-    if (len(set(labels)) > 1) != (kind == "order") or len(set(labels)) < len(labels):
-        raise RecipeError(
-            f"{where} is of {len(labels)} runs; expected several for an order, each once, one for a curve."
-        )
+    _entry(dict.fromkeys(KINDS), kind, f"{where}: its kind")
+    if (len(labels) > 1) != (kind == "order") or len(set(labels)) < len(labels):
+        raise RecipeError(f"{where} is of {len(labels)} runs; expected several for an order, each once, else one.")
     swept = settings(paper).get(figure, {})
     values = _entry(swept, x, f"{where}: its x") if x or kind != "order" else [None]
     possible = {"order": [""], "maximum": values, "monotone": ["rises", "falls"]}[kind]
@@ -322,13 +319,6 @@ def _rows(path: Path) -> list[dict]:
 def family(paper: str, federation: str) -> int:
     """How many claims the paper has on a data set: they are tested together."""
     return sum(claim["federation"] == federation for claim in claims(paper))
-
-
-def report(paper: str) -> str:
-    """What was easy, what was difficult and what we would ask the authors, in Markdown, of ``<paper>/report.md``; empty
-    where the paper has no such file."""
-    path = folder(paper) / "report.md"
-    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def own_rule(paper: str) -> str:

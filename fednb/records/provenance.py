@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from fednb.files import hash_of
+from fednb import files
 
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
 
@@ -78,8 +78,7 @@ def code_version() -> str:
 @lru_cache
 def source_hash() -> str:
     """12 hex digits of the package's own source: it differs where two copies without git, or two changed ones, do."""
-    package = Path(__file__).parents[1]
-    return hash_of({path.relative_to(package).as_posix(): path.read_bytes() for path in package.rglob("*.py")})
+    return files.source_hash(Path(__file__).parents[1])
 
 
 def _git(checkout: Path, *words: str) -> str:

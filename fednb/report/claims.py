@@ -28,28 +28,15 @@ NOT_RUN, OTHER_SITES = "not run", "other sites"
 
 
 def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> str:
-    """What is said of a claim.
+    """What is said of a claim, a word of ``fednb.report.verdicts``; docs/reading.md says what each means.
 
-    printed: the printed effect e > 0, better minus worse, in points. found: ours, or why there is none. board:
+    The interval decides at which all pairs that the paper prints on the data set are tested together. At the paper's
+    setting an effect above zero is held against the printed one with the chance of our runs and of the printed ones, as
+    all see the same images.
+
+    printed: the printed effect > 0, better minus worse, in points. found: ours, or why there is none. board:
         ``PRINTED`` where both sides ran at the paper's setting, else ``SMALL``. runs: of how many runs of each side the
         printed effect is the mean.
-
-    - not run: one side has no recorded run of its own on the claim's federation under the printed setting, such as
-      DisTrans' heterogeneity, or at its site. A stand-in does not count.
-    - other sites: both sides were run so, and their averages are over other sites than the paper's.
-    - older code: a side's methods, network or data behave otherwise today.
-    - not paired: a record has no scores of its images, or the two have other images or no seed in common.
-    - one seed: the two have one seed in common, so nothing is known of the chance of a run.
-    - not testable: a gate is shut, see ``fednb.report.gates``.
-
-    By the interval of ours at which all distinct pairs that the paper prints on the data set are tested together:
-
-    - no effect as printed: it lies within half of the printed effect, or a point, of zero, and below what is printed.
-    - not told: it holds zero.
-    - at another setting than the paper's: above, below. No word about what the paper found.
-    - at the paper's: opposite, where it is below zero; smaller, larger or reproduced, where it is above, and the
-      printed effect is above, below or not told from ours with the chance of our runs and of the printed ones (all see
-      the same images).
     """
     if isinstance(found, str):
         return found
@@ -146,21 +133,15 @@ def judged(
 
 
 def _printed_effect(there, claim: dict) -> float:
-    """RecipeError, naming the claim, where its two sides are one run, a side is no printed row, or the table does not
-    print the one above the other."""
-    rows = papers.labels_of(there)
-    missing = [side for side in (claim["better"], claim["worse"]) if side not in rows]
-    if missing or claim["better"] == claim["worse"]:
-        wrong = f"{missing[0]} is not printed there" if missing else "they are the same run"
+    """Better minus worse; RecipeError, naming the claim, where the table does not print the one above the other."""
+    rows, (better, worse) = papers.labels_of(there), (claim["better"], claim["worse"])
+    both = {better, worse} <= set(rows)
+    effect = _printed_value(there, better) - _printed_value(there, worse) if both else nan
+    if not effect > 0:
+        found = f"the difference that is printed is {effect:.2f}" if both else f"its rows are {', '.join(rows)}"
         raise RecipeError(
-            f"a claim is of {claim['better']} and {claim['worse']} in {claim['table']} on {claim['federation']}: "
-            f"{wrong}. Expected two of {', '.join(rows)}; mend it in claims.csv."
-        )
-    effect = _printed_value(there, claim["better"]) - _printed_value(there, claim["worse"])
-    if effect <= 0:
-        raise RecipeError(
-            f"a claim is of {claim['better']} above {claim['worse']} in {claim['table']} on {claim['federation']}, and "
-            f"the difference that is printed is {effect:.2f}. Leave it out of claims.csv, or turn it round."
+            f"a claim is of {better} above {worse} in {claim['table']} on {claim['federation']}, and {found}. Expected "
+            "two rows, the better first; mend it in claims.csv."
         )
     return effect
 

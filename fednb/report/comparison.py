@@ -1,7 +1,7 @@
 """Ours beside the paper's: tables of recorded runs and printed numbers.
 
 Everything here takes recorded results and printed numbers, never a trainer. ``results`` is a
-``fednb.results.Results``; its ``frame`` (one row per run, round, client and split) and its ``records`` are
+``fednb.study.Results``; its ``frame`` (one row per run, round, client and split) and its ``records`` are
 read, nothing else.
 """
 

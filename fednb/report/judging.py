@@ -21,30 +21,32 @@ from fednb.report.claims import NOT_RUN, judged
 from fednb.report.curves import AS_PRINTED, OTHERWISE
 from fednb.report.curves import COLUMNS as OF_CURVES
 from fednb.report.curves import curves as judged_curves
+from fednb.report.effects import COLUMNS as EFFECT
 from fednb.report.effects import SPARE
 from fednb.report.verdicts import PRINTED, SMALL, TESTED
-from fednb.results import Results, recipe_of
-from fednb.study import default_store
+from fednb.study import Results, default_store, recipe_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 BOARDS = ("board.csv", "curves.csv")
+NUMBERS = ("paper", *EFFECT, *SPARE, "gap_low", "gap_high")  # an empty cell is none
 
 
 def recorded_board(paper: str = "", anew: bool = False) -> tuple["DataFrame", "DataFrame"]:
     """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of the project's
     or the checkout's ``results/`` have them.
 
-    anew: judge all records that ``default_store`` finds again, about a minute; also where there are no such files.
+    anew: judge all records that ``default_store`` finds again, about a minute; also where there are no such files, and
+    for a paper from outside.
     """
     store = default_store()
     folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
-    if anew or not folder:
-        frames = [judge(store, [paper] if paper else ()) for judge in (claims, curves)]
+    if anew or not folder or (paper and papers.source(paper)):
+        frames = claims(store, [paper] if paper else ()), curves(store, [paper] if paper else ())
     else:
-        frames = [_read(folder / name) for name in BOARDS]
+        frames = read_board(folder)
     return tuple(frame[frame["of"] == paper] if paper else frame for frame in frames)
 
 
@@ -54,24 +56,17 @@ def write_board(store: Store, folder: Path) -> None:
         write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
 
 
+def read_board(folder: Path) -> tuple["DataFrame", "DataFrame"]:
+    """What ``write_board`` wrote."""
+    return _read(folder / BOARDS[0]), _read(folder / BOARDS[1])
+
+
 def _read(path: Path) -> "DataFrame":
     import pandas
 
-    names = pandas.read_csv(path, nrows=0).columns
-    texts = {
-        "of",
-        "federation",
-        "effect",
-        "setting",
-        "claim",
-        "table",
-        "figure",
-        "verdict",
-        "why",
-        "other_rules",
-        "deviations",
-    }
-    return pandas.read_csv(path, keep_default_na=False, na_values={name: [""] for name in names if name not in texts})
+    frame = pandas.read_csv(path, keep_default_na=False)
+    numbers = frame.columns.intersection(NUMBERS)
+    return frame.assign(**frame[numbers].apply(pandas.to_numeric))
 
 
 def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":

@@ -1,29 +1,12 @@
 """What a site gains by taking part: its score where it trained with the others, and where it was left out."""
 
 from fednb.papers import protocol
-from fednb.report import labels
+from fednb.report import labels, wording
 from fednb.report.comparison import UNSEEN_SITES
 from fednb.report.effects import COLUMNS, Pair, columns, effects_of
 from fednb.report.intervals import alike, by_seed, moderated, of_settings, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
-from fednb.report.wording import (
-    AVERAGE,
-    counted,
-    dealt_by_seed,
-    effect_lines,
-    frame_of,
-    grid,
-    mark,
-    measure,
-    number,
-    rule_words,
-    setting_lines,
-    settings,
-    signed,
-    stand_in_line,
-    told_bounds,
-)
 
 
 def participation(results, rule: str | None = None) -> Table:
@@ -40,10 +23,10 @@ def participation(results, rule: str | None = None) -> Table:
     import pandas
 
     rule = rule or protocol.rules()["selection"]
-    frame = frame_of(results)
+    frame = wording.frame_of(results)
     frame = frame[frame["key"].isin(frame.loc[frame["took_part"].eq(False), "key"])]
-    pairs = _pairs(*(dict(settings(selected(frame, rule, unseen))) for unseen in (False, True)))
-    scores = None if counted(frame) else {record.key: record for record in results.records}
+    pairs = _pairs(*(dict(wording.settings(selected(frame, rule, unseen))) for unseen in (False, True)))
+    scores = None if wording.counted(frame) else {record.key: record for record in results.records}
     found = [
         of_settings([pair[side] for pair in pairs.values()], scores, alike(results, rule, bool(side))[1])
         for side in (0, 1)
@@ -62,19 +45,25 @@ def participation(results, rule: str | None = None) -> Table:
     for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name != "average"):
         here = numbers[numbers["client"] == client].set_index("row")
         if client == "average":
-            shown = {"verdict": here["direction"], "gap": here["ours"].map(signed), "95 %": told_bounds(here)}
+            shown = {
+                "verdict": here["direction"],
+                "gap": here["ours"].map(wording.signed),
+                "95 %": wording.told_bounds(here),
+            }
         count = "/".join(map(str, sorted(set(here["images"]))))
-        shown[f"{labels.site(client)} ({count})"] = here["unseen"].map(number) + " | " + here["seen"].map(number)
+        shown[f"{labels.site(client)} ({count})"] = (
+            here["unseen"].map(wording.number) + " | " + here["seen"].map(wording.number)
+        )
     average = numbers[numbers["client"] == "average"]
-    marked = mark(frame)
+    marked = wording.mark(frame)
     caption = (
-        *([stand_in_line(frame, "the paper's images")] if marked else []),
-        f"Test {measure(frame)} in per cent, unseen | seen, and their gap in points. Selection: "
-        f"{rule_words(rule, frame)}.",
-        AVERAGE,
+        *([wording.stand_in_line(frame, "the paper's images")] if marked else []),
+        f"Test {wording.measure(frame)} in per cent, unseen | seen, and their gap in points. Selection: "
+        f"{wording.rule_words(rule, frame)}.",
+        wording.AVERAGE,
     )
-    made = (UNSEEN_SITES, *effect_lines(average), *setting_lines(results))
-    return Table(numbers, caption, grid(shown, list(pairs)), made, mark=marked)
+    made = (UNSEEN_SITES, *wording.effect_lines(average), *wording.setting_lines(results))
+    return Table(numbers, caption, wording.grid(shown, list(pairs)), made, mark=marked)
 
 
 def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:
@@ -82,7 +71,9 @@ def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:
     partition moves the gaps of all methods of its seed."""
     values = [by_seed(pair.better)["average"] - by_seed(pair.worse)["average"] for pair in pairs.values()]
     spreads = (
-        map(unmoderated, values) if any(dealt_by_seed(pair.better) for pair in pairs.values()) else moderated(values)
+        map(unmoderated, values)
+        if any(wording.dealt_by_seed(pair.better) for pair in pairs.values())
+        else moderated(values)
     )
     return [pair._replace(runs=(own,)) for pair, own in zip(pairs.values(), spreads, strict=True)]
 

@@ -56,6 +56,5 @@ VERDICTS = {
 }
 AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # on the board of the paper's own setting alone
 TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
-UNTESTED = ("not run", "not testable", "one seed", "older code", "not paired", "other sites")
 PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
 CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two

@@ -17,8 +17,8 @@ RULES_IN_WORDS = {
 }
 AVERAGE = "The average is the mean of the sites, each counted alike."
 ALWAYS = set(
-    "run algorithm augmentation federation task seed key stand_in stale round dealt_by_seed client took_part split "
-    "correct images accuracy source rule rounds_taken column".split()
+    "run label algorithm augmentation federation task seed key stand_in stale round dealt_by_seed client took_part "
+    "split correct images accuracy source rule rounds_taken column".split()
 )  # columns of every frame; those with a dot are options of methods, which a run's label names
 MOST_NOTES = 6
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}

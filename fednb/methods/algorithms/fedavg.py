@@ -4,7 +4,7 @@ from fednb.methods import EVERY_TASK, Method
 
 
 class FedAvg(Method):
-    r"""Federated averaging, the loop with every door closed.
+    r"""Federated averaging, the loop with no hook used.
 
     .. math:: w \leftarrow \sum_k \frac{n_k}{\sum_j n_j} w_k
 

@@ -66,7 +66,7 @@ class AdvProp(Method):
         if self.steps > 0:
             for layer in [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]:
                 auxiliary = deepcopy(layer)
-                layer.__class__ = doubled(type(layer))  # the layer itself stays, and so do the names of its entries
+                layer.__class__ = with_two(type(layer))  # the layer itself stays, and so do the names of its entries
                 layer.auxiliary = auxiliary
         return model
 
@@ -105,7 +105,7 @@ class AdvProp(Method):
         return torch.where(plain, lower.clamp(min=0), lower), torch.where(plain, upper.clamp(max=1), upper)
 
 
-class Doubled:
+class TwoBatchNorms:
     """What a layer of batch normalisation gets: another one of its kind, ``auxiliary``, and a switch between them."""
 
     use_auxiliary = False
@@ -115,15 +115,15 @@ class Doubled:
 
 
 @cache
-def doubled(kind: type[nn.Module]) -> type[nn.Module]:
+def with_two(kind: type[nn.Module]) -> type[nn.Module]:
     """The subclass of a kind of batch normalisation that has an auxiliary layer."""
-    return type(f"Doubled{kind.__name__}", (Doubled, kind), {})
+    return type(f"TwoBatchNorms{kind.__name__}", (TwoBatchNorms, kind), {})
 
 
 @contextmanager
 def auxiliary_layers(model: nn.Module):
     """Inside, the auxiliary layers of batch normalisation are used in the place of the main ones."""
-    layers = [layer for layer in model.modules() if isinstance(layer, Doubled)]
+    layers = [layer for layer in model.modules() if isinstance(layer, TwoBatchNorms)]
     for layer in layers:
         layer.use_auxiliary = True
     try:
