@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fednb.errors import HeldError, StoreError
@@ -100,3 +100,15 @@ def hash_of(contents: dict[str, bytes]) -> str:
 def source_hash(package: Path) -> str:
     """The same of all Python files of a package."""
     return hash_of({path.relative_to(package).as_posix(): path.read_bytes() for path in package.rglob("*.py")})
+
+
+@contextmanager
+def environment(**values: str):
+    """Inside, these variables are set, for the processes that start there."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})

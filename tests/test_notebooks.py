@@ -103,6 +103,25 @@ def test_kinds_and_what_fits_them():
     assert parameters.sampled(1, list[list[float]]) == "[[1.0]]" and parameters.sampled(7, str | None) == '"7"'
 
 
+def test_a_kernel_runs_no_file_of_the_notebooks_folder_in_the_place_of_pythons_own(made, tmp_path):
+    """What lies beside a notebook is imported all the same."""
+    book = made("a/b", ["import helper, decimal\nhelper.HERE"])
+    (book.path.parent / "helper.py").write_text("HERE = True")
+    for name in ("pkgutil", "typing", "socket", "decimal"):
+        (book.path.parent / f"{name}.py").write_text("raise SystemExit('a file of the folder was executed')")
+    assert notebooks.execute(book, tmp_path / "out.ipynb", {}) is None
+
+
+def test_a_kernel_with_another_copy_of_the_package_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "fednb").mkdir()
+    (tmp_path / "fednb" / "registry.py").write_text("another")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotebookError, match=f"imports fednb from .*, which differs from {tmp_path}/fednb"):
+        parameters.check_parameters({})
+    monkeypatch.setenv(parameters.COPY, str(Path(parameters.__file__).parent))
+    parameters.check_parameters({})
+
+
 def test_settled_notebook_has_no_times_and_keeps_its_source(made, tmp_path):
     book = made("a/b", ["x = 2\nprint(x)"], parameters="ROUNDS = 3", tags={1: [CHECKED]})
     output = tmp_path / "out.ipynb"

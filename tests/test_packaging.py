@@ -3,7 +3,9 @@
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -103,3 +105,16 @@ def test_the_conformance_tests_are_installed_with_all_that_they_import():
     assert {Path(test).stem for test in check.TESTS} | {"conftest"} <= shipped.keys()
     imported = re.findall(r"^(?:from|import) (\w+)", "\n".join(shipped.values()), re.MULTILINE)
     assert {path.stem for path in (ROOT / "tests").glob("*.py")} & {*imported} <= shipped.keys()
+
+
+def test_an_editable_install_goes_before_a_folder_of_that_name(tmp_path):
+    """A clone called fednb in the working directory would be an empty package otherwise."""
+    for path in ("pyproject.toml", "README.md", "LICENSE", "fednb/__init__.py"):
+        (tmp_path / "clone" / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / "clone" / path)
+    code = f"from setuptools.build_meta import build_editable as b; b({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "clone", check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        (line,) = (files.read(name).decode() for name in files.namelist() if name.endswith(".pth"))
+    assert line.strip() == str(tmp_path / "clone")

@@ -187,8 +187,8 @@ def spoilt(file, how: str) -> None:
     [
         ("pickle", "Weights only load failed"),
         ("objects", "OBJECT array"),
-        ("another shape", r"features.1.conv.0.1.weight is torch.float32 \[31\], expected torch.float32 \[32\]"),
-        ("one missing", r"features.1.conv.0.1.weight is none, expected torch.float32 \[32\]"),
+        ("another shape", r"the hash of its entries is \w{12}, expected \w{12}"),
+        ("one missing", r"the hash of its entries is \w{12}, expected \w{12}"),
         ("another value", r"the hash of its entries is \w{12}, expected \w{12}"),
     ],
 )

