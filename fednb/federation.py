@@ -161,15 +161,13 @@ class Federation:
                 ``flwr-datasets``' partitions are: pairs (image, class number), or dictionaries with both. None is one
                 without images. What an image and a label may be is in ``fednb/from_datasets.py``.
             classes: their names; those that the data sets know, else numbers, unless given. A label is read by its own
-                data set's class names where they can be found (``classes`` or ``features``, also of data sets inside
-                torch's ``Subset`` and ``ConcatDataset``, and inside a wrapper that hands its labels on); of others
-                ``notes`` says that they could not be compared.
+                data set's class names where they can be found (``classes`` or ``features``, also inside torch's
+                ``Subset`` and ``ConcatDataset``, and a wrapper that hands its labels on); else ``notes`` says so.
             columns: of dictionaries the names of image and label, such as ``("image", "label")``.
 
         All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read,
         images of different sizes, values outside [0, 1], labels that are no class, and a site without training images.
-        Masks are read from folders (``fednb.load("folders", masks=...)``), or given as the targets of ``Split`` to
-        ``Federation(..., task="segmentation")``.
+        Masks are read from folders, or given as the targets of ``Split`` to ``Federation(..., task="segmentation")``.
         """
         read, classes, notes = from_datasets.read(sites, name, SPLITS, classes, columns)
         made = tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read)

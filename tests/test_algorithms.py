@@ -15,10 +15,9 @@ from torch import nn
 from fednb import randomness
 from fednb.federation import Federation, Site, Split
 from fednb.loop.loop import FederatedRun
-from fednb.methods import TASKS, Batch
+from fednb.methods import Batch
 from fednb.methods.algorithms.fedavgm import FedAvgM
 from fednb.methods.algorithms.fednova import FedNova, gradient_weight
-from fednb.methods.algorithms.fedproto import FedProto
 from fednb.methods.algorithms.scaffold import Scaffold
 from fednb.recipe import Recipe
 
@@ -492,18 +491,3 @@ def test_fedproto_by_hand(monkeypatch):
     batch.targets = torch.tensor([0, 2])
     assert method.loss(client, batch).item() == pytest.approx(0.03, abs=0.002)
     assert right == [1, 2]
-
-
-def test_fedproto_goes_without_a_prototype_that_never_came():
-    """A class that nobody has: no term for its images, and it is never predicted, however near the origin features are.
-
-    Prototypes (1, 0) and (0, 2) of the first two classes; features (0.6, 0) and (0.1, 0). Of the first image the term
-    is 0.4^2 / (2 * 2), of the second, whose class never came, 0.
-    """
-    method, client = FedProto(), SimpleNamespace(task=TASKS["classification"], classes=3)
-    shared = {"prototypes": torch.tensor([[1.0, 0], [0, 2], [0, 0]]).double(), "images": torch.tensor([2.0, 1, 0])}
-    client.inbox, client.forward = lambda _: shared, lambda batch: None
-    batch = Batch(torch.zeros(2, 3, 4, 4), torch.tensor([0, 2]), training=True)
-    batch.features = torch.tensor([[0.6, 0], [0.1, 0]], dtype=torch.float64)
-    assert method.loss(client, batch).item() == pytest.approx(0.04)
-    assert method.predict(client, batch).argmax(1).tolist() == [0, 0]

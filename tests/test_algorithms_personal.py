@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from methods import same, train
 from test_algorithms import (
     SETTINGS,
     agree,
@@ -274,30 +273,6 @@ def test_partialfeds_choice_by_hand():
         assert slopes.tolist() == [[sign, -sign], [0, 0]]
         found = through_softmax(slopes, double([[0.8, 0.2], [0.4, 0.6]]), 2.0)
         torch.testing.assert_close(found, double([[0.16 * sign, -0.16 * sign], [0, 0]]))
-
-
-# --- What each of them must hold ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"momentum": 0.9, "weight_decay": 0.5, "optimiser_state": "kept"},
-        {"optimiser": "adam", "momentum": 0.0, "weight_decay": 0.5, "learning_rate": 0.01, "optimiser_state": "kept"},
-        {"augmentations": ["fedreg"]},
-        {"augmentations": ["fraug"]},
-        {"augmentations": ["distrans"]},
-    ],
-    ids=str,
-)
-def test_fedbabus_head_never_moves_in_a_round(settings):
-    recipe = {"algorithm": {"name": "fedbabu", "tune_epochs": 1}, **settings}
-    before = {n: v.clone() for n, v in train(recipe, rounds=0).run.model.head.state_dict().items()}
-    run = train(recipe).run
-    for client in run.clients.values():
-        kept = {name: client.memories["kept"][f"head.{name}"] for name in before}
-        assert same(kept, before)
-    assert not any(name.startswith("head.") for name in run.server.model)
 
 
 # --- Refused -----------------------------------------------------------------------------------------------

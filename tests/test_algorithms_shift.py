@@ -273,6 +273,3 @@ def test_harmofl_by_hand(variant, first, second):
         method.aggregate(server)
         assert method.send(server, "any")["amplitude"].tolist() == [7]
         server.scratch(method).clear()
-
-
-# --- What is refused ---------------------------------------------------------------------------------------

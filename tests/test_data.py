@@ -202,17 +202,26 @@ class TestCache:
         assert (arrays["pixels"] == np.arange(1000, dtype=np.uint8)).all() and (arrays["labels"] == np.arange(10)).all()
         return self.made
 
-    @pytest.mark.parametrize("damage", ["empty", "half", "bit", "text", "pickle"])
+    @pytest.mark.parametrize("damage", ["empty", "half", "bit", "text", "pickle", "packed"])
     def test_made_once_and_again_where_the_file_is_damaged(self, tmp_path, damage):
         assert self.fetch(tmp_path) == self.fetch(tmp_path) == 1
         (file,) = (tmp_path / ".fednb_cache").iterdir()
         content = bytearray(file.read_bytes())
         if damage == "pickle":
             np.savez(file, pixels=np.array([{"an": "object"}], dtype=object))
+        elif damage == "packed":  # ours are not
+            np.savez_compressed(file, **{name: array + 1 for name, array in self.make().items()})
+            self.made = 1
         else:
             content[600] ^= 1
             file.write_bytes({"empty": b"", "half": content[:1000], "bit": content, "text": b"no"}[damage])
         assert self.fetch(tmp_path) == self.fetch(tmp_path) == 2
+
+    def test_arrays_of_another_form_do_not_fit(self):
+        fits = cache.of_forms({"a": ((2, 3), np.uint8)})
+        assert fits({"a": np.zeros((2, 3), np.uint8)})
+        for held in ({}, {"a": np.zeros((2, 3))}, {"a": np.zeros((3, 2), np.uint8)}, {"b": np.zeros((2, 3), np.uint8)}):
+            assert not fits(held)
 
     def test_a_folder_that_may_not_be_written_is_left_alone(self, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from methods import HELD_OUT, SIZES, TINY, federation, same
-from small_runs import use_toy
 from torch import nn
 
 from fednb import models
@@ -18,9 +17,6 @@ from fednb.methods.augmentations._two_channels import InputChannels, along_offse
 from fednb.methods.augmentations.distrans import class_fractions, distributional_heterogeneity
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
-from fednb.records.store import Store
-from fednb.records.training import train_one
-from offsets import moved
 
 PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}
 
@@ -277,48 +273,7 @@ def test_two_rounds_are_algorithm_1(variant, aggregation, channels, monkeypatch)
         np.testing.assert_allclose(offset.numpy().reshape(-1), offsets[name], rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("options", "updates"),
-    [({}, [2, 2]), ({"statistics": "shared"}, 5), ({"variant": "released", "aggregation": "none"}, 5)],
-)
-def test_running_statistics_see_the_models_pass_only(options, updates):
-    """A round of three, two and one steps, in the mean weighted by 12, 7 and 5 of 24 images: 2.29 for each channel's
-    own, rounded to 2; of shared ones each step is two updates, 4.58, rounded to 5.
-    """
-    run = made(**options)
-    run.train_round()
-    assert run.server.model["backbone.stage1.1.num_batches_tracked"].tolist() == updates
-
-
 # The offsets at the server
-
-
-@pytest.fixture
-def recorded(tmp_path, monkeypatch):
-    """Records of the toy federation with what the server holds, by options of distrans."""
-    use_toy(monkeypatch)
-    store = Store(tmp_path)
-
-    def record(**options):
-        recipe = Recipe(**TINY | {"rounds": 2, "evaluation": ["server"]} | with_options(**options))
-        return train_one(recipe, store)
-
-    return record
-
-
-def test_how_far_offsets_moved_follows_from_a_record(recorded):
-    """Of a run's record alone: the same as from its offsets before round 1 and after round 2."""
-    options = {"offset_rate": 10.0, "network_rate": 5.0}
-    found = moved(recorded(**options))
-    run = FederatedRun(Recipe(**TINY | with_options(**options)), federation())
-    run.prepare()
-    first = torch.stack(list(at_server(run).values())).double()
-    run.train_round()
-    run.train_round()
-    last, given = (torch.stack(list(at_server(run, kind).values())).double() for kind in ("offset", "seen"))
-    assert 1e-3 < found["moved"] == pytest.approx(math.sqrt((last - first).square().mean()), rel=1e-5)
-    assert found["spread"] == pytest.approx(math.sqrt(first.var((1, 2, 3), correction=0).mean()), rel=1e-5)
-    assert 1e-4 < found["network"] == pytest.approx(float((last - given).norm() / given.norm()), rel=1e-3)
 
 
 def test_first_offsets_are_uniform_and_each_clients_own():
@@ -431,14 +386,6 @@ def test_it_learns_client_after_client_from_the_mean_squared_error():
 
 
 # What is sent, and what is refused
-
-
-def test_an_offset_costs_its_pixels_in_both_directions():
-    """3 x 64 x 64 floats are 49,152 bytes; before, 3 counts and 3 sizes of an image from each client."""
-    run = made({"model": {"name": "digits_cnn", "channels": 1, "width": 4}, "precision": "fp32"}, large())
-    assert run.prepared == {"up": {"images": 16, "distrans": 2 * (3 * 4 + 3 * 8)}, "down": {}}
-    round = run.train_round()
-    assert round["up"]["distrans"] == round["down"]["distrans"] == 2 * 49_152
 
 
 def in_turn(clients: int, classes: int, each: int) -> torch.Tensor:

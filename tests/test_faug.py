@@ -5,7 +5,7 @@ import torch
 from methods import TINY, federation
 
 from fednb.loop.loop import FederatedRun
-from fednb.methods.augmentations.faug import Discriminator, Generator, trained
+from fednb.methods.augmentations.faug import Discriminator, Generator
 from fednb.recipe import Recipe
 
 LACKING = (("clinic", 12), ("harbour", 7), ("tower", 5))  # classes: 4, 4, 4; 3, 2, 2; 2, 2, 1
@@ -47,22 +47,6 @@ def test_up_to_so_many_images_of_each_class_are_sent_as_they_are():
     for image, label in zip(offer["images"], offer["labels"].argmax(1), strict=True):
         (found,) = [n for n, own in enumerate(site.images) if torch.equal(image, own)]
         assert site.targets[found] == label
-
-
-def test_the_generator_learns_the_classes():
-    """The class is the brightest channel; the mean of made images has it, with the distance of the real ones."""
-    sites = federation((("a", 40), ("b", 40))).sites
-    images, labels = (torch.cat([getattr(s.train, part) for s in sites]) for part in ("images", "targets"))
-    torch.manual_seed(0)
-    generator = trained(images, labels, 3, 150, torch.Generator().manual_seed(1)).eval()
-    kinds = torch.arange(300) % 3
-    with torch.no_grad():
-        made = generator.images(torch.randn(300, 100), kinds)
-    for kind in range(3):
-        brightness = made[kinds == kind].mean((0, 2, 3))
-        others = brightness[[c for c in range(3) if c != kind]]
-        assert brightness[kind] - others.max() > 0.1
-        assert made[kinds == kind].std(0).mean() > 0.01  # not one image for all noise
 
 
 def drawn(client, batches: int) -> np.ndarray:

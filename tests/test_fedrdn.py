@@ -12,7 +12,7 @@ from fednb.federation import SPLITS, Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import flow
 from fednb.methods.augmentations import fedrdn
-from fednb.methods.augmentations.fedrdn import RandomDataNormalise, normalise
+from fednb.methods.augmentations.fedrdn import RandomDataNormalise
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -196,16 +196,6 @@ def test_one_image_by_hand():
     torch.testing.assert_close(result[:, 1, 0], torch.tensor([0.8, 1.2, 1.0]))
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_it_is_the_loops_normalise_for_the_same_draws(training):
-    images = torch.rand(9, 3, 4, 4, dtype=torch.float64)
-    transform = RandomDataNormalise(MEANS, STDS, own=2).train(training)
-    torch.manual_seed(3)
-    drawn = torch.randint(3, (9,)) if training else torch.tensor([2] * 9)
-    torch.manual_seed(3)
-    assert torch.equal(transform(images), normalise(images, MEANS, STDS, drawn, drawn))
-
-
 def test_statistics_are_means_over_images_of_any_size():
     """Means 0.2 and 0.6; deviations 0.2 (0.0 and 0.4) and 0 : the large image counts no more than the small one."""
     small = torch.tensor([[[0.0, 0.4]]])
@@ -227,16 +217,3 @@ def test_statistics_are_means_over_images_of_any_size():
 def test_what_no_statistics_can_be_made_of(images, said):
     with pytest.raises(DataError, match=said):
         fedrdn.statistics(images)
-
-
-def test_labels_pass_beside_the_images_and_other_shapes_are_refused():
-    from torchvision.transforms import v2
-
-    means, stds = torch.rand(2, 3), torch.rand(2, 3) + 0.5
-    transform = RandomDataNormalise(means, stds, own=1).eval()
-    image, label = v2.Compose([transform])(torch.rand(3, 4, 4), 7)
-    assert label == 7 and image.shape == (3, 4, 4)
-    with pytest.raises(DataError, match=r"images are \[1, 4, 4\]; expected 3 channels"):
-        transform(torch.rand(1, 4, 4))
-    with pytest.raises(DataError, match="standard deviation is 0 or below"):
-        RandomDataNormalise(means, torch.zeros(2, 3), own=0)

@@ -7,7 +7,6 @@ from methods import TINY, federation
 from torch import nn
 
 from fednb.loop.loop import FederatedRun
-from fednb.methods.augmentations.fedreg import _gradients
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
@@ -121,13 +120,3 @@ def test_steps_are_the_formulas(weight, gamma):
         w = moved - weight * (a * g + b * h)
         np.testing.assert_allclose(parameter.detach(), w, rtol=1e-9, atol=1e-12)
     assert any(a for a, _ in taken) and not all(b for _, b in taken)  # both sides of the brackets are seen
-
-
-def test_at_the_global_weights_nothing_is_to_be_taken_back():
-    """The labels are the network's own in evaluation mode, batch normalisation included: the gradient is 0."""
-    client, method = prepared(iterations=2)
-    method.begin(client)
-    client.model.eval()
-    for (pseudo, soft), _ in client.scratch(method)["made"]:
-        slopes = _gradients(client, pseudo, soft, list(client.model.parameters()))
-        assert max(float(g.abs().max()) for g in slopes) < 1e-12

@@ -460,25 +460,3 @@ class TestHostile:
         assert load(tmp_path).notes[0].startswith("Files left out: 1 .png, first north/cat/pipe.png.")
         with pytest.raises(DataError, match="no regular file"):
             images.decode(tmp_path / "own/north/cat/pipe.png", 8)
-
-    @pytest.mark.parametrize("held", ["other", "shape", "type", "packed"])
-    def test_a_cache_that_holds_something_else_is_made_again(self, tmp_path, held):
-        expected = load(grown(tmp_path, TWO)).fingerprint
-        for file in (tmp_path / ".fednb_cache").iterdir():
-            with np.load(file) as arrays:
-                pixels, unusual = arrays["pixels"], arrays["unusual"]
-            arrays = {
-                "other": {"picture": pixels},
-                "shape": {"pixels": 255 - pixels[:, :, :4], "unusual": unusual},
-                "type": {"pixels": 255.0 - pixels, "unusual": unusual},
-                "packed": {"pixels": 0 * pixels, "unusual": unusual},
-            }[held]
-            (np.savez_compressed if held == "packed" else np.savez)(file, **arrays)
-        assert load(tmp_path).fingerprint == expected
-
-
-def test_real_pacs(real_data):
-    if problem := fednb.datasets.available("folders", real_data, folder="pacs"):
-        pytest.skip(problem)
-    federation = fednb.load("folders", real_data, folder="pacs", size=4)
-    assert federation.counts().to_numpy().sum() == 9991 and len(federation.classes) == 7

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import SIZES, TINY, federation, same, train
+from methods import TINY, federation, same
 
 from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations._fraug_networks import generator as generator_network
 from fednb.methods.augmentations._fraug_networks import rtnet as rtnet_network
-from fednb.methods.augmentations._fraug_steps import Printed, Released, mmd, spread
+from fednb.methods.augmentations._fraug_steps import Printed, mmd, spread
 from fednb.methods.augmentations.fraug import FRAug
 from fednb.randomness import generator
 from fednb.recipe import Recipe
@@ -124,12 +124,6 @@ def test_mmd_is_the_double_loop():
     assert float(spread(x, y)) == pytest.approx(mean_distance(torch.cat([x, y]).numpy()), rel=1e-12)
     assert float(mmd(x, y, spread(x, y))) == pytest.approx(double_loop(x.numpy(), y.numpy()), rel=1e-10)
     assert float(mmd(x, y, torch.tensor(2.0))) == pytest.approx(double_loop(x.numpy(), y.numpy(), 2.0), rel=1e-10)
-
-
-def test_mmd_of_groups_is_that_of_each():
-    x, y, scale = samples(4, 2, 3), samples(4, 5, 3, seed=1), torch.tensor(3.0)
-    wanted = [double_loop(a, b, 3.0) for a, b in zip(x.numpy(), y.numpy(), strict=True)]
-    np.testing.assert_allclose(mmd(x, y, scale), wanted, rtol=1e-10)
 
 
 def test_mmd_of_equal_samples_is_zero():
@@ -375,12 +369,6 @@ def check_descent(found, name, loss, rate):
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4, abs=1e-7)
 
 
-# What moves and what does not
-
-
-# Messages
-
-
 # Parts, sizes, draws
 
 
@@ -397,25 +385,3 @@ def test_sizes_as_printed():
     assert [counts[0] - 2 * (512 + 512), counts[1] - 2 * (256 + 512)] == [394_240, 262_912]
     paper = FRAug().network("rtnet", (512, 7))
     assert sum(p.numel() for p in paper.parameters()) == counts[1]  # RTNet sees no labels
-
-
-def test_released_class_labels_go_on_where_they_ended(monkeypatch):
-    """12 images in batches of 4 and 3 classes: 0 1 2 0, then 1 2 0 1, then 2 0 1 2; the next round begins at 0.
-    With 7 images, 4 and 3, it begins at 1.
-    """
-    seen, original = {name: [] for name in SIZES}, Released.class_labels
-
-    def spy(self, count):
-        labels = original(self, count)
-        seen[self.client.name].append(labels.tolist())
-        return labels
-
-    monkeypatch.setattr(Released, "class_labels", spy)
-    train({"augmentations": [{"name": "fraug", "variant": "released"}]}, rounds=2)
-    once_a_step = {name: labels[::3] for name, labels in seen.items()}  # a step asks three times, for the same
-    assert all(labels == [each for each in once_a_step[name] for _ in range(3)] for name, labels in seen.items())
-    assert once_a_step["clinic"] == [[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]] * 2
-    assert once_a_step["harbour"] == [[0, 1, 2, 0], [1, 2, 0], [1, 2, 0, 1], [2, 0, 1]]
-
-
-# Bad input

@@ -25,8 +25,6 @@ from fednb.models import build
 from fednb.randomness import generator
 from fednb.recipe import Recipe
 
-MIXING = ("mixup", "manifold_mixup", "moex")
-
 
 def started(*augmentations, **settings):
     """The client "clinic" of a run in float64 without the flow, ready to train; it has 12 images."""
@@ -66,21 +64,6 @@ def test_a_mixture_by_hand():
     loss = mixture.loss(TASKS["classification"], scores, torch.tensor([0, 1]))
     assert float(loss) == pytest.approx(wanted, rel=1e-14)
 
-
-@pytest.mark.parametrize("name", MIXING)
-def test_a_loss_computed_twice_is_of_one_mixture_and_changes_no_image(name):
-    """FedSAM computes it twice."""
-    client = started(name)
-    batch = a_batch(client)
-    images = batch.images.clone()
-    assert torch.equal(client.objective(batch), client.objective(batch))
-    assert torch.equal(batch.images, images)
-    assert batch.logits.shape == (5, 3)  # for terms that other methods add
-    mixtures = [a_batch(client).aside[name] for _ in range(2)]
-    assert str(mixtures[0]) != str(mixtures[1])
-
-
-# What other methods add beside mixed labels
 
 # Mixup
 
@@ -144,19 +127,6 @@ def test_moment_exchange_by_hand():
     root = math.sqrt(12)
     assert found[0].tolist() == pytest.approx([12 - root, 12 + root, 12], abs=1e-4)
     assert found[1].tolist() == pytest.approx([2 - 2 / root, 2 - 2 / root, 2 + 4 / root], abs=1e-4)
-
-
-def test_the_loss_of_moex_has_the_label_shares_of_the_exchange():
-    client = started({"name": "moex", "share": 0.8})
-    batch = a_batch(client)
-    seen = []
-    layer = client.model.stage1[-1]
-    layer.register_forward_hook(lambda layer, given, made: seen.append((given[0], made)))
-    loss = client.objective(batch)
-    partner = batch.aside["moex"].partner
-    torch.testing.assert_close(seen[0][1].mean(1), seen[0][0][partner].mean(1))
-    own, other = (F.cross_entropy(batch.logits, batch.targets[order]) for order in (torch.arange(5), partner))
-    assert loss.item() == pytest.approx((0.8 * own + 0.2 * other).item(), rel=1e-14)
 
 
 # MixStyle

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from fednb.errors import FednbError, NotebookError
 from toy_offsets import data as made
 from toy_offsets import training
 
@@ -93,14 +92,3 @@ def test_federated_run_is_the_loop_by_hand(learn):
     run = training.federate(clients, 4, p0, learn, rate, steps=1)
     assert np.allclose(run.weights, path, rtol=1e-10)
     assert np.allclose(run.losses, losses, rtol=1e-10)
-
-
-def test_bad_input_is_named():
-    with pytest.raises(NotebookError, match='did you mean "quick"'):
-        made.sizes("quik")
-    with pytest.raises(NotebookError, match="at least one seed"):
-        training.cosine_study("smoke", [], [0.0], reach=3.0, **COSINE)
-    with pytest.raises(NotebookError, match="1 true weights"):
-        training.linear_study("smoke", [0], [0.0], **LINEAR | {"true_weights": [[1.0, 1.0]]})
-    with pytest.raises(FednbError, match='did you mean "loss"'):
-        training.search_shifts(clients_of(COSINE, 0.0), torch.ones(1), 0.0, torch.ones(1), "los")

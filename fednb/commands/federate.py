@@ -103,8 +103,9 @@ def _simulate(recipe: Recipe, options) -> int:
     server_app.main()(lambda grid, context: serve(grid, recipe, store, len(sites), options.timeout))
     try:
         run_simulation(server_app, client_app, len(sites), backend_config=RAY)
-    except KeyboardInterrupt:  # the server's thread would wait for its clients
-        print("fednb: stopped; the same command goes on from the last round.", file=sys.stderr, flush=True)
-        os._exit(130)
+    except (KeyboardInterrupt, RuntimeError) as error:  # the server's thread would go on waiting for its clients
+        why = f"Flower's simulation: {error}" if str(error) else "stopped"
+        print(f"fednb: {why}; the same command goes on from the last round.", file=sys.stderr, flush=True)
+        os._exit(1 if str(error) else 130)
     shutil.rmtree(memory, ignore_errors=True)
     return 0

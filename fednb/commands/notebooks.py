@@ -67,15 +67,6 @@ def home() -> Path:
     return registry.project() or checkout()
 
 
-def homes() -> list[Path]:
-    """What the board shows: ``home``, and the checkout around it where that is a project inside of one."""
-    own = home()
-    with contextlib.suppress(NotebookError):
-        around = checkout()
-        return [own] if own == around or not own.is_relative_to(around) else [own, around]
-    return [own]
-
-
 def checkout(part: str = "notebooks/") -> Path:
     """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package; else what
     an installed package has of it, the conformance tests and recording.
@@ -116,21 +107,16 @@ def tool(name: str) -> ModuleType:
 
 def select(only: str | None = None) -> list[Notebook]:
     """The notebooks of ``home``; `only` is a part of their names or a pattern such as "fedrdn/fig*"."""
-    notebooks = all_in(home())
+    folder = home() / "notebooks"
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
+    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
+    notebooks = [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
     if not only:
         return notebooks
     chosen = [each for each in notebooks if only in each.name or fnmatch.fnmatchcase(each.name, only)]
     if not chosen:
         raise NotebookError(f'no notebook matches "{only}": {nearest(only, [each.name for each in notebooks])}')
     return chosen
-
-
-def all_in(home: Path) -> list[Notebook]:
-    """All notebooks of a project or a checkout."""
-    folder = home / "notebooks"
-    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.ipynb")))
-    shown = (path for path in paths if not any(part.startswith(".") for part in path.parts))
-    return [Notebook(path.with_suffix("").as_posix(), folder / path) for path in shown]
 
 
 def report_folder(named: str | None) -> Path:

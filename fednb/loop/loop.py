@@ -54,10 +54,6 @@ class Rounds:
         """For each split, the number of images of each client."""
         raise NotImplementedError
 
-    def trained_on(self, name: str) -> int:
-        """How many training images a client has; who carries the messages knows."""
-        raise NotImplementedError
-
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
 
@@ -245,9 +241,6 @@ class FederatedRun(Rounds):
     @property
     def images(self) -> dict[str, list[int]]:
         return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in self.splits}
-
-    def trained_on(self, name: str) -> int:
-        return len(self.clients[name].site.train)
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """One client after the other in this process: they share one network, and a reply holds its very weights."""

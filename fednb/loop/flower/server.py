@@ -84,9 +84,6 @@ class RemoteRun(Rounds):
             notes[note + f" What went wrong: {why}" * bool(why)] = None
         return list(notes)
 
-    def trained_on(self, name: str) -> int:
-        return self.clients[name].images[0]
-
     def prepare(self) -> dict:
         with self._named():
             return super().prepare()
