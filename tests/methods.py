@@ -492,7 +492,7 @@ def from_outside(name: str) -> list[Row]:
     rows = []
     for room in registry.METHODS:
         if name in registry.names(room) and name not in registry.builtin(room):
-            method, told = registry.make(room, name), getattr(registry.file(room, name), "LAWS", {})
+            method, written = registry.make(room, name), getattr(registry.file(room, name), "LAWS", {})
             row = Row(
                 room,
                 name,
@@ -502,8 +502,8 @@ def from_outside(name: str) -> list[Row]:
                 mixes_labels=method.mixes_labels,
                 hard_labels=bool(method.hard_labels),
             )
-            neutral = {"neutral": row.cases((told["neutral"],))[0]} if "neutral" in told else {}
-            rows.append(replace(row, **told | neutral))
+            neutral = {"neutral": row.cases((written["neutral"],))[0]} if "neutral" in written else {}
+            rows.append(replace(row, **written | neutral))
     return rows
 
 
