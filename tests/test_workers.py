@@ -25,7 +25,6 @@ from fednb.study import Study
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> Store:
     use_toy(monkeypatch)
-    monkeypatch.setattr(workers, "LOOK", 0.05)
     return Store(tmp_path / "runs")
 
 
@@ -43,7 +42,7 @@ def test_what_another_worker_holds_is_put_off(store, capsys):
         with Store(store.folder).lock(recipes[0]):
             begun.set()
             assert held.wait(60)
-            time.sleep(0.3)
+            time.sleep(1.5)
             store.write(recipes[0], record(recipes[0]))
 
     begun = threading.Event()
@@ -55,7 +54,7 @@ def test_what_another_worker_holds_is_put_off(store, capsys):
     assert order == [recipes[1], recipes[2], recipes[0]]
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert told.startswith(f"waiting for 1 runs that others train: another process trains {recipes[0]}")
+    assert told.startswith(f"waiting for another process, which trains {recipes[0]}")
 
 
 def test_what_the_other_worker_gave_up_is_trained(store):

@@ -45,6 +45,12 @@ def requested() -> bool:
     return bool(_heard)
 
 
+def end_if_requested() -> None:
+    """Ends, as ``end`` does, where a signal has been heard."""
+    if _heard:
+        end()
+
+
 def end() -> None:
     """Raises what the signal would have raised at once, or what ends a process quietly."""
     raise KeyboardInterrupt if _heard == signal.SIGINT else SystemExit(128 + _heard)

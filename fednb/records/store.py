@@ -20,6 +20,7 @@ from pathlib import Path
 from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import remove, remove_parts, write_atomically, write_together
 from fednb.recipe import Recipe
+from fednb.records import signals
 from fednb.records.record import SHARED, Record, checksum, read, shared, to_text
 from fednb.records.staleness import changed
 
@@ -149,7 +150,10 @@ class Store:
             if not wait:
                 raise HeldError(f"another process trains {recipe}.") from None
             print(f"waiting for another process, which trains {recipe}", file=sys.stderr, flush=True)
-            lock.acquire()
+            while not lock.is_locked:
+                signals.end_if_requested()
+                with suppress(Timeout):
+                    lock.acquire(timeout=1)
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise StoreError(f"{self.locks} cannot be used: {error}. Choose another folder for runs.") from error

@@ -52,6 +52,7 @@ def train_one(
     with store.lock(recipe, wait), signals.watched():
         if record := store.find(recipe, mend=True):
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
+            progress(recipe, recipe.rounds)
             return record
         from fednb.loop.loop import FederatedRun
         from fednb.loop.network import rehearse
@@ -131,8 +132,7 @@ def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) 
             except StoreError as error:  # a full disk: the run is worth more than its checkpoint
                 store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
             written = time.monotonic()
-            if signals.requested():
-                signals.end()
+            signals.end_if_requested()
     seconds = before + time.monotonic() - begun
     record, artefacts = _measured(run, rounds, scores.packed(kept, spare), seconds)
     require_readable(record)  # else its checkpoint would go for a record that nobody can read

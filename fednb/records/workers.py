@@ -3,8 +3,6 @@ store."""
 
 import os
 import platform
-import sys
-import time
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -19,8 +17,6 @@ from fednb.records import signals
 from fednb.records.store import NO_LOCKS, Store
 from fednb.records.training import Progress, silent, train_one
 
-LOOK = 1.0  # seconds between two looks at runs that others train
-
 
 def train(
     recipes: list[Recipe],
@@ -34,43 +30,34 @@ def train(
 ) -> dict[Recipe, str | None]:
     """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
 
-    Runs that another process trains are put off: those that nobody holds come first, and of the others the records are
-    found when they are done. device: several as ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes
-    whose images are in memory. engine: ``"ray"``, which trains on other machines; these find the store and the data
-    under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the
-    engine is not installed, or reaches nobody.
+    Runs that another process trains come last: their records are found when they are done. device: several as
+    ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes whose images are in memory. engine: ``"ray"``,
+    which trains on other machines; these find the store and the data under the same paths. Returns, for each recipe,
+    None or what went wrong. Raises RunError where the engine is not installed, or reaches nobody.
     """
     if engine and recipes:
         from fednb.datasets import data_root
 
         check(engine, device)
         root = data_root(root).absolute()
-    work, ended = partial(_train, store, device, root, federation), {}
-    free = waiting = list(dict.fromkeys(recipes))
-    held = set()
+    ended: dict[Recipe, str | None] = dict.fromkeys(recipes)
+    rest, held = list(ended), []
 
     def hear(recipe: Recipe, what: int | str | None) -> None:
         signals.pass_on()
         if what is None:
-            held.add(recipe)
+            held.append(recipe)
         elif isinstance(what, str):
             store.notes.append(what)
         else:
             progress(recipe, what)
 
     with signals.watched(at_once=bool(engine)):
-        while waiting:
-            held.clear()
-            tried = _carry_out(work, free, hear, jobs, store, engine, device)
-            ended |= {recipe: error for recipe, error in tried.items() if recipe not in held}
-            waiting = [recipe for recipe in waiting if recipe not in ended]
-            free = _freed(waiting, store)
-            for recipe in [recipe for recipe, record in store.found(free).items() if record]:
-                free.remove(recipe)
-                waiting.remove(recipe)
-                progress(recipe, recipe.rounds)
-                ended[recipe] = None
-    return {recipe: ended[recipe] for recipe in dict.fromkeys(recipes)}
+        for wait in (False, True):
+            work = partial(_train, store, device, root, federation, wait)
+            ended |= _carry_out(work, rest, hear, jobs, store, engine, device)
+            rest, held = held, []
+    return ended
 
 
 def check(engine: str, device: str) -> None:
@@ -93,42 +80,21 @@ def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engin
     return parallel.in_turn(work, recipes, hear)
 
 
-def _train(store: Store, devices: str, root, federation: Federation | None, recipe: Recipe, tell) -> None:
+def _train(store: Store, devices: str, root, federation: Federation | None, wait: bool, recipe: Recipe, tell) -> None:
     """Tells how many rounds are done, after each, and at the end every note of the store; None where it is held."""
-    if signals.requested():
-        signals.end()
-    own = copy(store)
-    own.notes = []
+    signals.end_if_requested()
+    apart = copy(store)
+    apart.notes = []
     try:
         with _in_turn(devices, store.locks) as device:
-            train_one(recipe, own, device, root, lambda _, rounds: tell(rounds), federation, wait=False)
+            train_one(recipe, apart, device, root, lambda _, rounds: tell(rounds), federation, wait)
     except HeldError:
+        if wait:
+            raise
         tell(None)
     finally:
-        for note in own.notes:
+        for note in apart.notes:
             tell(note)
-
-
-def _freed(recipes: list[Recipe], store: Store) -> list[Recipe]:
-    """Those that nobody holds any more; waits for the first of them, and says for whom."""
-    told = False
-    while recipes:
-        free = []
-        for recipe in recipes:
-            try:
-                with store.lock(recipe, wait=False):
-                    free.append(recipe)
-            except HeldError as error:
-                held = error
-        if free:
-            return free
-        if signals.requested():
-            signals.end()
-        if not told:
-            print(f"waiting for {len(recipes)} runs that others train: {held}", file=sys.stderr, flush=True)
-        told = True
-        time.sleep(LOOK)
-    return []
 
 
 @contextmanager
