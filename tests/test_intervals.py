@@ -6,7 +6,6 @@ import pytest
 from made_results import run
 
 from fednb.report.intervals import (
-    Measured,
     Spread,
     crossed,
     mean_over_clients,
@@ -41,11 +40,6 @@ def test_wilson_at_both_ends_has_a_width_and_holds_its_value():
     for n in (1, 32, 59, 192, 225):
         for interval in (wilson(k, n) for k in range(n + 1)):
             assert interval.low <= interval.value <= interval.high
-
-
-def test_one_dslr_image_is_inside_the_interval():
-    assert wilson(27, 32).low < 100 * 26 / 32
-    assert wilson(27, 32).low > 100 * 15 / 32
 
 
 def test_mean_over_clients_by_hand():
@@ -109,11 +103,6 @@ def test_the_prior_of_variances_is_found_again():
 def test_equal_seeds_keep_the_interval_of_the_counts():
     once, (three,) = of_settings([chosen((8, 0))])[0], of_settings([chosen((8, 0), (8, 0), (8, 0))])
     assert {name: own[:3] for name, own in three.items()} == {name: ALMOST(own[:3]) for name, own in once.items()}
-
-
-def test_intervals_end_at_0_and_100():
-    (found,) = of_settings([chosen((8, 0), (2, 0))])
-    assert found["a"][:3] == (50, 0, 100) and found["average"][:3] == (25, 0, 100)
 
 
 def test_a_client_without_test_images_is_left_out():
@@ -265,46 +254,6 @@ def test_the_interval_covers_the_true_effect_for_calm_and_wild_methods(seeds, im
     assert each.min() >= 0.93 - 0.02 and each.mean() <= 0.99
 
 
-@pytest.mark.parametrize("seeds", [3, 5])
-@pytest.mark.parametrize("same", [False, True])
-def test_the_interval_covers_the_true_effect_over_partitions_of_their_own(seeds, same):
-    """Whether the images of the seeds are others or the same; a partition moves all methods of its seed alike."""
-    random, held, reach = numpy.random.default_rng(2), [], []
-    for _ in range(300):
-        if same:
-            scores = methods(random, seeds, (1, 1, 0.2, 0.7, 1.5, 2, 6), 30, 20)
-        else:
-            apart = [methods(random, 1, (1, 1, 0.2, 0.7, 1.5, 2, 6), 30, 20) for _ in range(seeds)]
-            scores = [numpy.concatenate(sites, axis=1) for sites in zip(*apart, strict=True)]
-        moved = random.normal(0, 8, (1, seeds, 1))
-        scores = [site + moved for site in scores]
-        runs = moderated_within_seeds(
-            [pandas.Series(own) for own in sum(site.mean(2) for site in scores) / len(scores)]
-        )
-        found = [
-            nested(
-                [{k: site[n, s] - site[0, s] for k, site in enumerate(scores)} for s in range(seeds)],
-                (runs[n], runs[0]),
-            )
-            for n in range(1, len(runs))
-        ]
-        held.append([own.low <= 0 <= own.high for own in found])
-        reach.append(found[0].high - found[0].value)
-    assert numpy.median(reach) < 8  # the two sides of a pair are moved alike
-    assert numpy.mean(held, axis=0).min() >= 0.93 - 0.03
-
-
-def test_effects_that_are_tested_together_have_a_false_one_in_at_most_5_of_100_trials():
-    random, false, alone = numpy.random.default_rng(3), [], []
-    for _ in range(500):
-        found = against_the_first(methods(random, 3, (2, 1, 3, 2, 4, 2), 40, 30, sizes=(60, 32)))
-        together = [own.at(0.05 / len(found)) for own in found]
-        false.append(any(own.low > 0 or own.high < 0 for own in together))
-        alone.append(any(own.p < 0.05 for own in found))
-    assert numpy.mean(false) <= 0.05 + 2 * sqrt(0.05 * 0.95 / 500)
-    assert numpy.mean(alone) > 2 * numpy.mean(false)
-
-
 def test_a_printed_number_has_the_chance_of_one_run_more():
     """Two effects of the same law, ours of three runs and a printed one of one, differ by as much as `against` says."""
     random, held = numpy.random.default_rng(4), []
@@ -315,9 +264,3 @@ def test_a_printed_number_has_the_chance_of_one_run_more():
             difference = own.against(float(printed[number] - printed[0]))
             held.append(difference.low <= 0 <= difference.high)
     assert numpy.mean(held) >= 0.93
-
-
-def test_what_is_measured_is_told_apart_from_a_printed_number_by_its_runs():
-    own = Measured(10, 8, 12, 4, Spread(4, 10), 0.01)
-    assert own.against(10).low < 0 < own.against(10).high
-    assert own.against(0).low == ALMOST(10 - 2.228139 * sqrt(5))

@@ -110,13 +110,3 @@ def test_effects_at_unseen_sites():
     assert shown.frame["ours"].tolist() == pytest.approx([gain])
     assert "average over unseen sites" in shown.caption[0]
     assert "average over sites that took part" in effects(made, "fedavg").caption[0]
-
-
-def test_effects_with_a_run_missing_are_told_from_counts():
-    made = results(*in_turn(seeds=(0, 1)), *in_turn("fedavg+fedfa", seeds=(0, 1))[:-1])
-    assert effects(made, "fedavg", unseen=True).frame["direction"].tolist() == ["not paired"]
-
-
-def test_without_sites_left_out_the_table_is_empty_and_can_be_shown():
-    shown = participation(results(run("fedavg", [(192, 225, 32, 59)])))
-    assert shown.frame.empty and "No row" in shown.html() and "No row" in shown.text()

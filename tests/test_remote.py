@@ -445,7 +445,6 @@ def test_counts_of_a_method_are_counts(settings, kind, entry, most, number):
             r"fedmix/labels is float32 \[any, 4\] in",
         ),
     ],
-    ids=str,
 )
 def test_where_two_clients_send_a_method_other_entries_the_round_ends_and_both_are_named(settings, twist, said):
     at = ("offer", 0, "harbour") if "augmentations" in settings else ("work", 1, "harbour")

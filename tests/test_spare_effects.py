@@ -8,7 +8,6 @@ from made_results import IMAGES, results, run
 from scipy.stats import t
 
 from fednb.report import claims, effects, scoreboard
-from fednb.report.board import board
 from fednb.report.effects import SPARE
 from fednb.report.intervals import moderated
 
@@ -75,14 +74,6 @@ def test_the_effect_over_test_and_spare_images_as_one_set(client):
     assert any("The verdict stays with the printed test images" in line for line in table.setting)
 
 
-def test_the_other_columns_do_not_know_of_spare_images():
-    plain, asked = effects(made(lambda record: False), "fedavg"), effects(made(), "fedavg")
-    assert not {*SPARE} & {*plain.frame} and "with spare images" not in plain.cells
-    assert not any("spare" in line for line in plain.setting)
-    assert asked.frame.drop(columns=list(SPARE)).equals(plain.frame)
-    assert asked.cells.drop(columns="with spare images").equals(plain.cells)
-
-
 def test_seeds_that_one_side_has_no_spare_scores_of_are_left_out():
     lacking = effects(made(lambda record: not record.key.startswith("fedavg 2")), "fedavg")
     value, low, high = expected(seeds=(0, 1))
@@ -90,13 +81,6 @@ def test_seeds_that_one_side_has_no_spare_scores_of_are_left_out():
     assert lacking.frame["seeds"].item() == 3
     nothing = effects(made(lambda record: "fedrdn" in record.key), "fedavg")
     assert "with_spare" not in nothing.frame
-
-
-def test_a_row_without_spare_scores_is_blank_beside_one_that_has_them():
-    table = effects(
-        made(lambda record: "mixup" not in record.key, ("fedavg", "fedavg+fedrdn", "fedavg+mixup")), "fedavg"
-    )
-    assert [bool(text) for text in table.cells["with spare images"]] == [True, False]
 
 
 def test_a_rule_that_takes_a_round_without_spare_scores_has_none():
@@ -107,24 +91,17 @@ def test_a_rule_that_takes_a_round_without_spare_scores_has_none():
     assert "with_spare" not in effects(found, "fedavg").frame
 
 
-def test_claims_have_the_column_and_keep_their_verdict():
-    plain, asked = (
-        scoreboard(made(which), "fedrdn", table="table1") for which in (lambda record: False, lambda record: True)
-    )
-    assert asked.frame["verdict"].equals(plain.frame["verdict"]) and "with spare images" not in plain.cells
-    row = asked.frame[asked.frame["ours"].notna() & asked.frame["effect"].eq("FedRDN - FedAvg")].iloc[0]
-    assert row[list(SPARE)].tolist() == pytest.approx(expected(), rel=1e-12)
-    every = asked.frame.assign(of="fedrdn", federation="office_caltech10", notebook="")
-    for shown in (asked, board(every)):
-        texts = shown.cells["with spare images"]
-        assert sum(texts != "") == asked.frame["with_spare"].notna().sum() > 0
-    for none in (every.drop(columns=list(SPARE)), every[every["with_spare"].isna()]):
-        assert "with spare images" not in board(none).cells
-
-
 def test_handing_over_spare_images_is_no_deviation_from_the_papers_setting():
     found = made()
     before = claims.deviations(found.records, "fedrdn")
     for record in found.records:
         record.recipe = record.recipe | {"federation": record.recipe["federation"] | {"spare": True}}
     assert claims.deviations(found.records, "fedrdn") == before
+
+
+def test_claims_have_the_column_and_keep_their_verdict():
+    plain, asked = (scoreboard(made(lambda record, on=on: on), "fedrdn", table="table1") for on in (False, True))
+    assert asked.frame.drop(columns=list(SPARE)).equals(plain.frame) and "with spare images" not in plain.cells
+    row = asked.frame[asked.frame["ours"].notna() & asked.frame["effect"].eq("FedRDN - FedAvg")].iloc[0]
+    assert row[list(SPARE)].tolist() == pytest.approx(expected(), rel=1e-12)
+    assert sum(asked.cells["with spare images"] != "") == asked.frame["with_spare"].notna().sum() > 0
