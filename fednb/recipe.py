@@ -160,8 +160,10 @@ class Recipe:
         for name, given in values.items():
             if not isinstance(given, list | tuple | range):
                 raise RecipeError(f"{name} varies over {given!r}; expected a list, for example [{given!r}].")
-            if not given or len({repr(value) for value in given}) < len(given):
-                raise RecipeError(f"{name} varies over {given!r}; expected at least one value, and each of them once.")
+            if not given:
+                raise RecipeError(f"{name} varies over {given!r}; expected at least one value.")
+            if name == "seed" and len({repr(seed) for seed in given}) < len(given):
+                raise RecipeError(f"seed varies over {given!r}; expected each of them once.")
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         combinations = itertools.product(*values.values())
         return [self.from_dict(settings | dict(zip(values, combination, strict=True))) for combination in combinations]

@@ -200,7 +200,7 @@ def test_what_is_named_otherwise_elsewhere_is_refused_with_its_name_here(setting
         Recipe(**settings)
 
 
-@pytest.mark.parametrize("seeds", [[], [0, 0]])
-def test_a_recipe_varies_over_values_each_once(seeds):
-    with pytest.raises(RecipeError, match="expected at least one value, and each of them once"):
+@pytest.mark.parametrize(("seeds", "expected"), [([], "at least one value"), ([0, 0], "each of them once")])
+def test_a_recipe_varies_over_seeds_each_once(seeds, expected):
+    with pytest.raises(RecipeError, match=f"seed varies over .*; expected {expected}"):
         Recipe().vary(seed=seeds)
