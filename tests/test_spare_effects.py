@@ -1,5 +1,6 @@
 """Effects over test and spare images as one set: by a computation of their own, and shown only where there are any."""
 
+from importlib import import_module
 from math import sqrt
 
 import numpy
@@ -105,3 +106,10 @@ def test_claims_have_the_column_and_keep_their_verdict():
     row = asked.frame[asked.frame["ours"].notna() & asked.frame["effect"].eq("FedRDN - FedAvg")].iloc[0]
     assert row[list(SPARE)].tolist() == pytest.approx(expected(), rel=1e-12)
     assert sum(asked.cells["with spare images"] != "") == asked.frame["with_spare"].notna().sum() > 0
+
+
+def test_the_spreads_are_estimated_once_a_table(monkeypatch):
+    module, calls = import_module("fednb.report.effects"), []
+    monkeypatch.setattr(module, "spreads_of", lambda chosen, of=module.spreads_of: calls.append(1) or of(chosen))
+    table = scoreboard(made(labels=("fedavg", "fedavg+fedrdn", "fedavg+normalise")), "fedrdn", table="table1")
+    assert table.frame["with_spare"].notna().sum() > 1 and len(calls) == 1
