@@ -25,6 +25,8 @@ from fednb.files import PART, environment
 from fednb.parameters import COPY, kind_of, misfit, sampled
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# The notebook's folder comes last: what lies next to a notebook is imported, and takes the place of no other file.
+FOLDER_LAST = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
                 language=KERNEL["language"],
                 progress_bar=False,
                 # a kernel that is interrupted would tell that as an error; figures have two pixels for one of the page
-                extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}"],
+                extra_arguments=["--log-level=CRITICAL", "--InlineBackend.figure_formats={'retina'}", FOLDER_LAST],
             )
         os.replace(part, output)
     except papermill.PapermillExecutionError as error:
