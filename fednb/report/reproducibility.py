@@ -81,11 +81,11 @@ def contradictions(paper: str) -> "Styler":
 
 
 def deviations(claims: "DataFrame") -> "DataFrame":
-    """In what the tested runs differ from the paper's setting, and for how many claims."""
+    """In what the runs of claims differ from the paper's setting, and for how many claims."""
     import pandas
 
     counts = Counter(text for texts in claims["deviations"].dropna() for text in texts.split("; ") if text)
-    return pandas.DataFrame(counts.most_common(), columns=["tested runs have", "claims"]).set_index("tested runs have")
+    return pandas.DataFrame(counts.most_common(), columns=["runs have", "claims"]).set_index("runs have")
 
 
 def reasons(claims: "DataFrame") -> "Styler":
