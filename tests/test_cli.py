@@ -87,7 +87,7 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
         (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
         (
             ["--set", "SEEDS=0", "--only", "study"],
-            "SEEDS is 0, of type int; expected list[int], such as --set 'SEEDS=[0, 1]'.",
+            "SEEDS is 0, of type int; expected list[int], such as --set 'SEEDS=[1]'.",
         ),
         (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
         (["--device", "meta"], 'device "meta" cannot be used'),
