@@ -317,7 +317,7 @@ def smoke_runs(tmp_path_factory):
 @pytest.mark.parametrize("name", SMOKE)
 def test_notebook_runs_at_smoke(name, smoke_runs, tmp_path, monkeypatch):
     """Trained afresh, from embedded data, with one seed."""
-    (book,) = notebooks.select(name)
+    (book,) = (each for each in ALL if each.name == name)
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
     monkeypatch.setenv("FEDNB_RUNS", str(smoke_runs))
     monkeypatch.setenv("FEDNB_TRAIN", "1")
