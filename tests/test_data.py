@@ -258,3 +258,17 @@ class TestCache:
         path = tmp_path / "own" / "a" / "cat" / "0.png"
         prints = [fednb.load("folders", tmp_path, folder="own", size=8).fingerprint for n in (1, 2) if picture(path, n)]
         assert prints[0] != prints[1]
+
+
+def test_where_nobody_has_a_home_nothing_is_cached_and_a_site_called_na_stays_one(tmp_path, monkeypatch):
+    def homeless(*_, **named):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("platformdirs.user_cache_path", homeless)
+    monkeypatch.setattr(cache.os, "access", lambda *_: False)
+    assert cache._place(tmp_path) == tmp_path / ".fednb_cache"
+    text = (Path(__file__).parents[1] / "docs" / "running.md").read_text(encoding="utf-8")
+    how = {"keep_default_na": False, "na_values": {"accuracy": [""]}}
+    assert 'keep_default_na=False, na_values={"accuracy": [""]})' in text
+    read_again = pandas.read_csv(io.StringIO("client,accuracy\nNA,50.0\nb,\n"), **how)
+    assert read_again["client"].tolist() == ["NA", "b"] and read_again["accuracy"].isna().tolist() == [False, True]

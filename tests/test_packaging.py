@@ -118,3 +118,11 @@ def test_an_editable_install_goes_before_a_folder_of_that_name(tmp_path):
     with zipfile.ZipFile(wheel) as files:
         (line,) = (files.read(name).decode() for name in files.namelist() if name.endswith(".pth"))
     assert line.strip() == str(tmp_path / "clone")
+
+
+def test_line_endings_are_fixed_for_every_text():
+    """Hashes of source and records are of bytes; ``core.autocrlf`` must not change them."""
+    asked = ["git", "check-attr", "eol", "--", "fednb/recipe.py", "results/board.csv", "notebooks/README.ipynb"]
+    said = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    if said.returncode == 0:
+        assert [line.rpartition(" ")[2] for line in said.stdout.splitlines()] == ["lf"] * 3
