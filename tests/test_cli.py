@@ -62,6 +62,12 @@ def test_list_answers_without_torch(checkout):
     assert "torch" not in done.stderr and "pandas" not in done.stderr
 
 
+def test_a_recipe_that_cannot_be_read_is_refused_without_torch(checkout):
+    asked = [sys.executable, "-X", "importtime", "-m", "fednb", "federate", "nosuch.json"]
+    done = subprocess.run(asked, capture_output=True, text=True)
+    assert done.returncode == 1 and "nosuch.json is no recipe" in done.stderr and "torch" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

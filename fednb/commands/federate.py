@@ -11,7 +11,6 @@ import fednb
 from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.registry import FOLDERS, searched
-from fednb.study import default_store
 
 APP = """[project]
 name = "fednb-federation"
@@ -81,6 +80,7 @@ def _simulate(recipe: Recipe, options) -> int:
     from fednb.loop.flower.server import RemoteRun
     from fednb.loop.network import rehearse
     from fednb.records.training import federation_of
+    from fednb.study import default_store
 
     rehearse(recipe)
     data = str(data_root(options.data).absolute())
