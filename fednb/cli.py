@@ -65,7 +65,7 @@ OPTIONS = {  # name: its help, and what else argparse needs; one that means othe
     "name": ("of the paper, and of its method unless fednb has one of this name: a name in Python, lower case", {}),
     "--algorithm": ("begin with the file of an algorithm; without it, of an augmentation", FLAG),
 }
-VERBS = {  # verb: its help, an example, its options; of two with | between, one alone
+VERBS = {  # verb: its help, an example, its options
     "list": ("the notebooks: claim, data, cost; or the methods", "--only fedrdn", "--only --methods"),
     "run": (
         "execute notebooks, each of which trains what it misses; without --only, write the report",
@@ -75,11 +75,7 @@ VERBS = {  # verb: its help, an example, its options; of two with | between, one
     "status": ("what is recorded, and what of it by older code", "", ""),
     "data": ("what is there, what is missing, where it comes from", "--data /mnt/images", "--data"),
     "report": ("write the report again", "--readme", "--report --readme"),
-    "check": (
-        "hold a method, yours or ours, to the conformance tests of all of ours",
-        "fedprox",
-        "method",
-    ),
+    "check": ("hold a method, yours or ours, to the conformance tests of all of ours", "fedprox", "method"),
     "bench": (
         "time a round against a bare PyTorch loop, and the four methods against FedAvg; needs the repository",
         "--rounds 5",
@@ -149,8 +145,6 @@ def _add(verbs, name: str) -> None:
     epilog = f"example: fednb {name} {example}"
     verb = verbs.add_parser(name, help=help, description=help, epilog=epilog, allow_abbrev=False)
     verb.set_defaults(verb=name)
-    for either in options.split():
-        place = verb.add_mutually_exclusive_group() if "|" in either else verb
-        for option in either.split("|"):
-            about, how = OPTIONS[option.replace("_", " ")]
-            place.add_argument(option.rpartition("_")[2], help=about, **how)
+    for option in options.split():
+        about, how = OPTIONS[option.replace("_", " ")]
+        verb.add_argument(option.rpartition("_")[2], help=about, **how)

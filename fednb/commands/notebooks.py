@@ -38,13 +38,11 @@ class Notebook:
 
     @cached_property
     def content(self) -> dict:
-        """The notebook's JSON. NotebookError if the file cannot be read as a notebook."""
+        """The notebook's JSON. NotebookError if the file cannot be read as JSON."""
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
-            content["cells"], content["metadata"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise NotebookError(f"{self.name}: {self.path} is not a notebook ({error!r}); restore the file.") from error
-        return content
 
     @property
     def about(self) -> dict:

@@ -47,14 +47,14 @@ def main(options) -> int:
     if recording:  # the committed notebooks show their default parameters
         shown = {name: {each: some[each] for each in some.keys() & MACHINE} for name, some in given.items()}
         failed |= _execute(chosen, report, shown, at_once, runs) if shown != given else {}
-    counts = f"{len(chosen) - len(failed)} notebooks executed, {len(failed)} failed"
-    done = [f"{counts}; {_records(runs) - before} runs trained"]
+    executed = [notebook for notebook in chosen if notebook.name not in failed]
+    done = [f"{len(executed)} notebooks executed, {len(failed)} failed; {_records(runs) - before} runs trained"]
     done += [f"FAILED {name}: {error}" for name, error in failed.items()]
     if own:
         trivial.add(own / "results" / "trivial.json", (runs, own / "results"))
         done += [f"note: {note}" for note in project.left_open(own)]
     try:
-        done += _shown(options, home, report, [each for each in chosen if each.name not in failed], recording)
+        done += _shown(options, home, report, executed, recording)
     except (FednbError, OSError) as error:
         failed["report"] = str(error)
         done.append(f"FAILED {'recording' if recording else 'report'}: {error}")
