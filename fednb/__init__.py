@@ -15,6 +15,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 _WHERE = {
     "check_parameters": "fednb.parameters",
     "load": "fednb.datasets",
+    "notebook": "fednb.report.page",
     "methods_from": "fednb.registry",
     "Federation": "fednb.federation",
     "Site": "fednb.federation",

@@ -1,0 +1,273 @@
+"""The form that all notebooks have: the study, its answer before everything else, tables, sentences, one footer."""
+
+import html
+import json
+import re
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fednb import papers, report
+from fednb.papers import protocol
+from fednb.parameters import check_parameters
+from fednb.recipe import Recipe
+from fednb.report import labels, wording
+from fednb.report.claims import judged
+from fednb.report.convergence import late_rise
+from fednb.report.verdicts import PRINTED, TESTED, VERDICTS
+from fednb.study import Results, Study
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MOST_NAMED, MOST_SENTENCES = 4, 6
+
+
+class Lines:
+    """Rows of a word and its lines: a small table in a notebook, aligned text where it is printed or checked."""
+
+    def __init__(self, rows: dict[str, list[str]], mark: str = ""):
+        self.rows = {word: [line for line in lines if line] for word, lines in rows.items() if any(lines)}
+        self.mark = f"{mark}: nothing here speaks of the paper." if mark else ""
+
+    def __repr__(self) -> str:
+        width = max(map(len, self.rows), default=0)
+        texts = [(word if not n else "", line) for word, lines in self.rows.items() for n, line in enumerate(lines)]
+        return "\n".join([*filter(None, [self.mark]), *(f"{word:<{width}}  {line}" for word, line in texts)])
+
+    def _repr_html_(self) -> str:
+        style = 'style="text-align: left; vertical-align: top; padding: .15em .8em"'
+        rows = (
+            f"<tr><th {style}>{word}</th><td {style}>{'<br>'.join(map(html.escape, lines))}</td></tr>"
+            for word, lines in self.rows.items()
+        )
+        mark = f'<strong style="color: #a40000">{self.mark}</strong>'
+        return f'{mark}<table class="mathjax_ignore tex2jax_ignore">{"".join(rows)}</table>'
+
+
+def notebook(name: str, space: dict) -> "Page":
+    """The page of a notebook, made in the cell below its parameters.
+
+    name: its path below ``notebooks/``, such as ``"fedrdn/table1_main"``: where the folder is a paper's, runs are held
+        against that paper's table or figure. space: the notebook's ``globals()``, which hold its parameters.
+
+    Raises NotebookError where a parameter has another type than its cell says.
+    """
+    check_parameters(space)
+    return Page(name, space)
+
+
+class Page:
+    """One notebook: what it runs, what it answers, and its footer.
+
+    shown: the results so far, those at the paper's setting first.
+    """
+
+    def __init__(self, name: str, space: dict):
+        folder, _, self.stem = name.rpartition("/")
+        file, place = Path(f"{self.stem}.ipynb"), re.match(r"(table|fig)\d+", self.stem)
+        self.name, self.space, self.shown = name, space, list[Results]()
+        self.paper = folder if folder in papers.names() else None
+        self.place = place[0] if place else ""
+        # A kernel starts in its notebook's folder; where it does not, only the strip and the footer say less.
+        self.about = json.loads(file.read_text(encoding="utf-8"))["metadata"].get("fednb", {}) if file.is_file() else {}
+
+    @property
+    def base(self) -> Recipe:
+        """The recipe of the paper's profile PROFILE, on FEDERATION where the notebook has that parameter."""
+        return Recipe(**papers.recipe(self.paper, self.space["PROFILE"], self.space.get("FEDERATION")))
+
+    @property
+    def printed(self) -> "DataFrame":
+        """What the paper prints in the notebook's table for its federation: of ``fednb.papers.printed``."""
+        return papers.printed(
+            self.paper, self.place, self.space.get("FEDERATION") or self.base.full["federation"]["name"]
+        )
+
+    def run(self, recipes: list[Recipe], **of_the_study) -> Results:
+        """Finds these runs or trains them, as ``fednb.Study``, with the notebook's DATA, DEVICE and JOBS."""
+        how = {name.lower(): self.space[name] for name in ("DATA", "DEVICE", "JOBS") if name in self.space}
+        return self._kept(Study(recipes, self.paper, **of_the_study).run(**how))
+
+    def at_paper(self, recipes: list[Recipe]) -> Results:
+        """What is recorded of these recipes at the paper's setting: what they do not vary is as in its profile
+        ``paper``, the seeds are the protocol's. Trains nothing."""
+        base, printed = self.base.full, papers.recipe(self.paper, "paper", self.space.get("FEDERATION"))
+        fixed = {n: value for n, value in printed.items() if all(recipe.full[n] == base[n] for recipe in recipes)}
+        moved = [recipe.with_(**fixed, seed=seed) for recipe in recipes for seed in protocol.rules()["seeds"]]
+        known = Study(moved, self.paper).recorded()
+        return self._kept(Study([recipe for recipe, record in known.found.items() if record], self.paper).recorded())
+
+    def _kept(self, results: Results) -> Results:
+        same = [
+            {record.key for record in known.records} == {record.key for record in results.records}
+            for known in self.shown
+        ]
+        if results.records and not any(same):
+            self.shown.append(results)
+        return results
+
+    @cached_property
+    def claims(self) -> list["DataFrame"]:
+        """The claims of the paper's table on the data that was run, judged by each of the results: frames of
+        ``fednb.report.claims.judged``, with paper and federation."""
+        frames = []
+        for results in self.shown:
+            on = {record.recipe["federation"]["name"] for record in results.records}
+            asked = [c for c in papers.claims(self.paper) if self.place in c["tables"] and c["federation"] in on]
+            if asked and not results.stand_in:
+                where = [claim["federation"] for claim in asked]
+                frames.append(judged(results, self.paper, claims=asked).assign(of=self.paper, federation=where))
+        return frames
+
+    def answer(self, *effects, found: str | list[str] = ()) -> Lines:
+        """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
+
+        effects: tables of ``fednb.report.effects``, in the place of the paper's claims. found: what was found, in the
+        place of both.
+        """
+        lines = [found] if isinstance(found, str) else list(found)
+        if not lines:
+            lines = [line for table in effects for line in _of_effects(table.frame)]
+        if not lines and self.paper and self.place.startswith("table"):
+            lines = [line for frame in self.claims for line in _of_claims(frame)]
+        marks = [wording.mark(results.frame) for results in self.shown]
+        return Lines(
+            {
+                "claim": [self.about.get("claim", "")],
+                "ran at": [setting(results) for results in self.shown],
+                "found": lines or ["No claim of the paper was run on its data."],
+                "how sure": [_how_sure(results) for results in self.shown],
+                "hours": [_hours(self.shown)],
+                "data": [self.about.get("data", "")],
+            },
+            next(filter(None, marks), ""),
+        )
+
+    def figure(self):
+        """The tested claims as dots with their intervals beside what the paper prints."""
+        import pandas
+
+        from fednb.report import plots
+
+        rows = pandas.concat(self.claims) if self.claims else None
+        tested = rows is not None and rows["verdict"].isin(TESTED).any()
+        return plots.claims(rows, self.paper) if tested else "No claim is tested here: see the strip above."
+
+    def tables(self, **how) -> None:
+        """Shows ours beside the paper's for each of the results; all but the first are folded. how: further arguments
+        of ``fednb.report.table``."""
+        from IPython.display import HTML, display
+
+        for number, results in enumerate(self.shown):
+            table = report.table(results, self.printed, caption=papers.caption(self.paper, self.place), **how)
+            head = html.escape(setting(results))
+            whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
+            display(HTML(whole) if number else table)
+
+    def sentences(self) -> Lines:
+        """At most six sentences on the claims: of each setting the first one tested, and which have which verdict."""
+        lines = [line for frame in self.claims for line in _in_sentences(frame)]
+        return Lines({"": lines[:MOST_SENTENCES]})
+
+    def footer(self) -> Lines:
+        """What a reader may need besides: how the numbers were made, notes of the records, how to run it otherwise, and
+        the notebooks before and after this one in its folder."""
+        made = dict.fromkeys(line for results in self.shown for line in wording.setting_lines(results))
+        costs = ", ".join(f"{profile} {minutes} min" for profile, minutes in self.about.get("minutes", {}).items())
+        names = sorted(path.stem for path in Path.cwd().glob("*.ipynb"))
+        place = names.index(self.stem) if self.stem in names else len(names)
+        return Lines(
+            {
+                "settings": list(made),
+                "notes": list(dict.fromkeys(note for results in self.shown for note in results.notes)),
+                "run it": [
+                    f"fednb run --only {self.name} --profile paper",
+                    f"minutes of one core: {costs}" if costs else "",
+                ],
+                "before": names[max(0, place - 1) : place],
+                "next": names[place + 1 : place + 2],
+            }
+        )
+
+
+def setting(results: Results) -> str:
+    """Where results were run, in a line: ``"Office-Caltech-10, 256 pixels, 100 rounds, seeds 0, 1, 2"``."""
+    recipes = [record.recipe for record in results.records]
+    names = dict.fromkeys(labels.federation(recipe["federation"]["name"]) for recipe in recipes)
+    sizes = dict.fromkeys(recipe["federation"]["size"] for recipe in recipes if "size" in recipe["federation"])
+    rounds = dict.fromkeys(recipe["rounds"] for recipe in recipes)
+    seeds = sorted({recipe["seed"] for recipe in recipes})
+    pixels = [f"{_either(sizes)} pixels"] if sizes else []
+    return ", ".join([_either(names), *pixels, f"{_either(rounds)} rounds", f"seeds {', '.join(map(str, seeds))}"])
+
+
+def _of_claims(frame: "DataFrame") -> list[str]:
+    """The first claim that was tested, and how many have which verdict."""
+    first = (frame[frame["verdict"].isin(TESTED)] if frame["verdict"].isin(TESTED).any() else frame).iloc[0]
+    counts = frame["verdict"].value_counts()
+    of_all = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if word in counts)
+    return [
+        f"{_where(first)}{first['effect']} {_points(first)}: {first['verdict']}",
+        f"of {len(frame)} claims: {of_all}",
+    ]
+
+
+def _of_effects(frame: "DataFrame") -> list[str]:
+    """Which runs are above, below or neither, against each that they are held against."""
+    lines = []
+    for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
+        effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
+        lines.append(f"{word} {labels.short(worse)}: {_some(effects)}")
+    return lines
+
+
+def _in_sentences(frame: "DataFrame") -> list[str]:
+    tested = frame[frame["verdict"].isin(TESTED)]
+    lines = []
+    if len(tested):
+        first = tested.iloc[0]
+        lines.append(f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}.")
+    for word, verdict in VERDICTS.items():
+        rows = frame[(frame["verdict"] == word) & frame["ours"].notna()]
+        if len(rows):
+            why = Counter(filter(None, rows["why"])).most_common(1)
+            because = f" (such as: {why[0][0]})" if why else ""
+            lines.append(f"{verdict.heading}, {len(rows)} of {len(frame)}: {_some(list(rows['effect']))}{because}.")
+    return lines
+
+
+def _where(claim) -> str:
+    return {PRINTED: "at the paper's setting, ", "": ""}.get(claim["setting"], "at a smaller setting, ")
+
+
+def _points(claim) -> str:
+    """``"+11.4 points (95 %: +7.1 to +15.7), printed +7.3"``."""
+    ours, low, high, printed = (wording.signed(claim[name]) for name in ("ours", "low", "high", "paper"))
+    return f"{ours} points (95 %: {low} to {high}), printed {printed}" if ours else f"not run, printed {printed}"
+
+
+def _how_sure(results: Results) -> str:
+    """Test images and seeds behind the numbers, and which curves still rise."""
+    images = dict.fromkeys(sum(record.images["test"]) for record in results.records)
+    rises, limit = late_rise(results.frame).dropna(), protocol.rules()["level_curve"]
+    rising = [f"{labels.pretty(run)} {wording.signed(rise)}" for run, rise in rises.items() if rise > limit]
+    ends = f"still rising in the last quarter, in points: {_some(rising)}" if rising else "converged"
+    return f"{_either(images)} test images, {results.frame['seed'].nunique()} seeds; {ends}"
+
+
+def _hours(every: list[Results]) -> str:
+    records = {record.key: record for results in every for record in results.records}.values()
+    hours = sum(record.origin["seconds"] for record in records) / 3600
+    devices = _either(sorted({record.origin["device"] for record in records}))
+    return f"{hours:.1f} for {len(records)} recorded runs, on {devices}" if records else ""
+
+
+def _either(values) -> str:
+    return " / ".join(map(str, values))
+
+
+def _some(texts: list[str]) -> str:
+    more = [f"and {len(texts) - MOST_NAMED} more"] if len(texts) > MOST_NAMED else []
+    return ", ".join([*texts[:MOST_NAMED], *more])
