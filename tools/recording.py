@@ -19,7 +19,7 @@ SCRIPT = "injectModule("  # of what itables loads into a notebook
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 LARGEST = 220_000  # bytes of a photograph whose colours stay
 GENERATED = (  # by fednb report --readme
-    *("README.md", "docs/methods.md", "docs/notebooks.md"),
+    *("README.md", "docs/methods.md", "notebooks/README.md"),
     *("results/README.md", "results/board.csv", "results/curves.csv"),
 )
 
