@@ -97,8 +97,8 @@ def headline(claims: DataFrame) -> str:
         f"At the paper's setting FedAvg reaches {ours['fedavg']} % (paper: {theirs['']}) and FedRDN "
         f"{ours['fedavg+fedrdn']} % (paper: {theirs['fedrdn']}); the released code's draw, one per batch, gives "
         f"{released} %. FedRDN's gain of {signed(claim.ours)} points (95 %: {signed(claim.low)} to "
-        f"{signed(claim.high)}) is **{claim.verdict}** than printed{others}. (Office-Caltech-10, four sites, {rows['seed'].nunique()} seeds, "
-        "mean of the last ten rounds.)"
+        f"{signed(claim.high)}) is **{claim.verdict}** than printed{others}. (Office-Caltech-10, four sites, "
+        f"{rows['seed'].nunique()} seeds, mean of the last ten rounds.)"
     )
 
 
@@ -115,8 +115,8 @@ def judged(claims: DataFrame) -> str:
     at_paper, small = (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
     sentence = (
         f"We tested {len(tested.drop_duplicates(claim))} of {len(claims.drop_duplicates(claim))} claims that compare "
-        f"two runs: {len(at_paper)} at the paper's setting ({_counted(at_paper['verdict'])}) and {len(small)} at a smaller "
-        f"one, which says nothing of what the paper found. Most others were not run for lack of data."
+        f"two runs: {len(at_paper)} at the paper's setting ({_counted(at_paper['verdict'])}) and {len(small)} at a "
+        f"smaller one, which says nothing of what the paper found. Most others were not run for lack of data."
     )
     return "\n".join([sentence, "", *rows])
 
