@@ -4,6 +4,7 @@ import numpy
 import torch
 from matplotlib import pyplot
 
+from fednb.methods import part
 from fednb.report.plots._axes import as_written
 
 
@@ -96,6 +97,29 @@ def bars(values: dict, title: str, y: str):
     axes[0].set(title=title, xlabel="channel", ylabel=y)
     axes[0].legend(frameon=False, fontsize=8)
     return as_written(figure)
+
+
+def embeddings(run, method, train, client: str, rounds: list[int]) -> dict:
+    """What FRAug's parts make at a client at the end of these rounds, which are trained here: by round and kind.
+
+    run: a ``fednb.FederatedRun`` with FRAug. method: the same ``FRAug``. train: the client's training images. Returns
+    ``({title: {kind: [n, d]}}, generator, RTNet)`` of the last of the rounds.
+    """
+    sizes, panels = (run.model.head.in_features, run.clients[client].classes), {}
+    for number in range(1, max(rounds) + 1):
+        run.train_round()
+        if number in rounds:
+            memory = run.clients[client].memories["fraug"]
+            g, m = (method.network(which, sizes).eval() for which in ("generator", "rtnet"))
+            g.load_state_dict(run.server.memories["fraug"], strict=False)
+            m.load_state_dict(part(memory, "rtnet"), strict=False)
+            with torch.no_grad():
+                real = network_of(run, client).features(train.images.float() / 255)  # u
+                made = g(torch.randn(len(real), method.noise_width(sizes[0])), train.targets)  # v
+                adapted = real + method.lambda_syn(number, run.recipe.rounds) * m(made, train.targets)  # Eq. 3
+            kinds = {"real": real, "generated": made, "adapted": adapted, "prototypes": memory["prototypes"]}
+            panels[f"round {number}"] = kinds
+    return panels, g, m
 
 
 def in_two_axes(panels: dict):
