@@ -15,6 +15,7 @@ from fednb.recipe import Recipe
 from fednb.report import labels, wording
 from fednb.report.claims import judged
 from fednb.report.convergence import late_rise
+from fednb.report.curves import curves
 from fednb.report.verdicts import PRINTED, TESTED, VERDICTS
 from fednb.study import Results, Study
 
@@ -121,6 +122,15 @@ class Page:
                 frames.append(judged(results, self.paper, claims=asked).assign(of=self.paper, federation=where))
         return frames
 
+    @cached_property
+    def orders(self) -> list["DataFrame"]:
+        """The paper's claims on orders and curves in the notebook's figure or table, as ``claims``: of
+        ``fednb.report.curves``."""
+        asked = [claim for claim in papers.curves(self.paper) if claim["figure"] == self.place]
+        real = [results for results in self.shown if not results.stand_in]
+        frames = [curves(results, self.paper, claims=asked) for results in real] if asked else []
+        return [frame[frame["setting"] != ""] for frame in frames]
+
     def answer(self, *effects, found: str | list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
@@ -130,8 +140,9 @@ class Page:
         lines = [found] if isinstance(found, str) else list(found)
         if not lines:
             lines = [line for table in effects for line in _of_effects(table.frame)]
-        if not lines and self.paper and self.place.startswith("table"):
+        if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
+            lines += [f"{row.claim} {row.verdict}" for frame in self.orders for row in frame.itertuples()]
         marks = [wording.mark(results.frame) for results in self.shown]
         return Lines(
             {
@@ -169,6 +180,7 @@ class Page:
     def sentences(self) -> Lines:
         """At most six sentences on the claims: of each setting the first one tested, and which have which verdict."""
         lines = [line for frame in self.claims for line in _in_sentences(frame)]
+        lines += [f"{row.claim} {row.verdict}: {row.why}" for frame in self.orders for row in frame.itertuples()]
         return Lines({"": lines[:MOST_SENTENCES]})
 
     def footer(self) -> Lines:
