@@ -43,7 +43,7 @@ def recorded_board(paper: str = "", anew: bool = False) -> tuple["DataFrame", "D
     """
     store = default_store()
     folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
-    if anew or not folder or (paper and papers.source(paper)):
+    if anew or not folder or (paper and paper not in papers.own()):
         frames = claims(store, [paper] if paper else ()), curves(store, [paper] if paper else ())
     else:
         frames = read_board(folder)
