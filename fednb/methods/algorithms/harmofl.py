@@ -14,8 +14,8 @@ class HarmoFL(Method):
     r"""Amplitude normalisation, and perturbed weights.
 
     With A and P the amplitude and phase of the Fourier transform of each channel of an image x, a client follows the
-    mean amplitude of its batches of M images in round 1, the server averages what the clients have in the end, and from
-    then on that is everybody's, in training and at test time:
+    mean amplitude of its batches of M images in round 1; the mean over clients is everybody's from then on, in training
+    and at test time:
 
     .. math::
         \bar A \leftarrow (1 - \nu) \bar A + \nu \tfrac{1}{M} \sum_m A(x_m), \quad
@@ -27,12 +27,10 @@ class HarmoFL(Method):
 
     Each step is that of ``fedsam``: the gradient is taken at weights that went up the gradient by the length alpha.
 
-    The result of Eq. 2 is not clipped: pixels may leave [0, 1]. The methods that are named after it see normalised
-    images. Where no amplitude is known yet (the cross-site test of a run of one round) images are as they are.
-
-    A client sends its mean amplitude in the first round it takes part in, if none is known by then; the server keeps
-    the average and sends it with each message. Of an amplitude, which is symmetric, half is sent:
-    channels x height x (width // 2 + 1) floats. Clients keep nothing.
+    Pixels may leave [0, 1]; methods named after it see normalised images. Where no amplitude is known yet (the
+    cross-site test of a run of one round) images are as they are. A client sends its mean amplitude in the first round
+    it takes part in, if none is known by then; the server keeps the average and sends it with each message: half of a
+    symmetric amplitude, channels x height x (width // 2 + 1) floats. Clients keep nothing.
 
     Args:
         alpha: length of the perturbation, at least 0. 0 takes plain steps. 0.05 in the paper and in the released code.
@@ -43,11 +41,8 @@ class HarmoFL(Method):
     Reference: Jiang et al., *HarmoFL: harmonizing local and global drifts in federated learning on heterogeneous
     medical images*, AAAI 2022.
 
-    As printed (``variant="paper"``; not checked against the text: the tags are ours, and nu was not found):
-
-    1. All of the amplitude is replaced, and the phase is the image's own.
-    2. The average before the first batch is 0, by which the first images would be all but black; the first batch sets
-       it here, as released.
+    As printed (``variant="paper"``; not checked against the text: the tags are ours, and nu was not found): all of the
+    amplitude is replaced. The average before the first batch is 0; ours is set by the first batch, as released.
 
     As released (github.com/med-air/HarmoFL; ``variant="released"``; its compiled code was run, and 1 and 2 hold):
 
@@ -55,14 +50,11 @@ class HarmoFL(Method):
        alone: each channel gets the same mean brightness, and nothing else changes.
     2. The momentum passes through a C integer (``int momentum``, Cython 0.29): 0.1 becomes 0, and the average stays
        that of a client's first batch.
-    3. Amplitudes are exchanged after round 1 only, to save bytes. Ours go up then, and down each time, since a client
-       may have missed a round.
-    4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights, in both variants.
-    5. Its networks have batch normalisation without running statistics and without weights. Ours have both, and the
+    3. Clients count alike, and each one's optimiser lives through all rounds: ``weights="equal"`` and
+       ``optimiser_state="kept"`` of a recipe. Ours: the recipe's.
+    4. Its networks have batch normalisation without running statistics and without weights. Ours have both, and the
        running statistics see the first pass of a step only, as in ``fedsam``.
-    6. Each client's optimiser lives through all rounds, ``optimiser_state="kept"`` of a recipe. Ours: the recipe's.
-    7. Every site is cut to as many training images as the smallest has, unless ``--imbalance`` is given. Ours: all
-       images of a site.
+    5. Every site is cut to as many training images as the smallest has. Ours: all images of a site.
     """
 
     tasks = EVERY_TASK
