@@ -13,13 +13,9 @@ class All(Method):
     .. math:: w \leftarrow \text{local training of } w \text{ on } \textstyle\bigcup_k D_k
 
     An oracle, **no federation**: one client, under the name of the site that comes first in the alphabet, has the
-    training images of all; the others take part in no round. The one network is tested at every site. Sends and keeps
-    nothing, and no bytes are counted. A round is an epoch over all images: as many as FedAvg's clients see together, in
-    more steps from one start than any of them takes. On one site it is FedAvg.
-
-    Raises RecipeError for what has no meaning without clients: sites left out (``unseen``), clients drawn
-    (``participation``) or compared (``cross_site``, ``own_statistics``), running statistics of each
-    (``buffers="local"``), and augmentations by which clients keep, offer or exchange anything.
+    training images of all; the one network is tested at every site. Sends and keeps nothing, and no bytes are counted.
+    A round is an epoch over all images, in more steps from one start than any of FedAvg's clients takes. On one site it
+    is FedAvg. What has no meaning without clients, such as ``unseen`` sites, is refused by RecipeError.
 
     Reference: FRAug, Sec. 4.1.2 ("training a single model at the central server using data aggregated from all
     clients ... an oracle baseline"; Table 2), which prints no settings for it.

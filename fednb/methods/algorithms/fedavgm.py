@@ -22,9 +22,8 @@ class FedAvgM(Method):
     Reference: Hsu et al., *Measuring the effects of non-identical data distribution for federated visual
     classification*, 2019, Sec. 4.3 (FedAvgM).
 
-    As printed: momentum of the parameters; FedRDN, Sec. 4.1, speaks of "the global model parameters". Running
-    statistics get the plain mean: momentum could make a variance negative. Hsu et al. report Nesterov's momentum (so
-    Flower's baseline of them); FedRDN prints "the momentum update", taken as plain.
+    As printed: plain momentum of the parameters; FedRDN, Sec. 4.1, prints "the momentum update" and "the global model
+    parameters". Running statistics get the plain mean: momentum could make a variance negative.
 
     As released (FedFA's code; FedRDN's has no FedAvgM): plain momentum of all entries, running statistics too; beta is
     0.01 in the code.

@@ -40,29 +40,21 @@ class FedAwS(Method):
 
     with rows of length 1 before and after Eq. 5, and eta the recipe's learning rate. The embedding of a class that no
     client of a round has stays, but for Eq. 5. A client sends how many training images of each class it has, once, and
-    the rows of its head as their parts of Eq. 3. Keeps nothing. No setting is FedAvg. A vector shorter than 1e-9 counts
-    as of that length: the cosine of zero features is 0 with every class.
+    the rows of its head as their parts of Eq. 3. Keeps nothing. No setting is FedAvg.
 
     Args:
         target: tau, in (0, 1]. 0.9, the squared hinge loss of the experiments; 1 is the loss of the analysis.
-        margin: nu, in [0, 2]. With 1 (ours) classes are spread until they are at right angles; the analysis wants it in
-            (1, 2). The experiments print none, see below.
+        margin: nu, in [0, 2]. 1, at which classes are spread until they are at right angles, is ours.
         spread: lambda, at least 0. 10 in the experiments. 0 leaves Eq. 5 out.
 
     Raises RecipeError for a class that no client has: its embedding would never be learned.
 
     Reference: Yu et al., *Federated learning with only positive labels*, ICML 2020, Algorithm 1. What its experiments
-    have (0.9, 10, the k nearest classes) is from accounts of the paper; the numbers of the equations are ours. DisTrans
-    prints no setting of its FedAwS.
+    have (0.9, 10, the k nearest classes) is from accounts of the paper; the numbers of the equations are ours. No code
+    of the authors is known to us. DisTrans prints no setting of its FedAwS.
 
-    As printed:
-
-    1. A client has one class and is told its embedding alone. Ours: any classes, and the whole head.
-    2. The experiments replace nu by the k nearest classes, pushed apart without limit ("stochastic negative mining").
-       Ours: Eq. 4 over all pairs.
-
-    No code of the authors is known to us. FedRepo (github.com/lxcnju/FedRepo) trains by cross entropy on all classes,
-    takes d = (1 - cosine) / 2, averages R over pairs, and takes many steps of SGD with momentum 0.9.
+    As printed: a client has one class and is told its embedding alone (ours: any classes, and the whole head); the
+    experiments replace nu by the k nearest classes ("stochastic negative mining"; ours: Eq. 4 over all pairs).
     """
 
     printed = "FedAwS"
@@ -70,17 +62,14 @@ class FedAwS(Method):
     counts = ("images",)
 
     target: float = option(0.9, within="(0, 1]")
-    margin: float = option(
-        1.0, allowed=lambda margin: 0 <= margin <= 2, expected="a value in [0, 2], as cosine distances are"
-    )
+    margin: float = option(1.0, within="[0, 2]")
     spread: float = option(10.0, at_least=0)
 
     def prepare_offer(self, client: Client) -> Message:
         return {"images": self._images(client)}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
-        missing = (sum(offer["images"] for offer in offers.values()) == 0).nonzero().flatten().tolist()
-        if missing:
+        if missing := (sum(offer["images"] for offer in offers.values()) == 0).nonzero().flatten().tolist():
             raise RecipeError(
                 f"{self.name} finds no training image of class {', '.join(map(str, missing))} (from 0) at any client; "
                 "its embedding would never be learned. Take a federation without the class."

@@ -27,18 +27,15 @@ class FedBABU(Method):
     the head. No setting is FedAvg.
 
     Args:
-        tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 in the authors' code.
+        tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 in the authors' code, and
+            in Flower's baseline, which follows the paper's Table 13.
 
     Reference: Oh et al., *FedBABU: toward enhanced representation for federated image classification*, ICLR 2022,
-    Algorithm 1, from its abstract and code; the numbers of the equations are ours. FRAug prints a row (Table 2),
-    neither its settings nor code.
+    Algorithm 1, from its abstract and code; the numbers of the equations are ours. FRAug (Table 2) prints no setting.
 
-    As released (github.com/jhoon-oh/FedBABU, read in the copy github.com/junhyeog/FedBABU):
-
-    1. ``ft_ep`` is 5; so is ``num-finetune-epochs`` of Flower's baseline, which follows the paper's Table 13.
-    2. The rate falls to a tenth after half and after three quarters of the rounds, and clients tune at the last one.
-       Ours: the recipe's one rate, for both.
-    3. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights.
+    As released (github.com/jhoon-oh/FedBABU, read in the copy github.com/junhyeog/FedBABU): clients count alike; the
+    rate falls to a tenth after half and after three quarters of the rounds, and clients tune at the last one. Ours: the
+    recipe's weights and one rate.
     """
 
     tasks = EVERY_TASK
@@ -68,7 +65,7 @@ class FedBABU(Method):
 
     @torch.no_grad()
     def reply(self, client: Client) -> Message:
-        """Takes back what an augmentation has done to the head past the optimiser, as FedReg does."""
+        """Takes back what an augmentation, such as FedReg, has done to the head past the optimiser."""
         torch._foreach_copy_(client.scratch(self)["head"], client.scratch(self)["drawn"])
         return {}
 

@@ -43,11 +43,9 @@ class FedProto(Method):
 
     As printed:
 
-    1. Eq. 6 prints another factor, 1 over the number of clients with the class, which would shrink the prototypes with
-       every client; we leave it out.
-    2. Eq. 7 prints the distance of the client's prototypes to the global ones, summed over classes, which a batch
-       cannot give; we take the released form, the mean over images and features (``nn.MSELoss``).
-    3. Eq. 3 is over all training images, by the trained network, as at test time.
+    1. Eq. 6 prints another factor, 1 over the number of clients with the class, which we leave out.
+    2. Eq. 7 prints the distance of the client's prototypes to the global ones, which a batch cannot give; ours is the
+       released form (``nn.MSELoss``).
 
     As released: Eq. 6 counts clients alike, Eq. 3 is over the features of the last local epoch. Ours: as printed.
     """

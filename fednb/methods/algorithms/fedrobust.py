@@ -38,16 +38,12 @@ class FedRobust(Method):
     Reference: Reisizadeh et al., *Robust federated learning: the case of affine distribution shifts*, NeurIPS 2020,
     Algorithm 1 (FedRobust).
 
-    As printed (not checked against the text: the tags are ours, and no rate or penalty was found; FedFA, which compares
-    with it, prints none and has no code for it): Lambda is a full matrix over all numbers of an image. Ours, over
-    channels, has the paper's own examples of a shift: intensity, contrast and brightness.
+    As printed (not checked against the text: the tags are ours; FedFA prints no rate or penalty): Lambda is a full
+    matrix over all numbers of an image. Ours, over channels, has the paper's own examples of a shift: intensity,
+    contrast and brightness.
 
-    As released (github.com/farzanfarnia/RobustFL, for a mean loss, where theirs is the sum over a batch of 50):
-
-    1. delta has rate 1 (CIFAR-10: 1.25) and penalty 0.08, Lambda rate 0.05 and penalty 2. They are not our defaults:
-       Lambda is the full matrix there, and pixels of CIFAR-10 lie in [-1, 1].
-    2. Clients are averaged after every step; the weights take theirs from the shifted images of before Eq. 2, as ours.
-    3. It is tested under shifts as well, which climb the loss of the test images.
+    As released (github.com/farzanfarnia/RobustFL): clients are averaged after every step, and tested under shifts as
+    well; delta has rate 1 (CIFAR-10: 1.25) and penalty 0.08, the full matrix Lambda 0.05 and 2.
     """
 
     tasks = EVERY_TASK

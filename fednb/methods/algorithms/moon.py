@@ -22,9 +22,8 @@ class Moon(Method):
 
     with z the features of an image under the network in training, z_glob under the weights that came and z_prev under
     those that this client sent last, and sim the cosine; averaged over the batch. A client that trains for the first
-    time adds no term. Sends nothing of its own; a client keeps the whole network that it trained last. A step takes two
-    passes forward more. All three networks see the images as other methods leave them; the two that are compared with
-    are as at test time.
+    time adds no term. Sends nothing of its own; a client keeps the whole network that it trained last. All three
+    networks see the images as other methods leave them; the two that are compared with are as at test time.
 
     Args:
         mu: at least 0. 0 is FedAvg. The paper takes the best of 0.1, 1, 5 and 10: 5 for CIFAR-10, 1 for CIFAR-100 and

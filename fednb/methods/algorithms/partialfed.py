@@ -18,14 +18,14 @@ class PartialFed(Method):
     .. math:: w_{k,\ell} = \begin{cases} w_\ell & \text{if client } k \text{ loads layer } \ell \\
         w_{k,\ell}' & \text{if it keeps it} \end{cases}  \tag{1}
 
-    with w the global weights and w_k' those that the client ended its last round with. It trains from there, and
-    **all** layers go to the server and are averaged (of FedBN, those that every client loads). It is tested with the
-    same mixture, of the new global weights and what it has just learned. Before a client's first round w_k' are the
-    weights that all start from, or, where choices are learned, it loads everything; so does an unseen client.
+    with w the global weights and w_k' those that the client ended its last round with (before its first, those that all
+    start from). It trains from there, and **all** layers go to the server and are averaged (of FedBN, those that every
+    client loads). It is tested with the same mixture, of the new global weights and what it has just learned. An unseen
+    client loads everything.
 
-    ``fixed``: the layers that are not loaded are named. ``adaptive``: each client learns which. For layer l it has two
-    logits a_l, of loading and of keeping, 0 at first, and in every round, before it trains, one step a batch through
-    its images, with Gumbel noise g and the network's weights held:
+    ``fixed``: the layers that are not loaded are named. ``adaptive``: each client learns which, and loads everything in
+    its first round. For layer l it has two logits a_l, of loading and of keeping, 0 at first, and in every round,
+    before it trains, one step a batch through its images, with Gumbel noise g and the network's weights held:
 
     .. math::
         s_\ell = \mathrm{softmax}((a_\ell + g_\ell) / \tau), \quad
@@ -35,37 +35,30 @@ class PartialFed(Method):
         a \leftarrow a - \eta_a \nabla_a F_k(w^v) \text{, } \partial v / \partial a := \partial s / \partial a  \tag{3}
 
     and then does not load the layers whose second logit is the larger. A layer is one module with its weight, bias and
-    running statistics; layers that never leave the client for another reason have no choice.
-
-    Sends nothing of its own. A client keeps the last values of its layers and, adaptive, the logits; adaptive costs
-    about one more epoch a round.
+    running statistics. Sends nothing of its own. A client keeps the last values of its layers and, adaptive, the
+    logits; adaptive costs about one more epoch a round.
 
     Args:
         variant: "fixed" or "adaptive".
         layers: of the fixed variant, what is not loaded: "normalisation" (all layers of batch normalisation) and names
-            of modules, such as "head" or "stage1". ["normalisation"] trains and tests as FedBN, but for unseen clients;
-            [] is FedAvg.
-        temperature, decay: of the adaptive variant: tau is temperature * decay ** (round - 1). Both above 0. 5 and
-            0.965 are PFLlib's (see below).
+            of modules, such as "head" or "stage1". ["normalisation"] is FedBN but for unseen clients, [] is FedAvg.
+        temperature, decay: of the adaptive variant: tau is temperature * decay ** (round - 1). Above 0. 5 and 0.965 are
+            PFLlib's.
         strategy_rate: of the adaptive variant: eta_a, at least 0. 0 is FedAvg. 1 is ours.
 
     Reference: Sun et al., *PartialFed: cross-domain personalized federated learning via partial initialization*,
     NeurIPS 2021, from its abstract, a summary by a reader (qiao1.top/posts/2cb917ce) and the code of a former PFLlib
-    (``clientpartial.py``, c79e660); the numbers of the equations are ours. FRAug prints a row (Table 2), of its own
-    reimplementation since there is no code, and says neither which variant it is nor with what settings.
+    (``clientpartial.py``, c79e660); the numbers of the equations are ours. FRAug (Table 2) prints no variant or setting
+    of its reimplementation.
 
     As printed:
 
-    1. Fixed: by the summary, keeping upper layers is better than keeping lower ones, and not to load batch
-       normalisation is better than to load it. The default is these two together; that it is the paper's best strategy
-       for shifted features is not verified.
-    2. Adaptive: choices are learned through a Gumbel softmax. What follows is ours, not verified: a straight choice
-       with the softmax's gradient; the start at 0; a choice for each module; learning before the round's training, on
-       all training images, seen as at test time; plain gradient descent. The images that choose are those that a
-       client's own layers have learned from, which favours keeping.
+    1. Fixed: by the summary, it is better to keep upper layers than lower ones, and not to load batch normalisation.
+       The default is these two together.
+    2. Adaptive: choices are learned through a Gumbel softmax. Ours, not verified: the straight choice with the
+       softmax's gradient, the start at 0, a choice for each module, and when and on which images it learns.
 
-    As released: no code of the authors. PFLlib's former code sets tau 5 and decay 0.965, has a choice for each tensor,
-    begins after some rounds of FedAvg, learns between steps of the network, and mixes weights softly.
+    As released: no code of the authors.
     """
 
     tasks = EVERY_TASK
@@ -136,6 +129,7 @@ class PartialFed(Method):
         parameters = {name: p for name, p in client.model.named_parameters() if name in own}
         client.model.eval()
         for indices in torch.randperm(len(client.site.train), generator=draw).split(client.recipe.batch_size):
+            logits = logits.detach().requires_grad_()
             noise = torch.empty(logits.shape).exponential_(generator=draw).log().neg().to(logits)
             soft = ((logits + noise) / temperature).softmax(1)  # Eq. 2
             _mix(client.model, _kept(soft, own), received, own)
@@ -144,9 +138,10 @@ class PartialFed(Method):
             loss = client.task.loss(client.logits(batch), batch.targets)
             found = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
             gradients = choice_gradients(dict(zip(parameters, found, strict=True)), received, own)
-            logits = logits - self.strategy_rate * through_softmax(gradients, soft, temperature)  # Eq. 3
+            (slope,) = torch.autograd.grad(soft, logits, gradients)
+            logits = logits - self.strategy_rate * slope  # Eq. 3
         client.model.train()
-        return logits
+        return logits.detach()
 
 
 def choice_gradients(gradients: Message, received: Message, own: Message) -> Tensor:
@@ -156,11 +151,6 @@ def choice_gradients(gradients: Message, received: Message, own: Message) -> Ten
     for name, gradient in gradients.items():
         chosen[places.index(_place(name))] += torch.stack([(gradient * w[name]).sum() for w in (received, own)])
     return chosen
-
-
-def through_softmax(gradients: Tensor, soft: Tensor, temperature: float) -> Tensor:
-    """The gradient for the logits of ``softmax((a + g) / temperature)``, ``[layers, 2]``."""
-    return soft * (gradients - (gradients * soft).sum(1, keepdim=True)) / temperature
 
 
 def _place(name: str) -> str:

@@ -25,12 +25,9 @@ class PFedMe(Method):
     .. math:: w \leftarrow (1 - \beta) w + \beta \sum_k p_k w_k  \tag{3}
 
     A client sends w_k, in the place of the model. It keeps theta_k, as large as the model, from its last round on, and
-    is tested with it; before its first, or in no round, it is tested with the global model. A round costs K passes over
-    each batch.
-
-    The K steps are the recipe's optimiser's, at its learning rate; Eq. 1 and 2 are of the parameters that are shared
-    (others, which stay at the client for another method, are trained by the K steps alone). Running statistics are
-    those of theta: they see all K passes and get the plain mean.
+    is tested with it; before its first, or in no round, with the global model. The K steps are the recipe's
+    optimiser's, at its learning rate; Eq. 1 and 2 are of the parameters that are shared. Running statistics are those
+    of theta: they see all K passes and get the plain mean.
 
     Args:
         penalty: lambda, at least 0. 15 in the released commands for MNIST (15 to 30 in its others).
@@ -47,16 +44,12 @@ class PFedMe(Method):
 
     As printed:
 
-    1. R local rounds of one fresh batch each, 20 in the experiments: the recipe's ``local_steps``.
-    2. All clients train in every round and the server draws those whose w_k it averages, with equal weights. Ours:
+    1. All clients train in every round and the server draws those whose w_k it averages, with equal weights. Ours:
        those drawn train, and weights are the recipe's, by size as released.
-    3. Eq. 1 is solved up to a given accuracy by any first-order method. Ours: K steps, as released.
+    2. Eq. 1 is solved up to a given accuracy. Ours: K steps, as released (plain SGD with a weight decay of 0.001).
 
-    As released (github.com/CharlieDinh/pFedMe):
-
-    1. The list of tensors that a client tests as theta_k is the network's own, into which w_k is copied before: as we
-       read it, the released "personalized" results are those of w_k. Ours: theta_k.
-    2. The inner steps are plain SGD with a weight decay of 0.001: the recipe's ``weight_decay``.
+    As released (github.com/CharlieDinh/pFedMe): w_k is copied into the tensors that are tested as theta_k, so that, as
+    we read it, the "personalized" results are those of w_k. Ours: theta_k.
     """
 
     printed = "pFedMe"

@@ -10,7 +10,7 @@ from fednb.recipe import Recipe
 class Scaffold(Method):
     r"""Stochastic controlled averaging.
 
-    A client k starts at y = w and steps with the corrected gradient; then, by the paper's option II,
+    A client k starts at y = w and steps with the corrected gradient; by the paper's option II,
 
     .. math::
         y \leftarrow y - \eta \, (g_k(y) + c - c_k)  \tag{3}
@@ -33,8 +33,7 @@ class Scaffold(Method):
     1. The server's rate is 1, as in the paper's experiments; its p_k are equal (the recipe's ``weights="equal"``). By
        size, :math:`|S|/N` is the clients' share of all images, so that c stays the weighted mean of all c_k.
     2. The paper's clients take plain SGD steps. With momentum a gradient enters w - y with a larger weight, so K_k in
-       Eq. 4 is the sum of these weights (``fednova.gradient_weight``): else c_k would be several times a gradient, and
-       the variates would grow from round to round without limit.
+       Eq. 4 is the sum of these weights (``fednova.gradient_weight``); else the variates would grow without limit.
     3. Weight decay counts as part of the gradient. Running statistics get the plain mean.
 
     In none of the four papers' released codes.

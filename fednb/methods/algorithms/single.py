@@ -19,10 +19,8 @@ class Single(Method):
 
     As released (FRAug's ``ray_baselines.py``):
 
-    1. Up to 40 epochs of SGD (0.01, momentum 0.9, Nesterov, weight decay 5e-4), stopped early by validation. Ours: the
-       recipe's rounds and optimiser.
-    2. By default it is tested on all images of a site, of OfficeHome and Digits the training images among them. Ours:
-       on the site's test images.
+    1. Up to 40 epochs of SGD (0.01, momentum 0.9, Nesterov, weight decay 5e-4), stopped early by validation.
+    2. It is tested on all images of a site, training images among them. Ours: on the site's test images.
     """
 
     tasks = EVERY_TASK
