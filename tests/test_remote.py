@@ -373,19 +373,13 @@ def test_clients_that_were_sent_something_else_may_reply_something_else(seed):
     assert [there.advance() for _ in range(3)] == [here.advance() for _ in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "said"),
-    [
-        ("scaffold", "work", "scaffold cannot use what clients sent .KeyError"),
-        ("fedaws", "offer", "fedaws cannot use what clients offered .KeyError"),
-    ],
-)
-def test_where_all_send_what_a_method_cannot_use_the_method_is_named(name, kind, said):
+@pytest.mark.parametrize(("name", "kind"), [("scaffold", "work"), ("fedaws", "offer")])
+def test_where_all_send_what_a_method_cannot_use_the_run_ends(name, kind):
     def twist(reply):
         return {entry.replace(f"{name}/", f"{name}/x"): value for entry, value in reply.items()}
 
     twisted = {(kind, int(kind == "work"), client): twist for client in SIZES}
-    with pytest.raises(RunError, match=f"cannot go on: {said}"):
+    with pytest.raises(RunError, match=f"{name} .*cannot use what clinic, harbour, tower sent .KeyError"):
         remote({"algorithm": name}, federation(), twisted=twisted).advance()
 
 
