@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import asdict, replace
-from functools import partial
 
 import pytest
 import torch
@@ -238,10 +237,10 @@ class Started:
         """The record, or the words of the error that ended it; any other error is not caught."""
         for name in ("dead", "twisted"):
             setattr(self.clients, name, mishaps.get(name, {}))
-        begin = partial(RemoteRun, self.recipe, self.clients.introductions(), self.clients.ask, {"wire": {}})
+        given = self.recipe, self.clients.introductions(), self.clients.ask, {"wire": {}}
         try:
             with self.store.lock(self.recipe):
-                return finish(begin, self.store)
+                return finish(RemoteRun(*given), self.store)
         except RunError as error:
             return str(error)
 

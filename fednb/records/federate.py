@@ -74,8 +74,8 @@ def _recipe(asked: ConfigRecord) -> Recipe:
             f"the server runs fednb {asked['code']} (source {asked['source']}) and this client {code_version()} "
             f"(source {source_hash()}). Install one version on both."
         )
-    recipe = Recipe.from_dict(json.loads(asked["recipe"]))
-    here, there = used(recipe), json.loads(asked["used"])
+    recipe = Recipe(**json.loads(asked["recipe"]))
+    here, there = used(recipe.full), json.loads(asked["used"])
     if differing := [name for name in here if here[name] != there.get(name)]:
         raise RunError(
             f"the server has another {', another '.join(differing)} than this client. Install the same package on "
@@ -202,7 +202,7 @@ class Nodes:
     def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict | str]:
         """What each node replied, or what went wrong; RunError, in its own words, where one refuses."""
         given = {"kind": kind, "round": round, "recipe": json.dumps(self.recipe.short)}
-        given |= {"code": code_version(), "source": source_hash(), "used": json.dumps(used(self.recipe))}
+        given |= {"code": code_version(), "source": source_hash(), "used": json.dumps(used(self.recipe.full))}
         out = []
         for node, message in messages.items():
             own = {"fingerprint": self.met[node].fingerprint if node in self.met else "unknown"}
@@ -236,14 +236,14 @@ def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: fl
             return record
         nodes = Nodes(recipe, grid, timeout)
         carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
-        begin = partial(RemoteRun, recipe, nodes.meet(clients), nodes.ask, carried)
-        return finish(begin, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
+        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
+        return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
 
 
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
-    recipe = Recipe.from_dict(json.loads(str(config["recipe"])))
+    recipe = Recipe(**json.loads(str(config["recipe"])))
     store = Store(Path(os.environ.get("FEDNB_RUNS") or "report/runs"))
     try:
         serve(grid, recipe, store, int(config["clients"]), float(config["timeout"]))
