@@ -1,7 +1,4 @@
-"""A paper's reproducibility report: scope, settings, results and what could not be tested, from its claims and files.
-
-``claims`` is everywhere the board's rows of one paper, ``fednb.report.claims.COLUMNS`` with ``federation``.
-"""
+"""The tables of a paper's reproducibility report; ``claims``: of ``fednb.report.recorded_board``, of one paper."""
 
 import hashlib
 from collections import Counter
@@ -51,8 +48,8 @@ def _value(value) -> str:
 
 
 def profiles(paper: str) -> "Styler":
-    """Our profiles: the fields of a recipe on the paper's own federation, and below them what differs on others. Where
-    a cell is empty, the default of a recipe holds."""
+    """Our profiles: the fields of a recipe on the paper's own federation, and below them what differs on others; empty
+    where a recipe's default holds."""
     import pandas
 
     own = {profile: papers.recipe(paper, profile) for profile in PROFILES}

@@ -1,4 +1,4 @@
-"""Which rounds of a run are reported: four small rules over what was recorded."""
+"""Which rounds of a run are reported: four rules, each from a frame of records to the rounds of each run, by key."""
 
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.records.scores import TIE
@@ -7,7 +7,7 @@ WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
 
 
 def last(frame) -> dict[str, tuple[int, ...]]:
-    """By key the last recorded round of each run."""
+    """The last recorded round."""
     return {key: rounds[-1:] for key, rounds in _rounds(frame).items()}
 
 
@@ -17,10 +17,7 @@ def best_validation(frame) -> dict[str, tuple[int, ...]]:
 
 
 def best_test(frame) -> dict[str, tuple[int, ...]]:
-    """The round with the best test accuracy or Dice, an unweighted mean over clients; the earliest on ties.
-
-    It looks at the test images, as some released code does (FedRDN's): not a fair estimate, shown to compare.
-    """
+    """The same of test images, as some released code does (FedRDN's): not a fair estimate, shown to compare."""
     return _best(frame, "test")
 
 
@@ -33,16 +30,14 @@ RULES = {"last": last, "best_validation": best_validation, "best_test": best_tes
 
 
 def selected(frame, rule: str = "last", unseen: bool = False):
-    """The test rows of each run's chosen rounds, with the rule's name in a column ``rule``.
+    """The test rows of each run's chosen rounds, one per run and client that took part.
 
-    Rules look at the clients that took part, and the rows are theirs.
-
-    frame: one row per (run, round, client, split), columns ``key``, ``round``, ``split``, ``took_part``, ``accuracy``,
-        ...; runs are told apart by ``key``, which differs from seed to seed.
+    frame: one row per (run, round, client, split), columns ``key`` (of a run, which has one seed), ``round``,
+        ``split``, ``took_part``, ``accuracy``, ...
     unseen: the rows of the sites that were in no round instead; rules do not look at them.
-    Returns one row per (run, client). ``correct`` and ``accuracy`` are means over the chosen rounds, which a column
-    ``rounds_taken`` lists; other columns are those of the last of them. RecipeError for an unknown rule, DataError
-    where a run has no images that the rule looks at.
+    ``correct`` and ``accuracy`` are means over the chosen rounds, other columns those of the last of them; added are
+    ``rule`` and ``rounds_taken``. RecipeError for an unknown rule, DataError where a run has no images that it looks
+    at.
     """
     if rule not in RULES:
         raise RecipeError(f'selection rule "{rule}" is not known; {nearest(rule, RULES)}')
@@ -63,9 +58,9 @@ def _rounds(frame) -> dict[str, tuple[int, ...]]:
 
 def _best(frame, split: str) -> dict[str, tuple[int, ...]]:
     scored = frame[(frame["split"] == split) & (frame["images"] > 0)]
-    if lacking := [*frame.loc[~frame["key"].isin(scored["key"]), "run"].unique()]:
+    if lacking := ", ".join(frame.loc[~frame["key"].isin(scored["key"]), "run"].unique()):
         raise DataError(
-            f"no {split} accuracy is recorded for {', '.join(lacking)}; expected {split} images at some site. "
+            f"no {split} accuracy is recorded for {lacking}; expected {split} images at some site. "
             'Choose another rule, for example "last".'
         )
     means = scored.groupby(["key", "round"])["accuracy"].mean()
