@@ -66,7 +66,7 @@ def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
     return RemoteRun(recipe, clients.introductions(), clients.ask, {})
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
 def test_clients_that_live_for_one_message_give_the_same_run(case):
     """remote clients: keep what lasts in client.memory(self), as a client is made anew for each message"""
     equal_runs(case, federation())
