@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import asdict, replace
-from functools import partial
 
 import pytest
 import torch
@@ -67,7 +66,7 @@ def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
     return RemoteRun(recipe, clients.introductions(), clients.ask, {})
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
 def test_clients_that_live_for_one_message_give_the_same_run(case):
     """remote clients: keep what lasts in client.memory(self), as a client is made anew for each message"""
     equal_runs(case, federation())
@@ -212,10 +211,10 @@ class Started:
         """The record, or the words of the error that ended it; any other error is not caught."""
         for name in ("dead", "twisted"):
             setattr(self.clients, name, mishaps.get(name, {}))
-        begin = partial(RemoteRun, self.recipe, self.clients.introductions(), self.clients.ask, {})
+        given = self.recipe, self.clients.introductions(), self.clients.ask, {}
         try:
             with self.store.lock(self.recipe):
-                return finish(begin, self.store)
+                return finish(RemoteRun(*given), self.store)
         except RunError as error:
             return str(error)
 

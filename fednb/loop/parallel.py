@@ -1,4 +1,4 @@
-"""Work on many items, one after the other or side by side in processes that share the cores of this machine.
+"""Work on many items, side by side in processes that share the cores of this machine.
 
 Every way, also ``fednb.loop.cluster``, takes ``work``, ``items`` and ``tell`` and gives ``{item: None or what went
 wrong}``: ``work(item, tell)`` does one item and calls ``tell(what)`` whenever there is something to tell; ``tell(item,
@@ -13,12 +13,11 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from fednb.errors import FednbError, RunError
+from fednb.errors import RunError, reason
 from fednb.files import environment
 
 UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
@@ -32,16 +31,9 @@ def attempt(work, item, tell) -> str | None:
     """Does one item; None or what went wrong."""
     try:
         work(item, tell)
-    except FednbError as error:
-        return str(error)
     except Exception as error:  # out of memory and the like: the other items go on
-        return f"{type(error).__name__}: {error}"
+        return reason(error)
     return None
-
-
-def in_turn(work, items: list, tell) -> dict:
-    """One item after the other, in this process."""
-    return {item: attempt(work, item, partial(tell, item)) for item in items}
 
 
 def in_processes(work, items: list, tell, jobs: int) -> dict:
