@@ -6,7 +6,6 @@ A new file in ``fednb/datasets`` needs one row here.
 import csv
 import json
 import os
-import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -96,20 +95,13 @@ def cifar(root: Path) -> None:
             picture(root / "cifar10" / part / cifar10.CLASSES[number % 10] / f"{number}.png", number, size=32)
 
 
-def fine_labels(number: int, count: int) -> bytes:
-    """A pickle as CIFAR-100 has two: 32 x 32 images of noise, the classes in turn."""
-    pixels = np.random.RandomState(number).randint(0, 256, (count, 3072), np.uint8)
-    fine = [position % 100 for position in range(count)]
-    names = [f"{position}.png" for position in range(count)]
-    held = {"filenames": names, "batch_label": "one", "fine_labels": fine, "coarse_labels": [0] * count, "data": pixels}
-    return pickle.dumps(held, 2)
-
-
 def hundred(root: Path) -> None:
-    """Three training and two test images of each class."""
-    (root / "cifar-100-python").mkdir(parents=True)
+    """Three training and two test images of noise of each class, as CIFAR-100's binary version."""
+    (root / "cifar-100-binary").mkdir(parents=True)
     for number, (part, count) in enumerate({"train": 300, "test": 200}.items()):
-        (root / "cifar-100-python" / part).write_bytes(fine_labels(number, count))
+        pixels = np.random.RandomState(number).randint(0, 256, (count, 3072), np.uint8)
+        entries = np.column_stack([np.zeros(count), np.arange(count) % 100, pixels]).astype(np.uint8)
+        entries.tofile(root / "cifar-100-binary" / f"{part}.bin")
 
 
 def written(number: int, counts: dict[str, int]) -> dict:
@@ -361,8 +353,8 @@ ROWS = [
             {"size": 32, "clients": 4, "classes_per_client": 50},
             {"size": 40, "clients": 5, "partition": "dirichlet", "train_images": 200, "seed": 1},
         ),
-        lacks=("cifar-100-python", "cifar-100-python/test"),
-        file="cifar-100-python/train",
+        lacks=("cifar-100-binary", "cifar-100-binary/test.bin"),
+        file="cifar-100-binary/train.bin",
     ),
     Row(
         "domainnet",

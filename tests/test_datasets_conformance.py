@@ -3,14 +3,11 @@
 What is particular to one is in the file of its family.
 """
 
-import os
-import pickle
 import re
 import shutil
 from itertools import combinations
 
 import loaders
-import numpy as np
 import pytest
 from loaders import copied, pixels
 
@@ -46,12 +43,12 @@ def load(name, root, **options):
 
 
 def damage(root, pattern, content=None):
-    """Cuts these files in half, or writes others in their place."""
+    """Cuts these files in two, or writes others in their place."""
     files = sorted(root.glob(pattern))
     for file in files:
         held = file.read_bytes()
         file.unlink()
-        file.write_bytes(held[: len(held) // 2] if content is None else content)
+        file.write_bytes(held[: len(held) // 2 + 1] if content is None else content)
     return files
 
 
@@ -112,19 +109,6 @@ class TestFiles:
             (file,) = damage(tree, ROWS[name].file, content)
             with pytest.raises(DataError, match=re.escape(file.name)):
                 load(name, tree)
-
-    def test_a_pickle_that_would_execute_code_is_refused_unexecuted(self, files_of, tmp_path):
-        class Evil:
-            def __reduce__(self):
-                return os.mkdir, (str(tmp_path / "executed"),)
-
-        tree = copied(files_of("cifar100"), tmp_path / "data")
-        for protocol in range(6):
-            content = pickle.dumps({"data": np.array([Evil()], object), "fine_labels": [1]}, protocol)
-            (file,) = damage(tree, ROWS["cifar100"].file, content)
-            with pytest.raises(DataError, match=f"{file.name} is a pickle that asks for .*Nothing of it was executed"):
-                load("cifar100", tree)
-        assert not (tmp_path / "executed").exists()
 
 
 class TestClassShares:

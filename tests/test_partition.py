@@ -117,7 +117,7 @@ class TestDirichlet:
 
     def test_too_few_images_or_too_small_a_concentration(self):
         assert dirichlet_shares([50, 49], 10, 0.6, "key") is None
-        assert dirichlet_shares([200, 200], 10, 0.01, "key", tries=50) is None
+        assert dirichlet_shares([200, 200], 10, 0.01, "key") is None
 
     def test_the_last_client_that_is_not_full_takes_the_rest(self):
         """With these keys its own gamma is too small for a float, and the other client is full."""

@@ -21,7 +21,8 @@ class AdditionalEmbeddings(Method):
         \text{ for } E_h \text{ epochs}
 
     S_k is the site's ``spare`` (PACS: ``spare=True``). Features are taken as at test time; the head starts at the one
-    that came, with SGD of the recipe's rate, momentum and weight decay, and is forgotten after the test.
+    that came, with SGD of the recipe's rate, momentum and weight decay, and is forgotten after the test. Sends
+    and keeps nothing.
 
     Args:
         epochs: E_h, at least 0. FRAug prints none; 10 is ours.
@@ -37,7 +38,6 @@ class AdditionalEmbeddings(Method):
 
     printed = "additional embeddings"
     tasks = classification_only("it tunes the head on the one feature vector of an image")
-    trains_before_a_test = False  # but the head, on features as at test time
 
     epochs: int = option(10, at_least=0)
 

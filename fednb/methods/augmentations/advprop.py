@@ -26,8 +26,8 @@ class AdvProp(Method):
         \ell = \mathrm{CE}_\text{main}(x, y) + \mathrm{CE}_\text{aux}(x^a, y)  \tag{3}
 
     At test time the main layers are used. Auxiliary entries, ``<layer>.auxiliary.<entry>``, are sent and averaged as
-    the layer's own. Without batch normalisation it is plain adversarial training. Statistics of other layers, such as
-    FedFA's, are those of the clean images.
+    the layer's own; nothing is kept. Without batch normalisation it is plain adversarial training. Statistics of other
+    layers, such as FedFA's, are those of the clean images.
 
     The images are attacked last, and epsilon is in their units: after a normalisation, in normalised ones. Where all
     pixels of a batch are in [0, 1], those of x^a are, too.

@@ -37,7 +37,7 @@ class EmbeddingNoise(Method):
         \ell = \mathrm{CE}(h(u), y) + \mathrm{CE}(h(u + \Delta u), y), \qquad
         \mathbb E[\Delta u] = 0, \quad \mathrm{std}(\Delta u) = \gamma
 
-    with one draw for each image and feature. The second term moves the head only.
+    with one draw for each image and feature. The second term moves the head only. Sends and keeps nothing.
 
     Args:
         distribution: "gaussian", "laplace" or "uniform".

@@ -32,6 +32,7 @@ class FAug(Method):
     images of it. Each batch of B images gets B share/n sum(l) generated ones more on average, :math:`G(z, c)`
     with :math:`z \sim \mathcal N(0, 1)` and c drawn in proportion to l_c, so that with share 1 the client sees all of
     its classes equally often. **Training images leave the clients**, as the method has it: uint8 pixels and labels.
+    The generator is kept.
 
     Args:
         share: of the lacking images that is generated, in [0, 1]. 0 is plain training, and nothing is sent. 1 is the

@@ -22,8 +22,8 @@ class FedMix(Method):
         \ell_3 = \lambda\,\frac{\partial \ell_1}{\partial x} \cdot x_g
 
     and the loss is their sum. Each client sends averages of ``mean_batch`` training images and of their one-hot
-    labels, once, as float32; the server shares them all. In segmentation (rows of it for ProstateMRI in FedFA, called
-    infeasible in FedRDN, Sec. 4.1) labels are those of every pixel, as far as they are known.
+    labels, once, as float32; the server shares them all, clients keep them. In segmentation (rows of it in FedFA,
+    called infeasible in FedRDN, Sec. 4.1) labels are those of every pixel, as far as they are known.
 
     Args:
         ratio: lambda in [0, 1). FedRDN takes "the best configuration from the original paper" and prints no value;

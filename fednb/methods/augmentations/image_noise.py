@@ -15,7 +15,7 @@ class ImageNoise(Method):
 
     .. math:: \hat x = x + \delta, \qquad \delta \sim \mathcal N(0, \sigma^2 I)
 
-    with one draw for each pixel and channel, anew in every step. Test images are left as they are.
+    with one draw for each pixel and channel, anew in every step. Test images stay. Sends and keeps nothing.
 
     Args:
         sigma: at least 0, in units of images in [0, 1]. FRAug takes 0.01 ("weak"), 0.1 ("medium") and 1 ("strong").

@@ -23,6 +23,7 @@ class ManifoldMixup(Method):
         \ell = \lambda\,\mathrm{CE}(f_k(\tilde h), y_i) + (1 - \lambda)\,\mathrm{CE}(f_k(\tilde h), y_j)
 
     with partners and one lambda for a batch as in mixup. Connections that skip a stage carry on what was before it.
+    Sends and keeps nothing.
 
     Args:
         alpha: at least 0. 0 is plain training. 2 in the paper's CIFAR experiments and the authors' command for them.

@@ -26,7 +26,8 @@ class MixStyle(Method):
 
         \tilde h_i = \gamma \frac{h_i - \mu_i}{\sigma_i} + \beta
 
-    with one lambda for each image. Each layer draws for itself. No gradient flows through the statistics.
+    with one lambda for each image. Each layer draws for itself. No gradient flows through the statistics. Sends
+    and keeps nothing.
 
     Args:
         probability: of a batch to be mixed in a layer, in [0, 1]. 0.5 in the paper.

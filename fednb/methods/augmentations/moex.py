@@ -24,7 +24,7 @@ class MoEx(Method):
 
         \ell = \lambda\,\mathrm{CE}(f(\tilde h_i), y_i) + (1 - \lambda)\,\mathrm{CE}(f(\tilde h_i), y_j)
 
-    Gradients flow through the moments.
+    Gradients flow through the moments. Sends and keeps nothing.
 
     Args:
         probability: of a batch to be exchanged, in [0, 1]. 1 in the authors' scripts for ImageNet, 0.5 in those for

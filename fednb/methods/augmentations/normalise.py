@@ -18,6 +18,8 @@ class Normalise(Method):
 
     .. math:: \hat x = (x - \mu) / \sigma
 
+    Sends and keeps nothing.
+
     Args:
         mean, std: per channel, in units of images in [0, 1]. FedRDN calls them "usually manually set" and prints
             no value; the defaults are ImageNet's, as in its released code.
