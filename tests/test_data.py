@@ -110,7 +110,7 @@ class TestNames:
         recipe = Recipe(federation={"name": "folders", "folder": folder, "size": 8}, model=small, rounds=1)
         results = fednb.Study([recipe], store=Store(tmp_path / "runs")).run(data=tmp_path, jobs=1)
         (record,) = results.records
-        assert record.clients == sorted(loaders.NAMES) == read(record.path)[0].clients
+        assert record.clients == sorted(loaders.NAMES) == read(record.path).clients
         table = report.runs_table(results)
         assert all(form.encode() for form in (table.text(), table.html()))
         again = pandas.read_csv(io.StringIO(table.frame.to_csv(index=False)))

@@ -88,7 +88,7 @@ def by_flower(recipe: Recipe, nodes: Grid, tmp_path):
     return federate.federate(recipe, nodes, Store(tmp_path / "runs"), 3, 0.1)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
 def test_every_method_gives_the_same_run(case, toy, tmp_path):
     recipe = Recipe(**TINY | case | {"rounds": 2})
     record, here = by_flower(recipe, grid(), tmp_path), FederatedRun(recipe, federation())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @torch.inference_mode()
 def scores(client: Client, split: Split) -> Tensor:
-    """What each image of the split earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
+    """What each image earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
     found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
     for batch in client.test_batches(split):

@@ -35,7 +35,6 @@ class Method:
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, as where it works by ``client.task`` alone, or
     ``classification_only`` and why; a run on another is refused. A cross entropy CE in equations is the task's loss.
     pools: whether it is no federation: one client trains on the images of all sites, and nothing is exchanged.
-    trains_before_a_test: whether its ``adapt``, where it has one, sees batches of training images in training mode.
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
     hard_labels: why it needs a single label for an image, if it does not read ``batch.label_shares``.
     own_lengths: names of the entries of its offer or reply whose first dimension, the same for all of them in a
@@ -51,7 +50,6 @@ class Method:
     printed: ClassVar[str] = ""
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
     pools: ClassVar[bool] = False
-    trains_before_a_test: ClassVar[bool] = True
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()

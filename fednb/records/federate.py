@@ -67,7 +67,7 @@ def reply(message: FlowerMessage, context: Context) -> FlowerMessage:
 
 def _recipe(asked: ConfigRecord) -> Recipe:
     """What the server wants trained; RunError where it has another source of fednb, or other files from outside."""
-    recipe = Recipe.from_dict(json.loads(asked["recipe"]))
+    recipe = Recipe(**json.loads(asked["recipe"]))
     here, there = _source(recipe), json.loads(asked["source"])
     if differing := [name for name in here if here[name] != there.get(name)]:
         raise RunError(
@@ -78,7 +78,7 @@ def _recipe(asked: ConfigRecord) -> Recipe:
 
 
 def _source(recipe: Recipe) -> dict[str, str]:
-    return {"fednb": source_hash()} | used(recipe)
+    return {"fednb": source_hash()} | used(recipe.full)
 
 
 def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
@@ -188,14 +188,14 @@ def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: fl
             return record
         nodes = Nodes(recipe, grid, timeout)
         carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
-        begin = partial(RemoteRun, recipe, nodes.meet(clients), nodes.ask, carried)
-        return finish(begin, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
+        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
+        return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
 
 
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
-    recipe = Recipe.from_dict(json.loads(str(config["recipe"])))
+    recipe = Recipe(**json.loads(str(config["recipe"])))
     store = Store(Path(os.environ.get("FEDNB_RUNS") or "report/runs"))
     serve(grid, recipe, store, int(config["clients"]), float(config["timeout"]))
 

@@ -5,7 +5,7 @@
 
 from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
-from fednb.report.convergence import common_seeds, first_near, in_words, late_rise, late_steps, losses, over_seeds
+from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses, over_seeds
 from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.gates import at_chance
@@ -30,7 +30,6 @@ __all__ = [
     "curves",
     "effects",
     "first_near",
-    "in_words",
     "late_rise",
     "joined",
     "late_steps",

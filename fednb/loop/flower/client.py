@@ -46,7 +46,7 @@ def answer(
             "configuration names as memory; or remove the run's checkpoint at the server, and all of it starts again."
         )
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    client.refuse_batches_of_one(in_rounds=not client.unseen)
+    client.refuse_batches_of_one()
     require_shapes(message, client.model, "the server")
     for name, memory in memories.get(after, {}).items():
         client.memories[name] = {entry: value.to(device, copy=True) for entry, value in memory.items()}

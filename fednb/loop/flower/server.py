@@ -89,18 +89,17 @@ class RemoteRun(Rounds):
         return list(dict.fromkeys(notes))
 
     def advance(self) -> dict:
-        """As in one place, and ``absent``. RunError, naming method and client, where a method cannot use what came."""
+        """As in one place, and ``absent``; RunError, naming the round's clients, where what came cannot be used."""
         try:
             values = super().advance()
         except RunError as error:
             why = " Numbers that another client sent a round before can be why." * (self.rounds > 0)
             raise RunError(f"{error}{why}") from error
-        except Exception as error:
-            if not hasattr(error, "__notes__"):
-                raise
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            senders = ", ".join(self.server.weights or self.taking_part)
             raise RunError(
-                f"{self.recipe} cannot go on: {'; '.join(error.__notes__)} ({type(error).__name__}: {error}). Look at "
-                "what the clients' machines say, and start the run again."
+                f"{self.recipe} cannot use what {senders} sent ({type(error).__name__}: {error}). Look at what their "
+                "machines say, and start the run again."
             ) from error
         absent = [name for name in self.clients if self.rounds in self.away.get(name, ())]
         return values | ({"absent": absent} if absent else {})

@@ -41,7 +41,6 @@ class AdditionalEmbeddings(Method):
 
     printed = "additional embeddings"
     tasks = classification_only("it tunes the head on the one feature vector of an image")
-    trains_before_a_test = False  # but the head, on features as at test time
 
     epochs: int = option(10, at_least=0)
 
