@@ -1,9 +1,5 @@
 """The bench does the same work twice; how long it takes is no test."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import bench
 import scale
 import torch
@@ -60,10 +56,3 @@ def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
 
 def test_every_method_of_the_package_is_recorded():
     assert set(bench.every_method()) == {row.name for row in ROWS}
-
-
-def test_the_peak_of_a_new_process_is_its_own():
-    held = bytearray(1_500_000_000)  # a process with torch has 560 MB
-    words, tools = [sys.executable, "-c", "from scale import peak; print(peak())"], Path(scale.__file__).parent
-    new = int(subprocess.run(words, cwd=tools, capture_output=True, text=True, check=True).stdout)
-    assert len(held) < scale.peak() and new < len(held)

@@ -15,10 +15,8 @@ import pytest
 import recording
 import small_runs
 
-import fednb
 from fednb import cli
 from fednb.commands import run
-from fednb.errors import StoreError
 from fednb.recipe import Recipe
 from fednb.records.record import Record, to_text
 from fednb.records.staleness import used
@@ -35,13 +33,7 @@ from IPython.display import HTML, Image, display
 display(Image(data=base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")))
 display(HTML("<table><tr><td>12.5</td></tr></table>"))"""
-ABOUT = {
-    "paper": "FedRDN",
-    "result": "Table 1",
-    "claim": "A < B",
-    "data": "embedded",
-    "minutes": {"quick": 1},
-}
+ABOUT = {"paper": "FedRDN", "result": "Table 1", "claim": "A < B", "data": "embedded", "minutes": {"quick": 1}}
 
 
 @pytest.fixture
@@ -51,21 +43,17 @@ def checkout(made, tmp_path):
     return tmp_path / "checkout"
 
 
-def test_list_answers_without_torch(checkout):
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "fednb", "list"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "fedrdn/study  (FedRDN Table 1)\n    A < B\n    data: embedded; cost: quick 1 min" in done.stdout
-    assert "torch" not in done.stderr and "pandas" not in done.stderr
-
-
-def test_a_recipe_that_cannot_be_read_is_refused_without_torch(checkout):
-    asked = [sys.executable, "-X", "importtime", "-m", "fednb", "federate", "nosuch.json"]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list"], "fedrdn/study  (FedRDN Table 1)\n    A < B\n    data: embedded; cost: quick 1 min"),
+        (["federate", "nosuch.json"], "nosuch.json is no recipe"),
+    ],
+)
+def test_what_needs_no_torch_does_not_import_it(checkout, words, said):
+    asked = [sys.executable, "-X", "importtime", "-m", "fednb", *words]
     done = subprocess.run(asked, capture_output=True, text=True)
-    assert done.returncode == 1 and "nosuch.json is no recipe" in done.stderr and "torch" not in done.stderr
+    assert said in done.stdout + done.stderr and "torch" not in done.stderr and "pandas" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -91,12 +79,7 @@ def test_unknown_word_stops_with_the_nearest_valid_one(checkout, capsys, words, 
     [
         (["--only", "fedrnd/study"], 'no notebook matches "fedrnd/study": did you mean "fedrdn/study"'),
         (["--set", "SEED=[0]", "--only", "study"], 'has no parameter "SEED": did you mean "SEEDS"'),
-        (
-            ["--set", "SEEDS=0", "--only", "study"],
-            "SEEDS is 0, of type int; expected list[int], such as --set 'SEEDS=[1]'.",
-        ),
-        (["--device", "cuda:77"], 'device "cuda:77" cannot be used'),
-        (["--device", "meta"], 'device "meta" cannot be used'),
+        (["--set", "SEEDS=0", "--only", "study"], "SEEDS is 0, of type int; expected list[int]"),
         (["--device", "cpu,cuda:77"], 'device "cuda:77" cannot be used'),
         (["--record"], "no git checkout"),
     ],
@@ -105,12 +88,6 @@ def test_run_refuses_before_anything_starts(checkout, capsys, words, message):
     assert cli.main(["run", *words]) == 1
     assert message in capsys.readouterr().err
     assert not (checkout / "report").exists()
-
-
-def test_the_version_is_told(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["--version"])
-    assert capsys.readouterr().out == f"fednb {fednb.__version__}\n"
 
 
 def test_no_word_at_all_prints_the_help_and_is_no_success(capsys):
@@ -170,17 +147,6 @@ def test_jobs_are_shared_out_between_notebooks_and_their_runs(checkout, made, mo
         assert (given["fedrdn/study"]["JOBS"], side) == (jobs, at_once)
 
 
-def test_a_site_that_cannot_be_made_hides_no_summary(checkout, monkeypatch, capsys):
-    def full(home, report):
-        raise StoreError("no space left")
-
-    monkeypatch.setattr("fednb.commands.report.build", full)
-    monkeypatch.setattr(run, "_execute", lambda *_: {})
-    assert cli.main(["run"]) == 1
-    out = capsys.readouterr().out
-    assert "2 notebooks executed, 0 failed; 0 runs trained\nFAILED report: no space left\n" in out
-
-
 @pytest.mark.parametrize("ending", ["killed", "ctrl-c"])
 def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
     made("together/endless", ["import time", "print(open('at', 'w').write('here'), flush=True)", "time.sleep(600)"])
@@ -201,12 +167,6 @@ def test_what_a_command_has_started_ends_with_it(checkout, made, ending):
                 os.killpg(command.pid, signal.SIGKILL)
     assert ending == "killed" or (command.returncode == 130 and error.startswith("fednb: stopped. "))
     assert error.count("\n") == (ending == "ctrl-c")
-
-
-def test_without_jupyter_it_says_what_to_install(checkout, monkeypatch, capsys):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None)
-    assert cli.main(["run"]) == 1
-    assert 'notebooks need papermill, nbclient, ipykernel: pip install -e ".[notebooks]"' in capsys.readouterr().err
 
 
 OWN = f"""import sys
@@ -300,24 +260,13 @@ def test_record_refuses_what_is_not_committed(committed, capsys):
     assert not (committed / "results").exists()
 
 
-def test_a_copy_without_git_is_recorded_where_its_commit_is_named(checkout, monkeypatch):
-    assert recording.dirty(checkout) == [
-        "no git checkout: set FEDNB_COMMIT to the commit that these files are a copy of"
-    ]
-    monkeypatch.setenv("FEDNB_COMMIT", "0123456789ab")
-    assert recording.dirty(checkout) == []
-
-
 def test_changed_or_deleted_record_is_refused(committed):
     record = committed / "results/a/b.json"
     record.parent.mkdir(parents=True)
     record.write_text("{}")
-    (record.parent.parent / "README.md").write_text("0 records")
     assert recording.dirty(committed) == []
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
-    (record.parent.parent / "README.md").write_text("1 record")
-    assert recording.dirty(committed) == []
     record.write_text("{ }")
     assert recording.dirty(committed) == [" M results/a/b.json"]
     record.unlink()
@@ -347,10 +296,12 @@ def test_a_project_inside_a_larger_checkout_is_recorded_by_its_own_folder(commit
 def older(committed):
     """A committed record that is stale, as FedAvg behaves otherwise since, and the text of one that is not."""
     recipe = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=1)
-    made = vars(small_runs.record(recipe)) | {"behaviours": used(recipe)}
+    made = vars(small_runs.record(recipe)) | {"behaviours": used(recipe.full)}
     path = Store(committed / "results").write(recipe, Record(**made))
     fresh = path.read_text()
-    path.write_text(to_text(Record(**made | {"behaviours": used(recipe) | {"algorithms/fedavg": "of older code"}})))
+    path.write_text(
+        to_text(Record(**made | {"behaviours": used(recipe.full) | {"algorithms/fedavg": "of older code"}}))
+    )
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
     return path, fresh

@@ -82,12 +82,6 @@ def test_a_folder_that_is_no_project_and_one_without_notebooks_are_named(place, 
         assert f"{file} is in fednb's repository alone; clone it" in capsys.readouterr().err
 
 
-def test_what_the_page_on_projects_declares_is_taken(made):
-    page = (ROOT / "docs/reproduce.md").read_text()
-    (made / "papers/protocol.toml").write_text(re.search("```toml\n(\\[\\[runs.*?)```", page, re.DOTALL)[1])
-    assert protocol.rules()["runs"][-1]["paper"] == protocol.rules()["precondition"][-1]["paper"] == "third_way"
-
-
 def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
     assert cli.main(["run", "--profile", "smoke", "--jobs", "1", "--set", "SEEDS=[0, 1]"]) == 0
     out = capsys.readouterr().out
@@ -182,32 +176,13 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
     monkeypatch.chdir(root)
     project.refuse(root, notebooks.select())  # its claim is of its table
     assert [Recipe(**each).label for each in papers.rows(name, "table1")][1] in papers.claims(name)[0]["better"]
-    assert papers.settings(name).pop("arxiv")
-    change(root / f"papers/{name}.toml", "arxiv", "doi")
-    papers._parsed.cache_clear()
-    assert "arxiv" not in papers.settings(name)
-
-
-def test_what_a_project_installs_is_no_name_on_an_index(made):
-    asked = (made / "requirements.txt").read_text().splitlines()[-1]
-    assert re.fullmatch(r"fednb\[notebooks,test\] @ (file://|git\+)\S+", asked)
 
 
 @pytest.mark.parametrize(
     ("file", "before", "after", "said"),
     [
-        (
-            "notebooks/third_way/table1.ipynb",
-            '"parameters"',
-            '"other"',
-            "third_way/table1 has no cell tagged parameters",
-        ),
-        (
-            "papers/third_way/third_way_table1.csv",
-            "shifted_digits",
-            "shifted_digit",
-            'is of the federation shifted_digit, which is no data set; did you mean "shifted_digits"?',
-        ),
+        ("notebooks/third_way/table1.ipynb", '"parameters"', '"other"', "no cell tagged parameters"),
+        ("papers/third_way/third_way_table1.csv", "shifted_digits", "shifted_digit", 'did you mean "shifted_digits"?'),
         ("papers/third_way/claims.csv", "table1", "table7", 'third_way\'s table "table7" is not known'),
         (
             "papers/third_way/claims.csv",
@@ -233,17 +208,6 @@ def test_a_paper_may_claim_nothing(made):
     assert board.empty and report.summary(board)[0].startswith("0 claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")
     assert "No row: nothing of it is recorded." in repr(scores) and report.sentences(scores) == ""
-
-
-def test_the_rows_of_a_printed_table_are_recipes(made):
-    assert papers.rows("third_way", "table1") == [
-        {"algorithm": {"name": "fedavg"}, "augmentations": []},
-        {"algorithm": {"name": "fedavg"}, "augmentations": [{"name": "third_way"}]},
-    ]
-    labels = [Recipe(**row).label for row in papers.rows("fedfa", "table8")]
-    assert "fedavg+fedfa(stages=[1, 2])" in labels
-    prox = next(row["algorithm"] for row in papers.rows("fedrdn", "table1") if row["algorithm"]["name"] == "fedprox")
-    assert prox == papers.algorithm("fedrdn", "fedprox")
 
 
 def test_what_is_written_is_as_ruff_wants_it(made):

@@ -5,13 +5,10 @@ import re
 import pytest
 import readme
 import recording
-from small_runs import SMALL, record
 
-from fednb.commands import methods
 from fednb.commands.notebooks import checkout
 from fednb.errors import NotebookError
 from fednb.records.record import read
-from fednb.records.store import Store
 from fednb.report import judging
 
 
@@ -45,19 +42,12 @@ def test_the_page_of_recorded_runs_reads_a_record_without_the_package(monkeypatc
     (code,) = re.findall(r"```python\n(.*?)```", (checkout() / "results" / "README.md").read_text(), re.DOTALL)
     found = {}
     exec(code, found)
-    made, _ = read(found["path"])
+    made = read(found["path"])
     images = made.images["test"]
     assert found["accuracy"].tolist() == [
         [100 * right / count for right, count in zip(values["test"], images, strict=True)] for values in made.rounds
     ]
     assert list(found["scores"]["rounds"]) == list(made.scores()) and "earlier" in found["rounds"]
-
-
-def test_the_page_of_recorded_runs_counts_the_settings_with_three_seeds(tmp_path):
-    for recipe in [*SMALL.vary(seed=[0, 1, 2]), *SMALL.with_(learning_rate=0.5).vary(seed=[0, 1])]:
-        Store(tmp_path).write(recipe, record(recipe))
-    (row,) = (row for row in readme.recorded(tmp_path).splitlines() if row.startswith("| shifted_digits"))
-    assert row.split(" | ")[5:8] == ["5", "2", "1"]
 
 
 def test_a_page_without_markers_is_refused(monkeypatch):
@@ -67,14 +57,3 @@ def test_a_page_without_markers_is_refused(monkeypatch):
         with pytest.raises(NotebookError, match="README.md has no two lines"):
             readme.filled("README.md", text, None)
     assert readme.filled("README.md", f"a\n{begin}\nold\n{end}\nb", None) == f"a\n{begin}\n1\n{end}\nb"
-
-
-def test_ten_lines_of_methods():
-    table, _, rest = readme.some_methods(None).partition("\n\n")
-    rows = table.splitlines()
-    assert len(rows) == 10 and {row.count(" | ") for row in rows[:1] + rows[2:]} == {4}
-    links = [re.match(r"\| \[(.+?)\]\((.+?)\) \|", row) for row in rows[2:]]
-    assert [link[1] for link in links[:4]] == ["FedRDN", "FedFA", "FRAug", "DisTrans"]
-    assert all((checkout() / "docs" / link[2]).is_file() for link in links)
-    others = sum(not method.source for method in methods.summaries()) - 8
-    assert rest.startswith(f"`fednb list --methods` has the other {others}, ")

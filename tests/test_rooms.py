@@ -8,17 +8,7 @@ import fednb
 
 HOUSE = Path(fednb.__file__).parent
 FLOORS = [  # from the ground up; rooms of one floor do not import each other, the ground and the methods' floor apart
-    {
-        "errors",
-        "federation",
-        "files",
-        "from_datasets",
-        "parameters",
-        "pixels",
-        "randomness",
-        "recipe",
-        "registry",
-    },
+    {"errors", "federation", "files", "from_datasets", "parameters", "pixels", "randomness", "recipe", "registry"},
     {"methods", "models", "datasets"},
     {"loop"},
     {"papers"},
@@ -78,11 +68,3 @@ def test_imports_go_down():
 def test_no_files_import_each_other_in_a_circle():
     graph = {name: imported((HOUSE / path).read_text()) for name, path in MODULES.items()}
     TopologicalSorter(graph).prepare()  # or CycleError, with the circle
-
-
-def test_an_import_that_goes_up_is_seen_also_inside_a_function():
-    source = (
-        "def f():\n    from fednb.loop.client import Client\n    import fednb.report\n    from fednb import records"
-    )
-    assert {room(name) for name in imported(source)} == {"loop", "report", "records"}
-    assert goes_up("methods", "loop") and goes_up("study", "report") and not goes_up("methods", "models")

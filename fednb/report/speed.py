@@ -22,3 +22,24 @@ def times(method: str) -> str:
     """A method's round in FedAvg's, ``"1.07"``; "not measured" where it is not recorded."""
     found = recorded()["methods"].get(method)
     return f"{found['times']:.2f}" if found else "not measured"
+
+
+def origin() -> str:
+    """On what it was measured, in a line."""
+    found = recorded()["origin"]
+    if not found:
+        return "Not measured yet: `fednb bench --record` does it."
+    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**found)
+
+
+def memory() -> str:
+    """How much one process's peak memory grows from the fewest clients to the most, beside the images: a sentence."""
+    rows = recorded()["clients"]
+    if not rows:
+        return "Peak memory: not measured."
+    first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
+    data, peak = (last[name] - first[name] for name in ("data", "memory"))
+    return (
+        f"From {first['clients']} clients to {last['clients']} the images grow by {data:.0f} MB, the peak memory of a "
+        f"process by {peak:.0f} MB."
+    )

@@ -5,14 +5,6 @@ import pandas
 from fednb.report.speed import recorded
 
 
-def origin() -> str:
-    """On what it was measured, in a line."""
-    found = recorded()["origin"]
-    if not found:
-        return "Not measured yet: `fednb bench --record` does it."
-    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**found)
-
-
 def methods_table() -> pandas.DataFrame:
     """One row for each method: its round in FedAvg's, the lowest and highest of the pairs of rounds, KB that a client
     sends and receives in it; the dearest first."""
@@ -35,16 +27,3 @@ def curves(ending: str) -> dict:
     """For ``plots.lines``: the columns of ``clients_table`` with this ending, over the clients."""
     table = clients_table()
     return {name.removesuffix(ending): (table.index, table[name]) for name in table if name.endswith(ending)}
-
-
-def memory() -> str:
-    """How much one process's peak memory grows from the fewest clients to the most, beside the images: a sentence."""
-    rows = recorded()["clients"]
-    if not rows:
-        return "Peak memory: not measured."
-    first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
-    data, peak = (last[name] - first[name] for name in ("data", "memory"))
-    return (
-        f"From {first['clients']} clients to {last['clients']} the images grow by {data:.0f} MB, the peak memory of a "
-        f"process by {peak:.0f} MB."
-    )
