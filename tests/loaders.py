@@ -201,7 +201,7 @@ def pictured(root: Path) -> None:
 
 def things(root: Path, each: int = 15) -> None:
     """So many images of each class at each site."""
-    folders = [folder for folder, _ in office_home.DOMAINS.values()]
+    folders = list(office_home.DOMAINS.values())
     for number in range(4 * 65 * each):
         folder, name = folders[number % 4], office_home.CLASSES[number // 4 % 65]
         picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
@@ -421,7 +421,7 @@ ROWS = [
         "office_home",
         things,
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
-        lambda site: [f"office_home/{office_home.DOMAINS[site][0]}"],
+        lambda site: [f"office_home/{office_home.DOMAINS[site]}"],
         lacks=("office_home/Real World", "office_home/Art/ToothBrush"),
         image="office_home/Clipart/Soda/*.png",
         **dict.fromkeys(("tested", "labelled"), True),
