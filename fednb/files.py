@@ -15,31 +15,31 @@ PART = ".part"
 
 
 def write_atomically(path: Path, write: Callable) -> None:
-    """Writes a file under another name with ``write(file)``, opened for bytes, and puts it in its place at the end.
+    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one.
 
-    A reader sees the old file or the new one. Raises StoreError when the disk is full or not writable; what was
-    there before is kept.
+    Raises StoreError when the disk is full or not writable; what was there before is kept.
     """
-    _write({path: write})
+    write_together({path: write})
 
 
-def write_together(files: dict[Path, bytes]) -> None:
+def write_text(path: Path, text: str) -> None:
+    """The same for a text in UTF-8."""
+    write_together({path: text.encode()})
+
+
+def write_together(files: dict[Path, bytes | Callable]) -> None:
     """The same for files that belong together: all are whole under other names before the first takes its place.
 
     They take their places in the order given. HeldError where another process has removed what is being written.
     """
-    _write({path: lambda file, content=content: file.write(content) for path, content in files.items()})
-
-
-def _write(files: dict[Path, Callable]) -> None:
     written = {}
     try:
-        for path, write in files.items():
+        for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": PART}
             with tempfile.NamedTemporaryFile(**beside, delete=False) as file:
                 written[path] = Path(file.name)
-                write(file)
+                content(file) if callable(content) else file.write(content)
             written[path].chmod(0o644)
         for path, temporary in written.items():
             os.replace(temporary, path)
@@ -72,20 +72,14 @@ def is_full(error: StoreError) -> bool:
     return getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_text(path: Path, text: str) -> None:
-    """The same for a text in UTF-8."""
-    write_atomically(path, lambda file: file.write(text.encode()))
-
-
 def unwritable(*folders: Path) -> str | None:
     """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
     for folder in folders:
-        trial = folder / ".writable"
         try:
-            write_text(trial, "fednb")
-            trial.unlink(missing_ok=True)  # another worker may look at the same time
-        except (StoreError, OSError) as error:
+            write_text(folder / ".writable", "fednb")
+        except StoreError as error:
             return str(error)
+        remove(folder / ".writable")
     return None
 
 

@@ -6,13 +6,14 @@ import hashlib
 import itertools
 import json
 import math
-from dataclasses import dataclass, fields
-from functools import cached_property, wraps
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 from fednb.errors import RecipeError, nearest
 from fednb.registry import choice, complete, dealt, make, task
 
 ROOMS = {"federation": "datasets", "model": "models", "algorithm": "algorithms"}
+LISTS = ("augmentations", "flow", "unseen", "evaluation")
 ONE_OF = {
     "last_batch": ("keep", "drop"),
     "optimiser": ("sgd", "adam"),
@@ -25,7 +26,18 @@ EACH_OF = {
     "flow": ("flip", "rotation", "crop"),
     "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
 }
-USUAL = {
+NUMBERS = {
+    "rounds": (int, lambda value: value >= 1, "a whole number of at least 1"),
+    "local_epochs": (int, lambda value: value >= 1, "a whole number of at least 1"),
+    "batch_size": (int, lambda value: value >= 1, "a whole number of at least 1"),
+    "local_steps": (int, lambda value: value >= 0, "a whole number of at least 0"),
+    "seed": (int, lambda value: True, "a whole number"),
+    "learning_rate": (float, lambda value: 0 <= value < math.inf, "a number of at least 0"),
+    "momentum": (float, lambda value: 0 <= value < 1, "a number in [0, 1)"),
+    "weight_decay": (float, lambda value: 0 <= value < math.inf, "a number of at least 0"),
+    "participation": (float, lambda value: 0 < value <= 1, "a share in (0, 1]"),
+}
+USUAL = {  # names in other libraries
     "lr": "learning_rate",
     "dataset": "federation",
     "data": "federation",
@@ -33,13 +45,6 @@ USUAL = {
     "method": "algorithm",
 }
 LAST = 10  # rounds of which every image's score is kept
-LEAST = {"rounds": 1, "local_epochs": 1, "batch_size": 1, "local_steps": 0, "seed": -math.inf}  # of whole numbers
-RANGES = {
-    "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
-    "momentum": (lambda value: 0 <= value < 1, "a number in [0, 1)"),
-    "weight_decay": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
-    "participation": (lambda value: 0 < value <= 1, "a share in (0, 1]"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +54,8 @@ class Recipe:
     Args:
         federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
             ``fednb/datasets``, ``fednb/models`` and ``fednb/methods/algorithms``. A federation that is dealt out by
-            a ``seed`` of
-            its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals it out.
+            a ``seed`` of its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals
+            it out.
         augmentations: such names from ``fednb/methods/augmentations``, called in this order.
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees), "crop"
             (moved by up to 4 pixels, mirrored at the edges).
@@ -66,16 +71,14 @@ class Recipe:
         unseen: sites that are in no round and offer nothing; they are tested with the global model. What methods
             keep at a client has a value there that the method's docstring declares, or the method is refused.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
-        seed: of every draw; of the federation's where that has ``"seed": "run"``.
+        seed: of every draw.
         evaluation: more than scores: "cross_site" (each local model of the last round on every site's
             test images), "features" (of the last global model on all test images), "examples" (what it predicts for
             each site's first test image), "masks" (how the masks that it predicts for the test images lie on the true
-            ones, some numbers an image, of which ``fednb.report.readings`` makes Dice by slice and by volume, with and
-            without background, and the 95 % Hausdorff distance), "own_statistics" (it at each site with statistics of
-            batch normalisation that are measured on the site's own training images, seen as at test time; the same as
-            the test without batch normalisation), "server" (what the methods keep at the server in the end) and "spare"
-            (the sites' spare images, in each of the last ten rounds, scored as test images are: a second test set,
-            where the loader hands them over).
+            ones: see ``fednb.report.readings``), "own_statistics" (it at each site with statistics of batch
+            normalisation that are measured on the site's own training images, seen as at test time), "server" (what the
+            methods keep at the server in the end) and "spare" (the sites' spare images, in each of the last ten rounds,
+            scored as test images are: a second test set, where the loader hands them over).
 
     Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
     what equals a default: a new option does not change the keys of runs made before it. A record holds the full
@@ -109,32 +112,34 @@ class Recipe:
     unseen: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
 
+    def __new__(cls, *positional, **settings):
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                hint = f'did you mean "{USUAL[name]}"?' if name in USUAL else nearest(name, known)
+                raise RecipeError(f'a recipe has no setting "{name}"; {hint}')
+        return super().__new__(cls)
+
     def __post_init__(self):
-        for name in ("augmentations", "flow", "unseen", "evaluation"):
+        for name in LISTS:
             value = getattr(self, name)
             if not isinstance(value, list | tuple):
-                example = f", for example [{value!r}]" if isinstance(value, str | dict) else ""
-                raise RecipeError(f"{name} is {value!r}; expected a list{example}.")
+                raise RecipeError(f"{name} is {value!r}; expected a list.")
             object.__setattr__(self, name, tuple(value))
-        for name, allowed in ONE_OF.items():
-            _require_known(name, getattr(self, name), allowed)
-        for name, allowed in EACH_OF.items():
-            for value in getattr(self, name):
-                _require_known(name, value, allowed)
-        for name, least in LEAST.items():
-            if type(getattr(self, name)) is not int or getattr(self, name) < least:
-                at_least = f" of at least {least}" * (least > -math.inf)
-                raise RecipeError(f"{name} is {getattr(self, name)!r}; expected a whole number{at_least}.")
+        for name, allowed in (ONE_OF | EACH_OF).items():
+            for value in getattr(self, name) if name in EACH_OF else [getattr(self, name)]:
+                if value not in allowed:
+                    raise RecipeError(f"{name} is {value!r}; {nearest(str(value), allowed)}")
+        for name, (kind, fits, expected) in NUMBERS.items():
+            value = getattr(self, name)
+            if type(value) not in (int, kind) or not fits(value):
+                raise RecipeError(f"{name} is {value!r}; expected {expected}.")
+            object.__setattr__(self, name, kind(value))  # 1 and 1.0 are one run
         if self.local_steps and self.local_epochs != 1:
             raise RecipeError(
                 f"local_steps is {self.local_steps} and local_epochs {self.local_epochs}; a round is counted in one of "
                 "them. Leave one out."
             )
-        for name, (fits, expected) in RANGES.items():
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not fits(value):
-                raise RecipeError(f"{name} is {value!r}; expected {expected}.")
-            object.__setattr__(self, name, float(value))  # 1 and 1.0 are one run
         if not all(isinstance(name, str) for name in self.unseen):
             raise RecipeError(f"unseen is {self.unseen!r}; expected names of sites.")
         for name in ("unseen", "evaluation"):
@@ -142,42 +147,32 @@ class Recipe:
         augmentations = [given["name"] for given in self.full["augmentations"]]  # all names are checked here
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
-        federation = self.full["federation"]["name"]
         methods = [make("algorithms", self.algorithm), *(make("augmentations", given) for given in self.augmentations)]
         for method in methods:
-            method.tasks.require(method.name, task(self.full["federation"]), federation)
+            method.tasks.require(method.name, task(self.full["federation"]), self.full["federation"]["name"])
         _refuse_mixed_labels(methods)
         for method in methods:
             method.refuse(self, methods)
 
-    @classmethod
-    def from_dict(cls, settings: dict) -> Recipe:
-        """The recipe of plain settings; RecipeError for an unknown one."""
-        return cls(**settings)
-
     def vary(self, **values: list) -> list[Recipe]:
         """One recipe for every combination: ``recipe.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])``."""
         for name, given in values.items():
-            if not isinstance(given, list | tuple | range):
-                raise RecipeError(f"{name} varies over {given!r}; expected a list, for example [{given!r}].")
-            if not given:
-                raise RecipeError(f"{name} varies over {given!r}; expected at least one value.")
+            if not isinstance(given, list | tuple | range) or not given:
+                raise RecipeError(f"{name} varies over {given!r}; expected a list of at least one value.")
             if name == "seed" and len({repr(seed) for seed in given}) < len(given):
                 raise RecipeError(f"seed varies over {given!r}; expected each of them once.")
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
         combinations = itertools.product(*values.values())
-        return [self.from_dict(settings | dict(zip(values, combination, strict=True))) for combination in combinations]
+        return [replace(self, **dict(zip(values, combination, strict=True))) for combination in combinations]
 
     def with_(self, **settings) -> Recipe:
         """The same recipe with these settings changed."""
-        return self.vary(**{name: [value] for name, value in settings.items()})[0]
+        return replace(self, **settings)
 
     @cached_property
     def full(self) -> dict:
         """Every setting, with every option of every name spelled out; plain values."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, room in ROOMS.items():
-            settings[name] = complete(room, settings[name])
+        settings |= {name: complete(room, settings[name]) for name, room in ROOMS.items()}
         settings["augmentations"] = [complete("augmentations", given) for given in self.augmentations]
         try:
             return json.loads(json.dumps(settings, allow_nan=False))
@@ -192,15 +187,10 @@ class Recipe:
     @cached_property
     def short(self) -> dict:
         """The settings and options that differ from their defaults; federation, model and algorithm always."""
-        settings: dict = {}
-        for field in fields(self):
-            value = self.full[field.name]
-            if field.name in ROOMS:
-                settings[field.name] = _shorten(ROOMS[field.name], value)
-            elif field.name == "augmentations":
-                settings[field.name] = [_shorten("augmentations", augmentation) for augmentation in value]
-            elif value != json.loads(json.dumps(field.default)):
-                settings[field.name] = value
+        defaults = json.loads(json.dumps({field.name: field.default for field in fields(self)}))
+        settings = {name: value for name, value in self.full.items() if name in ROOMS or value != defaults[name]}
+        settings |= {name: _shorten(room, self.full[name]) for name, room in ROOMS.items()}
+        settings["augmentations"] = [_shorten("augmentations", given) for given in self.full["augmentations"]]
         return settings
 
     @cached_property
@@ -244,22 +234,6 @@ class Recipe:
         return f"{self.label} on {self.full['federation']['name']}, seed {self.seed} ({self.key})"
 
 
-_made = Recipe.__init__
-
-
-@wraps(_made)
-def _init(self, *positional, **settings):
-    known = [field.name for field in fields(Recipe)]
-    for name in settings:
-        if name not in known:
-            hint = f'did you mean "{USUAL[name]}"?' if name in USUAL else nearest(name, known)
-            raise RecipeError(f'a recipe has no setting "{name}"; {hint}')
-    _made(self, *positional, **settings)
-
-
-Recipe.__init__ = _init  # type: ignore[method-assign]
-
-
 def _shorten(room: str, full: dict) -> str | dict:
     defaults = json.loads(json.dumps(complete(room, full["name"])))
     differing = {key: value for key, value in full.items() if value != defaults[key]}
@@ -268,9 +242,8 @@ def _shorten(room: str, full: dict) -> str | dict:
 
 def _phrase(given: str | dict) -> str:
     name, chosen = choice(given)
-    if not chosen:
-        return name
-    return f"{name}({', '.join(f'{option}={value}' for option, value in chosen.items())})"
+    options = ", ".join(f"{option}={value}" for option, value in chosen.items())
+    return f"{name}({options})" if options else name
 
 
 def _refuse_mixed_labels(methods: list) -> None:
@@ -281,8 +254,3 @@ def _refuse_mixed_labels(methods: list) -> None:
                 f"{method.name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
                 f"labels; {method.name} needs single ones: {method.hard_labels}. Leave one of them out."
             )
-
-
-def _require_known(setting: str, value, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise RecipeError(f"{setting} is {value!r}; {nearest(str(value), allowed)}")

@@ -62,15 +62,13 @@ def outside(room: str) -> dict[str, Path]:
     for place in map(Path, filter(None, searched().split(os.pathsep))):
         _require_room(place)
         for name in _names_in(place / room, room):
-            if name in found:
-                raise RecipeError(
-                    f'"{name}" is found twice for {room}: in folder {found[name].name} and in folder {place.name}.'
-                )
+            others = METHODS if room in METHODS else (room,)
+            taken = [folder(other) for other in others if name in builtin(other)]
+            taken += ["fednb/datasets"] if room == "datasets" and name in IN_MEMORY.values() else []
+            taken += [f"folder {found[name].name}"] if name in found else []
+            if taken:
+                raise RecipeError(f'"{name}" in folder {place.name} has a name of {taken[0]}; give it another one.')
             found[name] = place
-    for other in (METHODS if room in METHODS else (room,)) if found else ():
-        for name in found.keys() & {*builtin(other), *(IN_MEMORY.values() if room == "datasets" else ())}:
-            taken = f"{folder(other)}/{name}{'' if room == 'papers' else '.py'}"
-            raise RecipeError(f'"{name}" in folder {found[name].name} has the name of {taken}; give it another one.')
     return found
 
 
@@ -108,15 +106,12 @@ def find(room: str, name: str):
                 f"{name}.py of {where} has no {', '.join(lacking)}; fednb/datasets/__init__.py says what for."
             )
         return module.load
-    wanted = name.replace("_", "")
     for attribute, value in vars(module).items():
-        if attribute.lower() == wanted and inspect.isclass(value):
-            if room in METHODS and not hasattr(value, "tasks"):
-                raise RecipeError(
-                    f"{attribute} in {name}.py of {where} is no method; expected a class of fednb.Method."
-                )
-            return value
-    raise RecipeError(f"{name}.py of {where} defines no class of its own name; expected one such class.")
+        if attribute.lower() == name.replace("_", "") and inspect.isclass(value):
+            if room not in METHODS or hasattr(value, "tasks"):
+                return value
+    kind = "fednb.Method" if room in METHODS else "network"
+    raise RecipeError(f"{name}.py of {where} has no class of its own name that is a {kind}; expected one.")
 
 
 def make(room: str, given: str | dict, *arguments):
@@ -151,10 +146,9 @@ def choice(given: str | dict) -> tuple[str, dict]:
         return given, {}
     if isinstance(given, dict) and isinstance(given.get("name"), str):
         return given["name"], {key: value for key, value in given.items() if key != "name"}
-    plain = isinstance(given, dict | list | tuple | int | float)
     raise RecipeError(
-        f"{given if plain else f'an object of the class {type(given).__name__}'} names nothing; expected a name or "
-        '{"name": ..., option: value}. Code of yours is a file in a folder that FEDNB_METHODS names: docs/methods.md.'
+        f'{given!r:.100} names nothing; expected a name or {{"name": ..., option: value}}. Code of yours is a file in '
+        "a folder that FEDNB_METHODS names: docs/methods.md."
     )
 
 
@@ -166,8 +160,7 @@ def complete(room: str, given: str | dict) -> dict:
     name, chosen = choice(given)
     known = options(find(room, name))
     require_known(name, chosen, known)
-    fitted = {option: _fitted(room, name, option, value, known[option]) for option, value in chosen.items()}
-    return {"name": name, **known, **fitted}
+    return {"name": name, **known, **{o: _fitted(name, o, value, known[o], room) for o, value in chosen.items()}}
 
 
 def dealt(federation: dict, seed: int) -> dict:
@@ -183,16 +176,14 @@ def require_known(name: str, chosen: dict, known: Mapping) -> None:
             raise RecipeError(f'{name} has no option "{option}"; {hint}')
 
 
-def _fitted(room: str, name: str, option: str, value, default):
+def _fitted(name: str, option: str, value, default, room: str):
     """The value in the type of its default: 1 as 1.0, so that both are one run."""
-    may_be_of_the_run = (room, option, type(default)) == ("datasets", "seed", int)
-    if may_be_of_the_run and value == OF_THE_RUN:
+    if (room, option, value, type(default)) == ("datasets", "seed", OF_THE_RUN, int):
         return value
     if type(default) is float and type(value) is int:
         return float(value)
     if type(default) in (bool, int, float, str) and type(value) is not type(default):
         expected = f"a value of type {type(default).__name__}, such as {default!r}"
-        expected += f', or "{OF_THE_RUN}", which is the seed of the recipe' * may_be_of_the_run
         raise RecipeError(f"{name} has {option} {value!r}; expected {expected}.")
     return value
 
@@ -202,18 +193,18 @@ def methods_from(folder: str | os.PathLike) -> list[str]:
 
     Raises RecipeError where the folder has no room inside.
     """
-    named = absolute(os.fspath(folder))
-    _require_room(Path(named))
-    found = [f"{room}/{name}" for room in ROOMS for name in sorted(_names_in(Path(named) / room, room))]
-    there = absolute(os.environ.get(FOLDERS, "")).split(os.pathsep)
-    os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(filter(None, (*there, named))))
-    return found
+    place = Path(folder).expanduser().absolute()
+    _require_room(place)
+    os.environ[FOLDERS] = os.pathsep.join(map(str, dict.fromkeys((*_named(), place))))
+    return [f"{room}/{name}" for room in ROOMS for name in sorted(_names_in(place / room, room))]
 
 
-def absolute(folders: str) -> str:
-    """The same folders for a process that starts elsewhere."""
-    named = filter(None, folders.split(os.pathsep))
-    return os.pathsep.join(str(Path(folder).expanduser().absolute()) for folder in named)
+def searched() -> str:
+    """The search path, for a process that starts elsewhere: what ``FEDNB_METHODS`` names, and the project's own folder
+    where it has a room."""
+    ours = project()
+    places = _named() + ([ours] if ours and _has_room(ours) else [])
+    return os.pathsep.join(map(str, {place.resolve(): place for place in places}.values()))
 
 
 def project() -> Path | None:
@@ -224,23 +215,15 @@ def project() -> Path | None:
         return None
 
 
-def searched() -> str:
-    """The search path, for a process that starts elsewhere: what ``FEDNB_METHODS`` names, and the project's own folder
-    where it has a room."""
-    given, ours = os.environ.get(FOLDERS, ""), project()
-    if not (given or ours):  # as almost always
-        return ""
-    named = [Path(each) for each in absolute(given).split(os.pathsep) if each]
-    if ours and _has_room(ours):
-        named.append(ours)
-    once = {folder.resolve(): folder for folder in named}
-    return os.pathsep.join(map(str, once.values()))
-
-
 @cache
 def _project(here: str) -> Path | None:
     folders = (Path(here), *Path(here).parents)
     return next((folder for folder in folders if (folder / PROJECT).is_file()), None)
+
+
+def _named() -> list[Path]:
+    named = os.environ.get(FOLDERS, "").split(os.pathsep)
+    return [Path(each).expanduser().absolute() for each in named if each]
 
 
 def _has_room(folder: Path) -> bool:

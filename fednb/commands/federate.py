@@ -70,7 +70,7 @@ def read(given: str) -> Recipe:
         ) from error
     if not isinstance(settings, dict):
         raise RecipeError(f"{given} holds {settings!r}; expected the settings of a recipe by name.")
-    return Recipe.from_dict(settings)
+    return Recipe(**settings)
 
 
 def _simulate(recipe: Recipe, options) -> int:

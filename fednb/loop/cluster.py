@@ -106,7 +106,6 @@ def _do(work, item, news, settings: dict, threads: int) -> str | None:
 
 
 def _how(job) -> str | None:
-    """How a job ended: None, or what went wrong."""
     import ray
 
     try:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fednb.federation import IGNORED, Split
+from fednb.methods.task import overlap
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @torch.inference_mode()
 def scores(client: Client, split: Split) -> Tensor:
-    """What each image of the split earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
+    """What each image earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
     found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
     for batch in client.test_batches(split):
@@ -76,7 +77,7 @@ def masks(client: Client, split: Split) -> dict[str, Tensor]:
     """
     found, truth = predictions(client, split), split.targets
     names, numbers = ("common", "found", "truth"), range(client.classes)
-    counts = (rows.T.int().cpu() for rows in client.task.overlap(found, truth, numbers))
+    counts = (rows.T.int().cpu() for rows in overlap(found, truth, numbers))
     pairs = zip(torch.where(truth == IGNORED, truth, found).cpu().numpy(), truth.cpu().numpy(), strict=True)
     distances = [[hausdorff_95(one == number, other == number) for number in numbers[1:]] for one, other in pairs]
     volumes = torch.arange(len(split)) if split.volumes is None else split.volumes.cpu()

@@ -1,7 +1,8 @@
 """The network and the methods of a recipe: server and clients make them alike, wherever they are."""
 
+import ctypes
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 import torch
@@ -10,16 +11,13 @@ from torch import Tensor, nn
 from fednb import models
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Outline
-from fednb.loop.allocator import keep_freed_memory
 from fednb.methods import DTYPES, TASKS, Message, Method, overrides, owners
 from fednb.randomness import seeded
 from fednb.recipe import Recipe
 from fednb.registry import make, task
 
-OF_ONE_TASK = {  # evaluations: what they tell, and of which task
-    "features": ("one vector for every image", "classification"),
-    "masks": ("how predicted masks lie on true ones", "segmentation"),
-}
+OF_ONE_TASK = {"features": "classification", "masks": "segmentation"}  # evaluations
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # <malloc.h>
 
 _STATES: WeakKeyDictionary[nn.Module, Message] = WeakKeyDictionary()
 
@@ -30,7 +28,7 @@ def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") 
     Raises RecipeError where the network or a method is not for the federation's task, or a method keeps what unseen
     sites have no value for.
     """
-    keep_freed_memory()
+    _keep_freed_memory()
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
     model = models.build(recipe.model, outline.image_shape, len(outline.classes), recipe.seed)
     model, methods = _with_methods(model, recipe, outline)
@@ -38,11 +36,19 @@ def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") 
     return model.to(device, **form), methods
 
 
-def rehearse(recipe: Recipe) -> None:
-    """Raises what ``build`` would of a network, before any image is loaded: on one for small images of two classes.
+def _keep_freed_memory() -> None:
+    """Where the C library is glibc, large blocks are not handed back to the kernel, which would clear them every time.
 
-    A network that can be made only for others is left to ``build``.
+    AlexNet's step (width 4096, 256 x 256, bf16, batch 32) took 0.51 s instead of 0.65 s on one core with it.
     """
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def rehearse(recipe: Recipe) -> None:
+    """Raises what ``build`` would, before any image is loaded: of a network for small images of two classes, if any."""
     federation = recipe.full["federation"]
     for side in (32, 64):
         outline = Outline(federation["name"], ("one", "other"), (3, side, side), task(federation))
@@ -55,9 +61,7 @@ def rehearse(recipe: Recipe) -> None:
 
 
 def state_of(model: nn.Module) -> Message:
-    """The network's own entries, as ``state_dict`` names them: made once, as that takes long beside a small client's
-    epoch. A network that ``build`` has made changes its entries in place alone.
-    """
+    """The network's own entries, by the names of ``state_dict``: made once, as they are changed in place alone."""
     if model not in _STATES:
         _STATES[model] = model.state_dict()
     return _STATES[model]
@@ -79,10 +83,7 @@ def require_same(found: Message, expected: Mapping, sender: str, what: str = "th
 
 
 def require_shapes(message: Message, model: nn.Module, sender: str) -> None:
-    """RunError, naming the entry, where a method's has the name of one of the network and not its shape.
-
-    A single number has any name.
-    """
+    """RunError where a method's entry, unless it is a number, has the name of one of the network and not its shape."""
     state = state_of(model)
     found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
     expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
@@ -105,18 +106,14 @@ def all_finite(values: Iterable[Tensor]) -> Tensor:
 
 
 def require_finite(held: Iterable[tuple[str, Tensor]], where: str, round: int, recipe: Recipe) -> None:
-    """RunError where something is not finite that one side keeps or sends after a round; a GPU is waited for once.
-
-    held: by a name whose first part is the method's, or ``model`` or ``kept`` for entries of the network.
-    """
+    """RunError where something is not finite that one side keeps or sends after a round; a GPU is waited for once."""
     held = list(held)
     if all_finite(value for _, value in held):
         return
-    first, *others = [name for name, value in held if not all_finite([value])]
+    first = next(name for name, value in held if not all_finite([value]))
     raise RunError(
-        f"{first} is not finite at {where} " + (f"after round {round}" if round else "before round 1") + f" of {recipe}"
-        f"{f', nor are {len(others)} of its other {len(held) - 1} entries' * bool(others)}. "
-        + ("Lower the learning rate, or a rate of the method's own." if round else "Look at the images.")
+        f"{first} is not finite at {where} {f'after round {round}' if round else 'before round 1'} of {recipe}. Lower "
+        "the learning rate, or a rate of the method's own, or look at the images."
     )
 
 
@@ -142,23 +139,14 @@ def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[n
 
 def _refuse_other_task(model: nn.Module, recipe: Recipe, outline: Outline) -> None:
     """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
-    task, name = TASKS[outline.task], recipe.full["model"]["name"]
-    if not hasattr(model, "head"):
+    task, head = TASKS[outline.task], getattr(model, "head", None)
+    if not isinstance(head, task.head):
         raise RecipeError(
-            f"{name} has no module named head. Give its last layer that name: methods take it apart there."
+            f"{recipe.full['model']['name']} has no last layer named head of the type {task.head.__name__} (found "
+            f"{type(head).__name__}), and {outline.name} has {task.asks}. Take a network for {task.name}."
         )
-    if not isinstance(model.head, task.head):
-        head = type(model.head)
-        predicts = next((f"predicts {other.asks}" for other in TASKS.values() if other.head is head), "is for no task")
-        raise RecipeError(
-            f"{name} {predicts} (its head is {head.__name__}), and {outline.name} has {task.asks}. "
-            f"Take a network for {task.name}."
-        )
-    for name, (what, suited) in OF_ONE_TASK.items():
+    for name, suited in OF_ONE_TASK.items():
         if name in recipe.evaluation and task.name != suited:
             raise RecipeError(
-                f'the recipe asks for the evaluation "{name}", {what}, and {outline.name} has {task.asks}. '
-                "Leave it out."
+                f'the evaluation "{name}" is of {suited}, and {outline.name} has {task.asks}. Leave it out.'
             )
-    if "masks" in recipe.evaluation and not find_spec("scipy"):
-        raise RecipeError('the recipe asks for the evaluation "masks", which needs scipy: pip install scipy.')

@@ -1,8 +1,5 @@
 """The server of a run: sends, adds up the replies as they come, and makes new global weights."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import nn
 
@@ -13,9 +10,7 @@ from fednb.recipe import Recipe
 
 
 class Server:
-    """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
-
-    It sees messages, never images. What it holds does not grow with the number of clients: the weighted mean of the
+    """Sees messages, never images. What it holds does not grow with the number of clients: the weighted mean of their
     models is a running sum.
 
     model: every entry of the network that is sent; parameters: the names of those that are trained; first: the entries
@@ -68,9 +63,8 @@ class Server:
         self.images = {client: int(offer["images"]) for client, offer in offers.items()}
         shared: Message = {}
         for method in self.methods:
-            with _blaming(f"{method.name} cannot use what clients offered"):
-                told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
-            shared |= entries(method.name, told)
+            own = {client: part(offer, method.name) for client, offer in offers.items()}
+            shared |= entries(method.name, method.prepare_share(self, own))
         self.require_finite(shared)
         return shared
 
@@ -86,10 +80,8 @@ class Server:
         return clients
 
     def weigh(self, clients: list[str]) -> None:
-        """The weights in the mean of the clients whose replies will come, once more where some of a round's will not.
-
-        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
-        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
+        """The weights in the mean of the clients whose replies will come, once more where some of a round's will not:
+        n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
         """
         sizes = {c: n if self.recipe.weights == "size" else 1 for c, n in self.images.items()}
         taken = sum(sizes[client] for client in clients)
@@ -120,13 +112,9 @@ class Server:
     def finish(self) -> None:
         """All replies are in: every method updates its state, one of them makes the new weights."""
         mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
-        senders = " and ".join(self.weights) if len(self.weights) < 3 else "clients"
         for method in self.methods:
-            with _blaming(f"{method.name} cannot use what {senders} sent"):
-                method.aggregate(self)
-        owner = self.owner["aggregate_model"]
-        with _blaming(f"{owner.name} cannot use what {senders} sent"):
-            self.model = owner.aggregate_model(self, mean)
+            method.aggregate(self)
+        self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
         self._mean, self._replies, self._scratch = {}, {}, {}
         self.require_finite(entries("model", self.model))
 
@@ -137,18 +125,7 @@ class Server:
     def _collect(self, client: str, reply: Message, sequential: bool) -> None:
         for method in self.methods:
             if method.sequential is sequential:
-                with _blaming(f"{method.name} cannot use what {client} sent"):
-                    method.collect(self, client, self.weights[client], part(reply, method.name))
-
-
-@contextmanager
-def _blaming(what: str) -> Iterator[None]:
-    """An error from inside says what was read: in a traceback, and where clients are elsewhere in its message."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(what)
-        raise
+                method.collect(self, client, self.weights[client], part(reply, method.name))
 
 
 def round_half_up(value: float) -> int:

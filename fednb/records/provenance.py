@@ -28,25 +28,19 @@ def maker(model) -> dict:
 
 def origin(model, seconds: float) -> dict:
     """What a record says of where it comes from: its maker, the processor, parameters, seconds."""
-    return maker(model) | {
-        **processor(),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "seconds": round(seconds, 1),
-    }
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return maker(model) | processor() | {"parameters": parameters, "seconds": round(seconds, 1)}
 
 
 @lru_cache
 def processor() -> dict[str, str]:
-    """The processor's name, and the instructions on which the last digits of a sum depend.
-
-    ``instructions`` are those that torch takes (AVX512, AVX2, DEFAULT, ...) and, where Linux lists them, those of
-    ``INSTRUCTIONS`` that the processor has, which the libraries below torch choose from.
-    """
+    """The processor's name, and the ``instructions`` on which the last digits of a sum depend: those that torch takes
+    (AVX512, AVX2, DEFAULT, ...) and, where Linux lists them, those of ``INSTRUCTIONS`` that the processor has."""
     import torch
 
     taken = torch.backends.cpu.get_cpu_capability()
-    told = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
-    entries = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in told)}
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
+    entries = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     has = [name for name in INSTRUCTIONS if name in entries.get("flags", "").split()]
     name = entries.get("model name") or platform.processor() or platform.machine()
     return {"processor": name, "instructions": f"{taken}: {' '.join(has)}" if has else taken}
@@ -56,13 +50,12 @@ def processor() -> dict[str, str]:
 def code_version() -> str:
     """The last commit that changed the package, with ``-dirty`` where it differs from it; else the installed version.
 
-    Commits of records and notebooks do not count, so that a checkpoint made before one is gone on from after it. On a
-    machine that got a copy of the files, without git or with that of another commit, ``FEDNB_COMMIT`` names the commit.
+    Where the files are a copy, without git or with that of another commit, ``FEDNB_COMMIT`` names the commit.
     """
     if commit := os.environ.get("FEDNB_COMMIT"):
         return commit
     checkout = Path(__file__).parents[2]
-    if (checkout / ".git").exists():  # else git would tell of whatever checkout lies around an installed package
+    if (checkout / ".git").exists():  # else git would speak of whatever checkout lies around an installed package
         try:
             package = ("--", "fednb", "pyproject.toml")
             if commit := _git(checkout, "log", "-1", "--format=%H", *package)[:12]:

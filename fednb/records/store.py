@@ -10,7 +10,6 @@ import glob
 import hashlib
 import os
 import sys
-from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -31,7 +30,7 @@ OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on 
 @lru_cache(maxsize=4096)
 def _as_it_was(path: Path, *file: int) -> Record:
     """The record in a file that has not been written since: every table asks for all of them again."""
-    return read(path)[0]
+    return read(path)
 
 
 class Store:
@@ -72,13 +71,13 @@ class Store:
         for folder in self.folders:
             path = folder / recipe.filename
             try:
-                record = self._read(path) if path.exists() else None
+                record = read(path) if path.exists() else None
                 if record is None or (self.renew and changed(record)):
                     continue
                 record.require_artefacts()
             except DamagedError as error:
                 if mend and folder == self.folder:
-                    self._set_aside((path, *path.parent.glob(f"{glob.escape(path.stem)}.*.npz")), str(error))
+                    self._set_aside([path, *path.parent.glob(f"{glob.escape(path.stem)}.*.npz")], str(error))
                 else:
                     self.note(f"{error} The run counts as missing.")
                 continue
@@ -116,17 +115,29 @@ class Store:
         What it wrote is replaced if it is damaged, or stale where ``renew`` is set.
         Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
         """
+        import numpy
+
         path = self.folder / recipe.filename
-        if path.exists() and not self._may_go(path):
+        if path.exists() and self._stays(path):
             return path
         files, checksums = {}, {}
         for name, arrays in _parts(artefacts or {}):
-            content = _compressed(arrays)
-            checksums[name] = checksum(content)
+            content = BytesIO()
+            numpy.savez_compressed(content, **arrays)
+            checksums[name] = checksum(content.getvalue())
             common = name.endswith(SHARED)
-            files[shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")] = content
+            place = shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")
+            files[place] = content.getvalue()
         write_together(files | {path: to_text(replace(record, checksums=checksums)).encode()})  # the record last
         return path
+
+    def _stays(self, path: Path) -> bool:
+        """Whether a record is whole, and not stale where those are renewed."""
+        with suppress(DamagedError):
+            record = read(path)
+            record.require_artefacts()
+            return not (self.renew and changed(record))
+        return False
 
     def note(self, text: str) -> None:
         """Adds to ``notes`` what is not there yet."""
@@ -202,64 +213,34 @@ class Store:
             content = path.read_bytes()
             if hashlib.sha256(content[:-32]).digest() != content[-32:]:
                 raise ValueError("its bytes are not those that were written")
-            state = torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
-            if not isinstance(state, dict) or not isinstance(state.get("made_from", {}), dict):
-                raise ValueError("it holds no state of a run")
-            return state
-        except Exception as error:  # torch raises many kinds for a damaged file
-            self.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+            return torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
+        except Exception as error:  # torch raises many kinds
+            self._set_aside([path], f"{error}; the run starts from its first round.")
             return None
-
-    def refuse_checkpoint(self, recipe: Recipe, why: str) -> None:
-        """Sets a checkpoint aside that no run can go on from."""
-        self._set_aside([self._checkpoint(recipe)], f"{why}; the run starts from its first round.")
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
         """Removes a finished run's checkpoint."""
         remove(self._checkpoint(recipe))
         remove(_before(self._checkpoint(recipe)))
 
-    def _may_go(self, path: Path) -> bool:
-        """Whether a record is damaged, or stale and to be renewed."""
-        try:
-            record = self._read(path)
-            if not (self.renew and changed(record)):
-                record.require_artefacts()
-                return False
-        except DamagedError:
-            pass
-        return True
-
     def _checkpoint(self, recipe: Recipe) -> Path:
         return self.checkpoints / f"{recipe.key}.pt"
 
-    def _read(self, path: Path) -> Record:
-        record, later = read(path)
-        if later:
-            self.note(f"{path.name} has fields of a later version, which are not used: {', '.join(later)}.")
-        return record
-
-    def _set_aside(self, paths: Iterable[Path], why: str) -> None:
+    def _set_aside(self, paths: list[Path], why: str) -> None:
         """Renames files that belong together; the first names them."""
-        first, *_ = paths = tuple(paths)
-        number = 1
-        while (aside := first.with_name(f"{first.name}.damaged{number if number > 1 else ''}")).exists():
+        first, suffix, number = paths[0], ".damaged", 1
+        while first.with_name(first.name + suffix).exists():
             number += 1
+            suffix = f".damaged{number}"
         try:
             for path in paths:
-                os.replace(path, path.with_name(path.name + aside.name.removeprefix(first.name)))
+                os.replace(path, path.with_name(path.name + suffix))
+            self.note(f"{first.name} was damaged and is now {first.name}{suffix}: {why}")
         except OSError as error:  # the folder is read-only
             self.note(f"{first.name} is damaged and could not be set aside ({error.strerror}): {why}")
-        else:
-            self.note(f"{first.name} was damaged and is now {aside.name}: {why}")
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
-    if record.key != recipe.key:
-        raise StoreError(
-            f"{path} holds the run with key {record.key}, not {recipe.key}: the file name was chosen for the latter. "
-            "Give the file its own name, or change the seed."
-        )
     differing = [
         f"{name} was {value!r} and is {recipe.full[name]!r}"
         for name, value in record.recipe.items()
@@ -291,11 +272,3 @@ def _parts(artefacts: dict[str, dict]):
         if common:
             yield name + SHARED, common
         yield name, {entry: array for entry, array in arrays.items() if entry not in common}
-
-
-def _compressed(arrays: dict) -> bytes:
-    import numpy
-
-    content = BytesIO()
-    numpy.savez_compressed(content, **arrays)
-    return content.getvalue()

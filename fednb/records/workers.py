@@ -3,19 +3,22 @@ store."""
 
 import os
 import platform
+import sys
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-from fednb.errors import HeldError, RunError, nearest
+from fednb.errors import HeldError, RunError, nearest, reason
 from fednb.federation import Federation
 from fednb.loop import cluster, parallel
 from fednb.recipe import Recipe
 from fednb.records import signals
 from fednb.records.store import NO_LOCKS, Store
 from fednb.records.training import Progress, silent, train_one
+
+BAR = "{percentage:3.0f} %|{bar:20}| {remaining} left: {desc}"
 
 
 def train(
@@ -24,16 +27,17 @@ def train(
     jobs: int = 1,
     device: str = "cpu",
     root: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     federation: Federation | None = None,
     engine: str | None = None,
 ) -> dict[Recipe, str | None]:
     """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
 
     Runs that another process trains come last: their records are found when they are done. device: several as
-    ``"cuda:0,cuda:1"``, which are taken in turn. federation: of recipes whose images are in memory. engine: ``"ray"``,
-    which trains on other machines; these find the store and the data under the same paths. Returns, for each recipe,
-    None or what went wrong. Raises RunError where the engine is not installed, or reaches nobody.
+    ``"cuda:0,cuda:1"``, which are taken in turn. progress: hears of each round, in the place of a bar. federation: of
+    recipes whose images are in memory. engine: ``"ray"``, which trains on other machines; these find the store and the
+    data under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the engine is
+    not installed, or reaches nobody.
     """
     if engine and recipes:
         from fednb.datasets import data_root
@@ -42,17 +46,17 @@ def train(
         root = data_root(root).absolute()
     ended: dict[Recipe, str | None] = dict.fromkeys(recipes)
     rest, held = list(ended), []
+    with signals.watched(at_once=bool(engine)), _bar(rest) as shown:
 
-    def hear(recipe: Recipe, what: int | str | None) -> None:
-        signals.pass_on()
-        if what is None:
-            held.append(recipe)
-        elif isinstance(what, str):
-            store.notes.append(what)
-        else:
-            progress(recipe, what)
+        def hear(recipe: Recipe, what: int | str | None) -> None:
+            signals.pass_on()
+            if what is None:
+                held.append(recipe)
+            elif isinstance(what, str):
+                store.notes.append(what)
+            else:
+                (progress or shown)(recipe, what)
 
-    with signals.watched(at_once=bool(engine)):
         for wait in (False, True):
             work = partial(_train, store, device, root, federation, wait)
             ended |= _carry_out(work, rest, hear, jobs, store, engine, device)
@@ -77,7 +81,13 @@ def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engin
             return parallel.in_processes(work, recipes, hear, jobs)
         except parallel.UnguardedError as error:
             store.notes.append(f"{error}: the runs were trained one after the other. With it, they go side by side.")
-    return parallel.in_turn(work, recipes, hear)
+    ended: dict[Recipe, str | None] = {}
+    for recipe in recipes:
+        try:
+            ended[recipe] = work(recipe, partial(hear, recipe))
+        except Exception as error:  # the other runs go on
+            ended[recipe] = reason(error)
+    return ended
 
 
 def _train(store: Store, devices: str, root, federation: Federation | None, wait: bool, recipe: Recipe, tell) -> None:
@@ -122,3 +132,35 @@ def _in_turn(devices: str, locks: Path):
         finally:
             lock.release()
         return
+
+
+@contextmanager
+def _bar(recipes: list[Recipe]):
+    """Gives what hears how many rounds of these recipes are done, and shows a bar inside, where somebody sees it: on a
+    terminal, or in a notebook that somebody works in."""
+    if not _is_watched():
+        yield silent
+        return
+    from tqdm import tqdm
+
+    done: dict[Recipe, int] = {}
+    shown = {"bar_format": BAR, "file": sys.stderr, "leave": False, "dynamic_ncols": True}
+    with tqdm(total=sum(recipe.rounds for recipe in recipes), **shown) as bar:
+
+        def progress(recipe: Recipe, rounds: int) -> None:
+            if recipe not in done:
+                bar.initial += rounds  # by an earlier start: it says nothing of the speed of this one
+            bar.set_description_str(f"{recipe}, round {rounds}/{recipe.rounds}", refresh=False)
+            bar.update(rounds - done.get(recipe, 0))
+            done[recipe] = rounds
+
+        yield progress
+
+
+def _is_watched() -> bool:
+    """Whoever only executes a notebook lets no cell ask anything, and would record the bar."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if hasattr(shell, "get_parent"):
+        return bool(shell.get_parent()["content"].get("allow_stdin"))
+    return sys.stderr.isatty()

@@ -15,8 +15,7 @@ from fednb.methods import Message
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
 
-TEACHING = ("offer", "learn", "work")  # the calls of a client that change what it remembers; the first needs no memory
-ASKED = (*TEACHING, "test", "visit", "measure", "represent", "show", "compare")
+ASKED = ("offer", "learn", "work", "test")  # the calls of a client; the first needs no memory, the last changes none
 
 Memories = dict[int, dict[str, Message]]  # what a client keeps, by the number of the round after which it did
 
@@ -47,16 +46,13 @@ def answer(
             "configuration names as memory; or remove the run's checkpoint at the server, and all of it starts again."
         )
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    client.refuse_batches_of_one(in_rounds=not client.unseen)
+    client.refuse_batches_of_one()
     require_shapes(message, client.model, "the server")
-    client.memories |= {name: _moved(memory, device, copy=True) for name, memory in memories.get(after, {}).items()}
-    reply = getattr(client, kind)(_moved(message, device), round)
-    if kind in TEACHING:
+    for name, memory in memories.get(after, {}).items():
+        client.memories[name] = {entry: value.to(device, copy=True) for entry, value in memory.items()}
+    reply = getattr(client, kind)({name: value.to(device) for name, value in message.items()}, round)
+    if kind != "test":
         before = sorted(number for number in memories if number <= after)[-2:]
         memories = {number: memories[number] for number in before} | {round: client.memories}
         after = round if any(client.memories.values()) else -1
     return reply | {"after": torch.tensor(after)}, memories
-
-
-def _moved(message: Message, device: str | torch.device, copy: bool = False) -> Message:
-    return {name: value.to(device, copy=copy) for name, value in message.items()}
