@@ -112,7 +112,6 @@ def test_a_hypernetwork_that_is_too_large_bears_the_name_that_was_asked_for(name
         ({"augmentations": ["fedrdn"], "algorithm": "harmofl"}, "fedrdn comes after harmofl"),
         ({"augmentations": ["normalise", "image_noise"]}, "image_noise comes after normalise"),
         ({"augmentations": ["distrans", "normalise"]}, "distrans stands before normalise"),
-        ({"augmentations": ["additional_embeddings"], "optimiser": "adam"}, "additional_embeddings tunes heads by SGD"),
         ({"model": "unet"}, "unet has no last layer named head of the type Linear"),
         ({"augmentations": [{"name": "fedfa", "stages": [9]}]}, "after stage 9 of DigitsCNN"),
     ],
