@@ -174,7 +174,7 @@ def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("", "ours.py of folder mine has no missing; fednb/datasets/__init__.py says what for"),
+        ("", "ours.py of folder mine has no missing; see fednb/datasets/__init__.py"),
         ("def missing(root): return None", r"ours.py fails \(TypeError: missing\(\) got an unexpected keyword"),
         ("def missing(root, **options): return {}['folder']", r"ours.py fails \(KeyError: 'folder'\)"),
     ],
