@@ -1,14 +1,14 @@
 """One row for every method, and the small federation of the conformance tests.
 
-A new file in ``fednb/methods/algorithms`` or ``fednb/methods/augmentations`` needs one row here: its neutral
-setting, and the simpler run that this setting must equal, bit for bit. All conformance tests follow from the row.
+A new file in ``fednb/methods/algorithms`` or ``fednb/methods/augmentations`` needs one row here: the conformance tests
+follow from it.
 """
 
 import io
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import cycle
 
 import pytest
@@ -19,7 +19,7 @@ from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
 from fednb.loop.server import Server
-from fednb.methods import Method, overrides, part
+from fednb.methods import Method, part
 from fednb.methods.augmentations.fedrdn import channel_statistics
 from fednb.recipe import Recipe
 
@@ -204,39 +204,40 @@ def same(one: dict, other: dict) -> bool:
 class Row:
     """One method under the conformance tests.
 
-    neutral, simpler: settings of a recipe that must give the same run, on ``sizes``; ``simpler`` may be
-    computed from the federation; ``neutral`` is None where nothing is simpler. exact: bit for bit, or only up
-    to rounding. variants: the options of all other tests. sends_images: the method has its clients
-    send training images, which no other may. refuses_unseen: the variants that have no value at an unseen client.
-    tells_what_it_keeps: the variants in which the server learns it, for the unseen.
-    tasks: on which it has a meaning. plain: it overrides no hook. begins_in_round: the first round in which its
-    loss has all terms. pools: it is no federation and is refused beside what exchanges anything. mixes_labels: it
-    trains on mixtures of images and labels. hard_labels: it is refused beside a method that does. untouched_images: it
-    is refused beside an algorithm that changes images; measures_images: beside one that does so at test time too.
-    weighs: clients count by the recipe's weights. takes_brightness: it leaves no class to learn where the class is how
-    bright a channel is.
+    neutral: options at which it gives the run of the settings ``simpler``, on ``sizes``; ``simpler`` may be computed
+    from the federation; None where nothing is simpler. exact: bit for bit, or only up to rounding. variants: the
+    options of all other tests. sends_images: it has its clients send training images, which no other may.
+    refuses_unseen: the variants that have no value at an unseen client. tells_what_it_keeps: those in which the server
+    learns it, for the unseen. begins_in_round: the first in which its loss has all terms. untouched_images: it is
+    refused with an algorithm that changes images; measures_images: with one that does so at test time too. weighs:
+    clients count by the recipe's weights. takes_brightness: it leaves no class to learn where the class is how bright a
+    channel is.
     """
 
     room: str
     name: str
     neutral: dict | None = None
+    variants: tuple[dict, ...] = ({},)
     simpler: dict | Callable[[Federation], dict] = field(default_factory=dict)
     sizes: dict = field(default_factory=lambda: SIZES)
     exact: bool = True
-    variants: tuple[dict, ...] = ({},)
     sends_images: bool = False
     refuses_unseen: tuple[dict, ...] = ()
     tells_what_it_keeps: tuple[dict, ...] = ()
-    tasks: tuple[str, ...] = ("classification", "segmentation")
-    plain: bool = False
     begins_in_round: int = 1
-    pools: bool = False
-    mixes_labels: bool = False
-    hard_labels: bool = False
     untouched_images: bool = False
     measures_images: bool = False
     weighs: bool = True
     takes_brightness: bool = False
+
+    @property
+    def method(self) -> Method:
+        """With its default options."""
+        return registry.make(self.room, self.name)
+
+    @property
+    def masks(self) -> bool:
+        return "segmentation" in self.method.tasks.names
 
     def cases(self, variants: tuple[dict, ...] | None = None) -> list[dict]:
         """Settings of a recipe, one for each variant; of all unless some are given."""
@@ -244,273 +245,103 @@ class Row:
         return [{"algorithm": c} if self.room == "algorithms" else {"augmentations": (c,)} for c in chosen]
 
 
-def own_statistics(correction: int) -> Callable[[Federation], dict]:
+def own_statistics(data: Federation) -> dict:
     """Normalisation with the only client's own statistics."""
-
-    def settings(data: Federation) -> dict:
-        run = FederatedRun(Recipe(**TINY), data)
-        (client,) = run.clients.values()
-        mean, std = channel_statistics(client, correction=correction)
-        return {"augmentations": ({"name": "normalise", "mean": mean.tolist(), "std": std.tolist()},)}
-
-    return settings
+    (client,) = FederatedRun(Recipe(**TINY), data).clients.values()
+    mean, std = channel_statistics(client, correction=0)
+    return {"augmentations": ({"name": "normalise", "mean": mean.tolist(), "std": std.tolist()},)}
 
 
-ROWS = [
-    Row(
-        "algorithms",
-        "all",
-        neutral={"algorithm": "all"},
-        sizes=ONE,
-        refuses_unseen=({},),
-        plain=True,
-        pools=True,
-        weighs=False,
+algorithm, augmentation = partial(Row, "algorithms"), partial(Row, "augmentations")
+SLOW = {"rate": 0.05, "momentum": 0.5}
+SMALL = {"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5}
+ALGORITHMS = [
+    algorithm("all", {}, sizes=ONE, refuses_unseen=({},), weighs=False),
+    algorithm("fedavg"),
+    algorithm("fedavgm", {"beta": 0}),
+    algorithm("fedaws", variants=({}, {"target": 1.0, "margin": 1.4, "spread": 1.0})),
+    algorithm("fedbabu"),
+    algorithm("fedbn", {}, ({}, {"at_unseen": "mean"}), sizes=ONE, tells_what_it_keeps=({"at_unseen": "mean"},)),
+    algorithm("fednova", {}, sizes=EQUAL, exact=False),
+    algorithm(
+        "fedproto", {"mu": 0, "share_model": True}, ({}, {"share_model": True}), refuses_unseen=({},), begins_in_round=2
     ),
-    Row("algorithms", "fedavg", plain=True),
-    Row("algorithms", "fedavgm", neutral={"algorithm": {"name": "fedavgm", "beta": 0}}),
-    Row(
-        "algorithms",
-        "fedaws",
-        variants=({}, {"target": 1.0, "margin": 1.4, "spread": 1.0}),
-        tasks=("classification",),
-    ),
-    Row("algorithms", "fedbabu"),
-    Row(
-        "algorithms",
-        "fedbn",
-        neutral={"algorithm": "fedbn"},
-        sizes=ONE,
-        variants=({}, {"at_unseen": "mean"}),
-        tells_what_it_keeps=({"at_unseen": "mean"},),
-    ),
-    Row("algorithms", "fednova", neutral={"algorithm": "fednova"}, sizes=EQUAL, exact=False),
-    Row(
-        "algorithms",
-        "fedproto",
-        neutral={"algorithm": {"name": "fedproto", "mu": 0, "share_model": True}},
-        variants=({}, {"share_model": True}),
-        refuses_unseen=({},),
-        tasks=("classification",),
-        begins_in_round=2,
-    ),
-    Row(
-        "algorithms",
-        "fedprox",
-        neutral={"algorithm": {"name": "fedprox", "mu": 0}},
-        variants=({"mu": 1.0},),
-    ),
-    Row("algorithms", "fedrobust", neutral={"algorithm": {"name": "fedrobust", "matrix_rate": 0, "offset_rate": 0}}),
-    Row("algorithms", "fedsam", neutral={"algorithm": {"name": "fedsam", "rho": 0}}),
-    Row(
-        "algorithms",
-        "harmofl",
-        neutral={"algorithm": {"name": "harmofl", "alpha": 0, "amplitude": False}},
-        variants=({}, {"variant": "released"}),
-        takes_brightness=True,
-    ),
-    Row(
-        "algorithms",
-        "moon",
-        neutral={"algorithm": {"name": "moon", "mu": 0}},
-        tasks=("classification",),
-        begins_in_round=2,
-        hard_labels=True,
-    ),
-    Row(
-        "algorithms",
-        "partialfed",
-        neutral={"algorithm": {"name": "partialfed", "variant": "adaptive", "strategy_rate": 0}},
-        variants=({}, {"variant": "adaptive"}),
-    ),
-    Row("algorithms", "pfedavg", neutral={"algorithm": {"name": "pfedavg", "epochs": 0}}),
-    Row(
-        "algorithms",
-        "pfedhn",
-        variants=({"rate": 0.05, "momentum": 0.5}, {"rate": 0.05, "momentum": 0.5, "updates": "simultaneous"}),
-        weighs=False,
-    ),
-    Row(
-        "algorithms",
-        "pfedhn_pc",
-        variants=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
-        refuses_unseen=({"hidden": 20, "layers": 1, "rate": 0.1, "momentum": 0.5},),
-        weighs=False,
-    ),
-    Row(
-        "algorithms",
+    algorithm("fedprox", {"mu": 0}, ({"mu": 1.0},)),
+    algorithm("fedrobust", {"matrix_rate": 0, "offset_rate": 0}),
+    algorithm("fedsam", {"rho": 0}),
+    algorithm("harmofl", {"alpha": 0, "amplitude": False}, ({}, {"variant": "released"}), takes_brightness=True),
+    algorithm("moon", {"mu": 0}, begins_in_round=2),
+    algorithm("partialfed", {"variant": "adaptive", "strategy_rate": 0}, ({}, {"variant": "adaptive"})),
+    algorithm("pfedavg", {"epochs": 0}),
+    algorithm("pfedhn", variants=(SLOW, SLOW | {"updates": "simultaneous"}), weighs=False),
+    algorithm("pfedhn_pc", variants=(SMALL,), refuses_unseen=(SMALL,), weighs=False),
+    algorithm(
         "pfedme",
-        neutral={"algorithm": {"name": "pfedme", "penalty": 10, "steps": 1, "local_rate": 0.1, "personalised": False}},
-        variants=(
-            {"penalty": 0.5, "steps": 3, "local_rate": 1.0},
-            {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5},
-        ),
+        {"penalty": 10, "steps": 1, "local_rate": 0.1, "personalised": False},
+        ({"penalty": 0.5, "steps": 3, "local_rate": 1.0}, {"penalty": 1.0, "steps": 2, "local_rate": 1.0, "beta": 1.5}),
     ),
-    Row("algorithms", "scaffold", neutral={"algorithm": "scaffold"}, sizes=ONE),
-    Row("algorithms", "single", neutral={"algorithm": "single"}, sizes=ONE, refuses_unseen=({},), weighs=False),
-    Row(
-        "augmentations",
-        "additional_embeddings",
-        neutral={"augmentations": ({"name": "additional_embeddings", "epochs": 0},)},
-        variants=({"epochs": 30},),
-        tasks=("classification",),
-    ),
-    Row(
-        "augmentations",
-        "advprop",
-        neutral={"augmentations": ({"name": "advprop", "steps": 0},)},
-        variants=({"epsilon": 0.1, "step_size": 0.05, "steps": 2},),
-    ),
-    Row(
-        "augmentations",
+    algorithm("scaffold", {}, sizes=ONE),
+    algorithm("single", {}, sizes=ONE, refuses_unseen=({},), weighs=False),
+]
+AUGMENTATIONS = [
+    augmentation("additional_embeddings", {"epochs": 0}, ({"epochs": 30},)),
+    augmentation("advprop", {"steps": 0}, ({"epsilon": 0.1, "step_size": 0.05, "steps": 2},)),
+    augmentation(
         "distrans",
-        neutral={"augmentations": ({"name": "distrans", "channels": 1, "alpha": 0},)},
-        variants=(
+        {"channels": 1, "alpha": 0},
+        (
             {},
             {"channels": 1, "aggregation": "mean", "offset_rate": 0.1},
             {"variant": "released", "aggregation": "none", "projection": 4},
             {"at_unseen": "none"},
         ),
-        tasks=("classification",),
     ),
-    Row(
-        "augmentations",
-        "embedding_noise",
-        neutral={"augmentations": ({"name": "embedding_noise", "gamma": 0},)},
-        variants=({}, {"distribution": "laplace"}, {"distribution": "uniform", "gamma": 0.5}),
-        tasks=("classification",),
+    augmentation(
+        "embedding_noise", {"gamma": 0}, ({}, {"distribution": "laplace"}, {"distribution": "uniform", "gamma": 0.5})
     ),
-    Row(
-        "augmentations",
-        "faug",
-        neutral={"augmentations": ({"name": "faug", "share": 0},)},
-        variants=({"seeds": 2, "steps": 5},),
-        sends_images=True,
-        tasks=("classification",),
-        untouched_images=True,
-    ),
-    Row(
-        "augmentations",
-        "fedfa",
-        neutral={"augmentations": ({"name": "fedfa", "probability": 0},)},
-        variants=({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]}),
-    ),
-    Row("augmentations", "fedfa_c", neutral={"augmentations": ({"name": "fedfa_c", "probability": 0},)}),
-    Row(
-        "augmentations",
-        "fedfa_direct",
-        neutral={"augmentations": ({"name": "fedfa_direct", "probability": 0},)},
-        variants=({}, {"momentum": 0.5}),
-    ),
-    Row("augmentations", "fedfa_r", neutral={"augmentations": ({"name": "fedfa_r", "probability": 0},)}),
-    Row(
-        "augmentations",
-        "fedmix",
-        neutral={"augmentations": ({"name": "fedmix", "ratio": 0},)},
-        variants=({"ratio": 0.2, "mean_batch": 4},),
-        untouched_images=True,
-    ),
-    Row(
-        "augmentations",
-        "fedrdn",
-        neutral={"augmentations": ("fedrdn",)},
-        simpler=own_statistics(correction=0),
-        sizes=ONE,
-        variants=({}, {"variant": "released"}),
-        measures_images=True,
-    ),
-    Row(
-        "augmentations",
-        "fedrdn_v",
-        neutral={"augmentations": ("fedrdn_v",)},
-        simpler=own_statistics(correction=0),
-        sizes=ONE,
-        measures_images=True,
-    ),
-    Row(
-        "augmentations",
-        "fedreg",
-        neutral={"augmentations": ({"name": "fedreg", "weight": 0, "gamma": 1},)},
-        variants=({"iterations": 2},),
-        tasks=("classification",),
-    ),
-    Row(
-        "augmentations",
+    augmentation("faug", {"share": 0}, ({"seeds": 2, "steps": 5},), sends_images=True, untouched_images=True),
+    augmentation("fedfa", {"probability": 0}, ({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]})),
+    augmentation("fedfa_c", {"probability": 0}),
+    augmentation("fedfa_direct", {"probability": 0}, ({}, {"momentum": 0.5})),
+    augmentation("fedfa_r", {"probability": 0}),
+    augmentation("fedmix", {"ratio": 0}, ({"ratio": 0.2, "mean_batch": 4},), untouched_images=True),
+    augmentation("fedrdn", {}, ({}, {"variant": "released"}), simpler=own_statistics, sizes=ONE, measures_images=True),
+    augmentation("fedrdn_v", {}, simpler=own_statistics, sizes=ONE, measures_images=True),
+    augmentation("fedreg", {"weight": 0, "gamma": 1}, ({"iterations": 2},)),
+    augmentation(
         "fraug",
-        neutral={"augmentations": ({"name": "fraug", "generator": False, "rtnet": False, "ema": False},)},
-        simpler={"algorithm": "fedbn"},
-        variants=(
+        {"generator": False, "rtnet": False, "ema": False},
+        (
             {},
             {"variant": "released"},
             {"generator": False},
             {"rtnet": False, "ema": False, "growth": 0.0},
             {"variant": "released", "generator_distance": "mse", "rtnet_distance": "mse"},
         ),
-        tasks=("classification",),
-        hard_labels=True,
+        simpler={"algorithm": "fedbn"},
     ),
-    Row("augmentations", "image_noise", neutral={"augmentations": ({"name": "image_noise", "sigma": 0},)}),
-    Row(
-        "augmentations",
-        "manifold_mixup",
-        neutral={"augmentations": ({"name": "manifold_mixup", "alpha": 0},)},
-        variants=({"alpha": 0.2}, {"alpha": 0.2, "stages": [1, 3]}),
-        mixes_labels=True,
-    ),
-    Row(
-        "augmentations",
-        "mixstyle",
-        neutral={"augmentations": ({"name": "mixstyle", "probability": 0},)},
-        variants=({"probability": 0.1},),
-    ),
-    Row(
-        "augmentations",
-        "mixup",
-        neutral={"augmentations": ({"name": "mixup", "alpha": 0},)},
-        mixes_labels=True,
-    ),
-    Row(
-        "augmentations",
-        "moex",
-        neutral={"augmentations": ({"name": "moex", "probability": 0},)},
-        variants=({"probability": 0.25}, {"probability": 0.5, "share": 0.5}),
-        mixes_labels=True,
-    ),
-    Row(
-        "augmentations",
-        "normalise",
-        neutral={"augmentations": ({"name": "normalise", "mean": (0, 0, 0), "std": (1, 1, 1)},)},
-    ),
+    augmentation("image_noise", {"sigma": 0}),
+    augmentation("manifold_mixup", {"alpha": 0}, ({"alpha": 0.2}, {"alpha": 0.2, "stages": [1, 3]})),
+    augmentation("mixstyle", {"probability": 0}, ({"probability": 0.1},)),
+    augmentation("mixup", {"alpha": 0}),
+    augmentation("moex", {"probability": 0}, ({"probability": 0.25}, {"probability": 0.5, "share": 0.5})),
+    augmentation("normalise", {"mean": (0, 0, 0), "std": (1, 1, 1)}),
 ]
 
 
 def from_outside(name: str) -> list[Row]:
-    """The row of a method from outside, one or none: what its class says, and what its module's ``LAWS`` adds.
-
-    ``LAWS`` has fields of a row, by name; ``neutral`` are options of the method.
-    """
-    rows = []
-    for room in registry.METHODS:
-        if name in registry.names(room) and name not in registry.builtin(room):
-            method, written = registry.make(room, name), getattr(registry.file(room, name), "LAWS", {})
-            row = Row(
-                room,
-                name,
-                tasks=method.tasks.names,
-                plain=not any(overrides(method, hook) for hook in HOOKS),
-                pools=method.pools,
-                mixes_labels=method.mixes_labels,
-                hard_labels=bool(method.hard_labels),
-            )
-            neutral = {"neutral": row.cases((written["neutral"],))[0]} if "neutral" in written else {}
-            rows.append(replace(row, **written | neutral))
-    return rows
+    """The row of a method from outside, one or none: its module's ``LAWS`` has fields of a row, by name."""
+    return [
+        Row(room, name, **getattr(registry.file(room, name), "LAWS", {}))
+        for room in registry.METHODS
+        if name in registry.names(room) and name not in registry.builtin(room)
+    ]
 
 
 HOOKS = [name for name, value in vars(Method).items() if callable(value) and name != "refuse" and name[0] != "_"]
 CHECKED = os.environ.get("FEDNB_CHECK", "")  # set by `fednb check`
 FULL = os.environ.get("FULL") == "1"  # weekly: pairs of methods and both precisions
-ROWS += from_outside(CHECKED)
+ROWS = [*ALGORITHMS, *AUGMENTATIONS, *from_outside(CHECKED)]
 ROW = {row.name: row for row in ROWS}
 CASES = [case for row in ROWS for case in row.cases()]
 

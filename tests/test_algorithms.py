@@ -1,7 +1,7 @@
-"""Every algorithm beside a float64 loop written on its own, and its numbers worked out by hand.
+"""Algorithms next to float64 loops written on their own, torch's optimiser, and numbers worked out by hand.
 
-The loops below share with the code only the order of the images (the keyed draw of ``fednb.randomness``), the
-initial weights and autograd. They work on dictionaries of weights, one formula a line.
+The loops share with the code only the order of the images (the keyed draw of ``fednb.randomness``), the initial weights
+and autograd. They work on dictionaries of weights, one formula a line.
 """
 
 from types import SimpleNamespace
@@ -17,11 +17,11 @@ from fednb.federation import Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import Batch
 from fednb.methods.algorithms.fedavgm import FedAvgM
-from fednb.methods.algorithms.fednova import FedNova, gradient_weight
-from fednb.methods.algorithms.scaffold import Scaffold
 from fednb.recipe import Recipe
 
 SIZES = (("clinic", 11), ("harbour", 6), ("tower", 3))
+HEAD = ("head.weight", "head.bias")
+CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 SETTINGS = {
     "precision": "fp64",
     "rounds": 3,
@@ -72,10 +72,10 @@ def start(**settings) -> tuple[FederatedRun, dict]:
     return run, {name: value.clone() for name, value in run.model.state_dict().items()}
 
 
-def steps(site: Site, round: int, seed: int = 0):
-    """Images in [0, 1] and labels of every local step of a round."""
-    order = randomness.generator(seed, round, site.name, "order")
-    for _ in range(SETTINGS["local_epochs"]):
+def steps(site: Site, round: int, *draws: str, epochs: int = SETTINGS["local_epochs"]):
+    """Images in [0, 1] and labels of every local step of a round, or of a test with the draws "adapt"."""
+    order = randomness.generator(0, round, site.name, *draws, "order")
+    for _ in range(epochs):
         batches = list(torch.randperm(len(site.train), generator=order).split(SETTINGS["batch_size"]))
         if len(batches) > 1 and len(batches[-1]) == 1:
             batches[-2:] = [torch.cat(batches[-2:])]
@@ -87,9 +87,18 @@ def hidden(w: dict, x):
     return torch.tanh(x.flatten(1) @ w["hidden.weight"].T + w["hidden.bias"])
 
 
+def scores(w: dict, x):
+    return hidden(w, x) @ w["head.weight"].T + w["head.bias"]
+
+
 def cross_entropy(w: dict, x, y):
-    scores = hidden(w, x) @ w["head.weight"].T + w["head.bias"]
-    return (scores.logsumexp(1) - scores[torch.arange(len(y)), y]).mean()
+    found = scores(w, x)
+    return (found.logsumexp(1) - found[torch.arange(len(y)), y]).mean()
+
+
+def right(w: dict, site: Site) -> int:
+    """How many test images these weights classify correctly."""
+    return int((scores(w, site.test.images.double() / 255).argmax(1) == site.test.targets).sum())
 
 
 def gradient(objective, w: dict, x, y) -> dict:
@@ -98,13 +107,24 @@ def gradient(objective, w: dict, x, y) -> dict:
     return dict(zip(leaves, found, strict=True))
 
 
-def local(w: dict, site: Site, round: int, slope=None, velocity=None, seed: int = 0) -> tuple[dict, int]:
+def ascended(rho: float):
+    """The gradient of the cross entropy at weights that went up it by rho."""
+
+    def slope(now, x, y):
+        g = gradient(cross_entropy, now, x, y)
+        norm = sum(float((value**2).sum()) for value in g.values()) ** 0.5
+        return gradient(cross_entropy, {n: now[n] + rho * g[n] / norm for n in now}, x, y)
+
+    return slope
+
+
+def local(w: dict, site: Site, round: int, slope=None, velocity=None, draws=(), **epochs) -> tuple[dict, int]:
     """SGD with momentum and weight decay from w on; the new weights and the number of steps."""
     slope = slope or (lambda w, x, y: gradient(cross_entropy, w, x, y))
     velocity = {} if velocity is None else velocity
     rate, rho, decay = (SETTINGS[name] for name in ("learning_rate", "momentum", "weight_decay"))
     w, count = dict(w), 0
-    for x, y in steps(site, round, seed):
+    for x, y in steps(site, round, *draws, **epochs):
         g = slope(w, x, y)
         for name in w:
             velocity[name] = rho * velocity.get(name, 0) + g[name] + decay * w[name]
@@ -126,7 +146,16 @@ def by_size(sites) -> dict[str, float]:
 def agree(run: FederatedRun, w: dict) -> None:
     assert run.server.model.keys() == w.keys()
     for name, value in w.items():
-        torch.testing.assert_close(run.server.model[name], value, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(run.server.model[name], value, **CLOSE)
+
+
+def averaged(run: FederatedRun, w: dict, slope_of) -> None:
+    """Three rounds of the mean by size after local steps; ``slope_of``: the slope in a round that begins at w."""
+    sites = run.federation.sites
+    for t in (1, 2, 3):
+        run.advance()
+        w = mean(by_size(sites), {s.name: local(w, s, t, slope_of(w))[0] for s in sites})
+    agree(run, w)
 
 
 @pytest.mark.parametrize("weights", ["size", "equal"])
@@ -145,29 +174,26 @@ def test_fedavg(plain, weights, state):
 
 def test_fedprox(plain):
     mu = 0.7
-    run, w = start(algorithm={"name": "fedprox", "mu": mu})
-    sites = run.federation.sites
-    for t in (1, 2, 3):
-        run.advance()
 
-        def slope(now, x, y, anchor=w):
+    def slope_of(anchor):
+        def slope(now, x, y):
             g = gradient(cross_entropy, now, x, y)
             return {name: g[name] + mu * (now[name] - anchor[name]) for name in now}
 
-        w = mean(by_size(sites), {s.name: local(w, s, t, slope)[0] for s in sites})
-    agree(run, w)
+        return slope
+
+    averaged(*start(algorithm={"name": "fedprox", "mu": mu}), slope_of)
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_fedsam(plain):
+    averaged(*start(algorithm={"name": "fedsam", "rho": 0.3}), lambda w: ascended(0.3))
+
+
 @pytest.mark.parametrize("weights", ["size", "equal"])
 @pytest.mark.parametrize("participation", [1.0, 0.67])
-def test_scaffold(plain, rate, weights, participation):
+def test_scaffold(plain, weights, participation):
     """With momentum the gradient of the j-th last step enters the change (1 - rho^j) / (1 - rho) times."""
-    run, w = start(
-        algorithm={"name": "scaffold", "server_learning_rate": rate},
-        weights=weights,
-        participation=participation,
-    )
+    run, w = start(algorithm="scaffold", weights=weights, participation=participation)
     sites = {site.name: site for site in run.federation.sites}
     p = by_size(sites.values()) if weights == "size" else dict.fromkeys(sites, 1 / 3)
     c = dict.fromkeys(w, 0.0)
@@ -187,14 +213,13 @@ def test_scaffold(plain, rate, weights, participation):
             passed = SETTINGS["learning_rate"] * sum((1 - rho**j) / (1 - rho) for j in range(1, count + 1))
             change[k] = {n: (w[n] - local_weights[k][n]) / passed - c[n] for n in w}
             own[k] = {n: own[k][n] + change[k][n] for n in w}
-        average = mean({k: p[k] / taken for k in chosen}, local_weights)
-        w = {n: w[n] + rate * (average[n] - w[n]) for n in w}
+        w = mean({k: p[k] / taken for k in chosen}, local_weights)
         c = {n: c[n] + sum(p[k] * change[k][n] for k in chosen) for n in w}
         for n in w:  # c stays the weighted mean of all clients' variates
-            torch.testing.assert_close(c[n], sum(p[k] * own[k][n] for k in sites), rtol=1e-9, atol=1e-12)
+            torch.testing.assert_close(c[n], sum(p[k] * own[k][n] for k in sites), **CLOSE)
     agree(run, w)
     for n in w:
-        torch.testing.assert_close(run.server.memories["scaffold"][n], c[n], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(run.server.memories["scaffold"][n], c[n], **CLOSE)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
@@ -213,22 +238,6 @@ def test_fednova(plain, momentum, monkeypatch):
         effective = sum(p[k] * length[k] for k in p)
         w = {n: w[n] - effective * sum(p[k] * direction[k][n] for k in p) for n in w}
     assert len(set(length.values())) == 3  # the clients take 6, 4 and 2 steps
-    agree(run, w)
-
-
-def test_fedsam(plain):
-    rho = 0.3
-    run, w = start(algorithm={"name": "fedsam", "rho": rho})
-    sites = run.federation.sites
-
-    def slope(now, x, y):
-        g = gradient(cross_entropy, now, x, y)
-        norm = sum(float((value**2).sum()) for value in g.values()) ** 0.5
-        return gradient(cross_entropy, {n: now[n] + rho * g[n] / norm for n in now}, x, y)
-
-    for t in (1, 2, 3):
-        run.advance()
-        w = mean(by_size(sites), {s.name: local(w, s, t, slope)[0] for s in sites})
     agree(run, w)
 
 
@@ -259,15 +268,14 @@ def test_fedproto(plain, share_model):
             w = mean(by_size(sites), own)
             own = {site.name: w for site in sites}
     agree(run, w if share_model else {})
-    torch.testing.assert_close(run.server.memories["fedproto"]["prototypes"], goal, rtol=1e-9, atol=1e-12)
-    for site, right in zip(sites, last["test"], strict=True):
-        x = site.test.images.double() / 255
-        now = own[site.name]
+    torch.testing.assert_close(run.server.memories["fedproto"]["prototypes"], goal, **CLOSE)
+    for site, found in zip(sites, last["test"], strict=True):
         if share_model:
-            predicted = (hidden(now, x) @ now["head.weight"].T + now["head.bias"]).argmax(1)
+            assert found == right(w, site)
         else:
-            predicted = ((hidden(now, x)[:, None] - goal) ** 2).sum(2).argmin(1)
-        assert right == int((predicted == site.test.targets).sum())
+            features = hidden(own[site.name], site.test.images.double() / 255)
+            predicted = ((features[:, None] - goal) ** 2).sum(2).argmin(1)
+            assert found == int((predicted == site.test.targets).sum())
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedbn", "fedsam", "fedavgm", "fednova", "scaffold"])
@@ -310,130 +318,34 @@ def test_batch_normalisation(plain, algorithm):
         for site in sites:
             for n in kept:
                 held = run.clients[site.name].memories["kept"][n]
-                torch.testing.assert_close(held, ended[site.name][n], rtol=1e-9, atol=1e-12)
+                torch.testing.assert_close(held, ended[site.name][n], **CLOSE)
         expected = {n: value for n, value in expected.items() if n not in kept}
     agree(run, expected)
 
 
-# --- By hand -----------------------------------------------------------------------------------------------
+def holder(**given) -> SimpleNamespace:
+    """The little of a client or of the server that one hook uses."""
+    kept = {name: {} for name in ("memory", "scratch", "inbox", "replies")}
+    return SimpleNamespace(**{name: lambda method, held=held: held for name, held in kept.items()}, **given)
 
 
-def server(**given) -> SimpleNamespace:
-    """The little of a server that one hook uses."""
-    memory, round_only, replies = {}, {}, {}
-    return SimpleNamespace(
-        memory=lambda method: memory,
-        scratch=lambda method: round_only,
-        replies=lambda method: replies,
-        parameters=["w"],
-        **given,
-    )
-
-
-def number(value: float) -> torch.Tensor:
+def number(value) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
-def test_fedavgm_by_hand():
-    """beta = 0.5, w = 1, v = 0.
-
-    Round 1, mean 0.6: v = 0.5 * 0 + (1 - 0.6) = 0.4, w = 1 - 0.4 = 0.6: the mean itself.
-    Round 2, mean 0.8: v = 0.5 * 0.4 + (0.6 - 0.8) = 0, w = 0.6: the old speed stops the way back.
-    Round 3, mean 1.0: v = 0.5 * 0 + (0.6 - 1.0) = -0.4, w = 1.0.
-    Round 4, mean 1.0: v = 0.5 * -0.4 + (1.0 - 1.0) = -0.2, w = 1.2: past the mean.
-    The buffer b is the plain mean in every round.
-    """
-    method, s = FedAvgM(beta=0.5), server(model={"w": number(1.0), "b": number(5.0)})
-    for average, moved in [(0.6, 0.6), (0.8, 0.6), (1.0, 1.0), (1.0, 1.2)]:
-        s.model = method.aggregate_model(s, {"w": number(average), "b": number(average)})
-        assert float(s.model["w"]) == pytest.approx(moved)
-        assert float(s.model["b"]) == average
-
-
-@pytest.mark.parametrize("nesterov", [False, True])
-def test_fedavgm_is_torchs_sgd_on_the_mean_change(nesterov):
-    """Of rate 1, from the first step on; the gradient is the weights less the clients' mean."""
-    method = FedAvgM(beta=0.9, nesterov=nesterov)
+def test_fedavgm_is_torchs_sgd_on_the_mean_change():
+    """Of rate 1, from the first step on; the gradient is the weights less the clients' mean. Buffers get the mean."""
+    method = FedAvgM(beta=0.9)
     means = torch.randn(6, 4, generator=randomness.generator("fedavgm"), dtype=torch.float64)
     parameter = nn.Parameter(torch.zeros(4, dtype=torch.float64))
-    optimiser = torch.optim.SGD([parameter], lr=1, momentum=0.9, nesterov=nesterov)
-    s = server(model={"w": torch.zeros(4, dtype=torch.float64)})
+    optimiser = torch.optim.SGD([parameter], lr=1, momentum=0.9)
+    server = holder(model={"w": torch.zeros(4, dtype=torch.float64)}, parameters=["w"])
     for average in means:
         parameter.grad = parameter.detach() - average
         optimiser.step()
-        s.model = method.aggregate_model(s, {"w": average, "b": average})
-        torch.testing.assert_close(s.model["w"], parameter.detach(), rtol=1e-13, atol=1e-13)
-        assert torch.equal(s.model["b"], average)
-    assert torch.equal(FedAvgM(beta=0.0, nesterov=nesterov).aggregate_model(s, {"w": means[0]})["w"], means[0])
-
-
-def test_fednova_by_hand():
-    """gradient_weight: 3 steps with rho = 0.5. Gradient 1 moves steps 1 to 3: 1 + 0.5 + 0.25 = 1.75;
-    gradient 2: 1 + 0.5 = 1.5; gradient 3: 1. Sum 4.25. Without momentum 3.
-
-    Two clients with p = 0.25 and 0.75, 1 and 3 steps, w = 1, and changes -0.2 and +0.6:
-    d = -0.2 / 1 = -0.2 and 0.6 / 3 = 0.2; mean of d = 0.25 * -0.2 + 0.75 * 0.2 = 0.1;
-    tau_eff = 0.25 * 1 + 0.75 * 3 = 2.5; w = 1 + 2.5 * 0.1 = 1.25. FedAvg: 1 + 0.25 * -0.2 + 0.75 * 0.6 = 1.4.
-    With the changes' signs turned: 0.75.
-    """
-    assert gradient_weight(3, 0.5) == pytest.approx(4.25)
-    assert gradient_weight(3, 0.0) == 3
-    assert gradient_weight(1, 0.9) == pytest.approx(1)
-    method = FedNova()
-    for sign in (1, -1):
-        s = server(model={"w": number(1.0)}, weights={"a": 0.25, "b": 0.75})
-        sent = {}
-        for client, count, change in (("a", 1, -0.2), ("b", 3, 0.6)):
-            parameter = nn.Parameter(number(1.0 + sign * change))
-            scratch = {"w": number(1.0)}
-            recipe = SimpleNamespace(momentum=0.0)
-            c = SimpleNamespace(steps=count, recipe=recipe, scratch=lambda m, scratch=scratch: scratch)
-            c.parameters = lambda parameter=parameter: {"w": parameter}
-            method.collect(s, client, s.weights[client], method.reply(c))
-            sent[client] = float(parameter.detach())
-        assert sent == pytest.approx({"a": -0.2 * sign, "b": 0.2 * sign})
-        average = {"w": number(0.25 * sent["a"] + 0.75 * sent["b"]), "b": number(7.0)}
-        moved = method.aggregate_model(s, average)
-        assert float(moved["w"]) == pytest.approx(1 + sign * 0.25)
-        assert float(moved["b"]) == 7
-
-
-def test_scaffold_by_hand():
-    """Two clients of equal weight, rate 0.1, 2 steps, no momentum; w = 1, c_a = 2, c_b = -1, c = 0.5.
-
-    Correction of a: c - c_a = -1.5; of b: c - c_b = 1.5: they cancel.
-    a ends at y = 0.7: Delta c_a = (1 - 0.7) / (2 * 0.1) - 0.5 = 1, c_a = 3.
-    b ends at y = 1.2: Delta c_b = (1 - 1.2) / 0.2 - 0.5 = -1.5, c_b = -2.5.
-    c = 0.5 + (1 - 1.5) / 2 = 0.25, the mean of 3 and -2.5. If only a took part (share 1/2, weight 1):
-    c = 0.5 + 0.5 * 1 = 1, the mean of 3 and -1.
-    w: mean of y = 0.95; with server rate 0.5: 1 + 0.5 * (0.95 - 1) = 0.975.
-    """
-    for taking_part, share, common in (("ab", 1.0, 0.25), ("a", 0.5, 1.0)):
-        method, s = Scaffold(server_learning_rate=0.5), server(model={"w": number(1.0)}, share=share)
-        s.memory(method)["w"] = number(0.5)
-        cases = {"a": (2.0, 0.7, -1.5, 3.0), "b": (-1.0, 1.2, 1.5, -2.5)}
-        for client in taking_part:
-            own, ended, corrected, kept = cases[client]
-            parameter = nn.Parameter(number(1.0))
-            state, scratch = {"w": number(own)}, {}
-            c = SimpleNamespace(
-                steps=2,
-                recipe=SimpleNamespace(momentum=0.0, learning_rate=0.1),
-                parameters=lambda parameter=parameter: {"w": parameter},
-                memory=lambda m, state=state: state,
-                scratch=lambda m, scratch=scratch: scratch,
-                inbox=lambda m, s=s: m.send(s, "any"),
-            )
-            method.begin(c)
-            parameter.grad = number(10.0)
-            method.gradients(c, None)
-            assert float(parameter.grad) == 10 + corrected
-            parameter.data = number(ended)
-            method.collect(s, client, 1 / len(taking_part), method.reply(c))
-            assert float(state["w"]) == pytest.approx(kept)
-        method.aggregate(s)
-        assert float(s.memory(method)["w"]) == pytest.approx(common)
-        assert float(method.aggregate_model(s, {"w": number(0.95)})["w"]) == pytest.approx(0.975)
+        server.model = method.aggregate_model(server, {"w": average, "b": average})
+        torch.testing.assert_close(server.model["w"], parameter.detach(), rtol=1e-13, atol=1e-13)
+        assert torch.equal(server.model["b"], average)
 
 
 class Pixels(nn.Module):
@@ -448,19 +360,17 @@ class Pixels(nn.Module):
 
 
 def test_fedproto_by_hand(monkeypatch):
-    """Features are the two pixels over 255. Client a has class 0 twice, (0.2, 0) and (0.4, 1), and no other
-    class; client b class 0 once, (0.9, 0.2), and class 1 once, (0.6, 0.6). Class 2 exists nowhere.
+    """Features are the two pixels over 255. Client a has class 0 twice, (0.2, 0) and (0.4, 1); client b class 0,
+    (0.9, 0.2), and class 1, (0.6, 0.6). Class 2 exists nowhere.
 
-    Prototypes: a: class 0 (0.3, 0.5) of 2 images; b: class 0 (0.9, 0.2) of 1, class 1 (0.6, 0.6) of 1.
-    Global: class 0 (2 * 0.3 + 0.9) / 3 = 0.5 and (2 * 0.5 + 0.2) / 3 = 0.4; class 1 (0.6, 0.6).
-    The term for two images of class 0 with features (0.5, 0.2) and (0.3, 0.4), mu = 3:
-    squares (0, 0.04) and (0.04, 0); mean over 2 images and 2 features 0.08 / 4 = 0.02; times 3: 0.06.
-    Its slope for the second pixel of the first image: 3 * 2 * (0.2 - 0.4) / 4 = -0.3, towards the prototype.
-    An image of class 2 in the place of the second adds nothing: 3 * 0.04 / 4 = 0.03.
+    Global prototypes: class 0 (0.2 + 0.4 + 0.9) / 3 = 0.5 and (0 + 1 + 0.2) / 3 = 0.4; class 1 (0.6, 0.6).
+    The term for two images of class 0 with features (0.5, 0.2) and (0.3, 0.4), mu = 3: squares (0, 0.04) and (0.04, 0);
+    mean over 2 images and 2 features 0.02; times 3: 0.06. Its slope for the second pixel of the first image:
+    3 * 2 * (0.2 - 0.4) / 4 = -0.3. An image of class 2 in the place of the second adds nothing: 0.03.
 
-    Squared distances to classes 0 and 1: (0.2, 0) 0.25, 0.52; (0.4, 1) 0.37, 0.20, so a has 1 of 2 right;
-    (0.9, 0.2) 0.20, 0.25; (0.6, 0.6) 0.05, 0, so b has 2. Nobody is given class 2, though (0.2, 0) is nearer
-    to the zeros that stand for its prototype, 0.04.
+    Squared distances to classes 0 and 1: (0.2, 0) 0.25, 0.52; (0.4, 1) 0.37, 0.20, so a has 1 of 2 right; (0.9, 0.2)
+    0.20, 0.25; (0.6, 0.6) 0.05, 0, so b has 2. Nobody is given class 2, though (0.2, 0) is nearer to the zeros that
+    stand for its prototype.
     """
     monkeypatch.setattr("fednb.models.build", lambda *arguments, **options: Pixels())
 
@@ -471,23 +381,19 @@ def test_fedproto_by_hand(monkeypatch):
     a, b = split((0.2, 0.0, 0), (0.4, 1.0, 0)), split((0.9, 0.2, 0), (0.6, 0.6, 1))
     data = Federation("pixels", (Site("a", a, a, a), Site("b", b, b, b)), ("0", "1", "2"))
     run = FederatedRun(Recipe(algorithm={"name": "fedproto", "mu": 3}, precision="fp64"), data)
-    close = {"atol": 0.003, "rtol": 0}  # a pixel is rounded to a whole number of 1/255
-
-    right = run.advance()["test"]
+    assert run.advance()["test"] == [1, 2]
     state = run.server.memories["fedproto"]
-    expected = torch.tensor([[0.5, 0.4], [0.6, 0.6], [0, 0]], dtype=torch.float64)
-    torch.testing.assert_close(state["prototypes"], expected, **close)
+    close = {"atol": 0.003, "rtol": 0}  # a pixel is rounded to a whole number of 1/255
+    torch.testing.assert_close(state["prototypes"], number([[0.5, 0.4], [0.6, 0.6], [0, 0]]), **close)
     assert state["images"].tolist() == [3, 1, 0]
 
     client = run.clients["a"]
     client.receive(run.server.send("a"), 2)
-    method = client.methods[0]
-    batch = Batch(None, torch.tensor([0, 0]), training=True)
-    batch.features = torch.tensor([[0.5, 0.2], [0.3, 0.4]], dtype=torch.float64, requires_grad=True)
+    (method,), batch = client.methods, Batch(None, torch.tensor([0, 0]), training=True)
+    batch.features = number([[0.5, 0.2], [0.3, 0.4]]).requires_grad_()
     term = method.loss(client, batch)
     assert term.item() == pytest.approx(0.06, abs=0.002)
     term.backward()
     assert batch.features.grad[0].tolist() == pytest.approx([0, -0.3], abs=0.01)
     batch.targets = torch.tensor([0, 2])
     assert method.loss(client, batch).item() == pytest.approx(0.03, abs=0.002)
-    assert right == [1, 2]

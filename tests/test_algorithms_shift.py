@@ -1,14 +1,27 @@
-"""MOON, FedRobust and HarmoFL beside float64 loops written on their own, by hand, and what must hold of each alone."""
+"""MOON, FedRobust and HarmoFL next to float64 loops written on their own, and numbers by hand."""
 
 from contextlib import nullcontext
 from itertools import pairwise
 from math import exp, log
-from types import SimpleNamespace
 
 import pytest
-import test_algorithms
 import torch
-from test_algorithms import agree, by_size, cross_entropy, gradient, hidden, local, mean, start
+from test_algorithms import (
+    CLOSE,
+    agree,
+    ascended,
+    by_size,
+    cross_entropy,
+    gradient,
+    hidden,
+    holder,
+    local,
+    mean,
+    plain,
+    scores,
+    start,
+)
+from test_algorithms import number as doubles
 from torch import nn
 
 from fednb.methods import Batch
@@ -16,22 +29,7 @@ from fednb.methods.algorithms.fedrobust import FedRobust
 from fednb.methods.algorithms.harmofl import HarmoFL
 from fednb.methods.algorithms.moon import Moon
 
-plain = test_algorithms.plain
-
-
-def doubles(rows) -> torch.Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def holder(**given) -> SimpleNamespace:
-    """The little of a client or of the server that one hook uses."""
-    memory, round_only, inbox = {}, {}, {}
-    return SimpleNamespace(
-        memory=lambda method: memory, scratch=lambda method: round_only, inbox=lambda method: inbox, **given
-    )
-
-
-# --- MOON --------------------------------------------------------------------------------------------------
+__all__ = ["plain"]  # a fixture
 
 
 def cosine(a, b):
@@ -68,24 +66,6 @@ def test_moon(plain, participation):
     assert participation == 1 or any(one - next_one for one, next_one in pairwise(seen))
 
 
-class Linear(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(2, 2, bias=False, dtype=torch.float64)
-
-    def features(self, images):
-        return self.body(images.flatten(1))
-
-
-def contrast(received, previous, features, images, **options) -> torch.Tensor:
-    """MOON's term; the two weights are ``[2, 2]``."""
-    client = holder(model=Linear(), autocast=nullcontext)
-    method = Moon(**options)
-    client.scratch(method).update({"body.weight": received})
-    client.memory(method).update({"body.weight": previous})
-    return method.loss(client, Batch(images, None, training=True, features=features))
-
-
 def test_moon_by_hand():
     """mu = 2, tau = 0.5, two images whose features are themselves, (3, 4) and (0, -1).
 
@@ -93,14 +73,14 @@ def test_moon_by_hand():
     Over tau: 2 and 0; -2 and 2. Terms: log(1 + e^(0 - 2)) = 0.1269 and log(1 + e^(2 + 2)) = 4.0181.
     Their mean times 2 is their sum, 4.1451.
     """
-    images = doubles([[[[3, 4]]], [[[0, -1]]]])
-    received = doubles([[2, 0], [4, -1]])  # (1, 0) -> (2, 4), (0, 1) -> (0, -1)
-    previous = doubles([[-4 / 3, 0], [-5 / 3, 2]])
-    term = contrast(received, previous, images.flatten(1), images, mu=2.0, tau=0.5)
+    images, model = doubles([[[[3, 4]]], [[[0, -1]]]]), nn.Module()
+    model.body = nn.Linear(2, 2, bias=False, dtype=torch.float64)
+    model.features = lambda images: model.body(images.flatten(1))
+    client, method = holder(model=model, autocast=nullcontext), Moon(mu=2.0, tau=0.5)
+    client.scratch(method)["body.weight"] = doubles([[2, 0], [4, -1]])  # (1, 0) -> (2, 4), (0, 1) -> (0, -1)
+    client.memory(method)["body.weight"] = doubles([[-4 / 3, 0], [-5 / 3, 2]])
+    term = method.loss(client, Batch(images, None, training=True, features=images.flatten(1)))
     assert term.item() == pytest.approx(log(1 + exp(-2)) + log(1 + exp(4)), rel=1e-12)
-
-
-# --- FedRobust ---------------------------------------------------------------------------------------------
 
 
 def shifted(x, matrix, offset):
@@ -109,17 +89,12 @@ def shifted(x, matrix, offset):
     return torch.stack(channels, 1)
 
 
-def robust(rate: dict, penalty: dict) -> dict:
-    """FedRobust with these of its matrix and of its offset."""
-    given = (("rate", rate), ("penalty", penalty))
-    return {"name": "fedrobust"} | {f"{part}_{kind}": own for kind, both in given for part, own in both.items()}
-
-
 @pytest.mark.parametrize("later", [{}, {"augmentations": ({"name": "normalise", "mean": (0.5, 0.4, 0.3)},)}], ids=str)
 def test_fedrobust(plain, later):
     """The shift is of images in [0, 1]; what is normalised afterwards has its slope by the chain rule."""
     eta, penalty = {"matrix": 0.4, "offset": 0.2}, {"matrix": 0.7, "offset": 0.3}
-    run, w = start(algorithm=robust(eta, penalty), **later)
+    options = {f"{part}_rate": eta[part] for part in eta} | {f"{part}_penalty": penalty[part] for part in eta}
+    run, w = start(algorithm={"name": "fedrobust", **options}, **later)
     centre, spread = doubles([0, 0, 0]), doubles([1, 1, 1])
     if later:
         centre, spread = (doubles(getattr(run.server.methods[1], name)) for name in ("mean", "std"))
@@ -147,7 +122,7 @@ def test_fedrobust(plain, later):
     for site in sites:
         kept = run.clients[site.name].memories["fedrobust"]
         for name, value in shift[site.name].items():
-            torch.testing.assert_close(kept[name], value, rtol=1e-9, atol=1e-12)
+            torch.testing.assert_close(kept[name], value, **CLOSE)
         assert (kept["matrix"] - identity).abs().max() > 1e-3 and kept["offset"].abs().max() > 1e-6
 
 
@@ -189,9 +164,6 @@ def test_fedrobust_by_hand(cut):
     assert not kept["matrix"].requires_grad
 
 
-# --- HarmoFL -----------------------------------------------------------------------------------------------
-
-
 def normalised(x, amplitude, variant):
     """Through the whole spectrum, not the half of it that suffices."""
     spectrum = torch.fft.fft2(x)
@@ -222,9 +194,7 @@ def test_harmofl(plain, variant):
                     elif variant == "paper":
                         running[k] = (1 - nu) * running[k] + nu * seen
                 x = normalised(x, running[k] if common is None else common, variant)
-                g = gradient(cross_entropy, now, x, y)
-                norm = sum(float((value**2).sum()) for value in g.values()) ** 0.5
-                return gradient(cross_entropy, {n: now[n] + alpha * g[n] / norm for n in now}, x, y)
+                return ascended(alpha)(now, x, y)
 
             ended[site.name], _ = local(w, site, t, slope)
         p = by_size(sites)
@@ -235,8 +205,7 @@ def test_harmofl(plain, variant):
     agree(run, w)
     for site, right in zip(sites, last["test"], strict=True):
         x = normalised(site.test.images.double() / 255, common, variant)
-        logits = hidden(w, x) @ w["head.weight"].T + w["head.bias"]
-        assert right == int((logits.argmax(1) == site.test.targets).sum())
+        assert right == int((scores(w, x).argmax(1) == site.test.targets).sum())
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def test_an_order_without_an_x_is_one_step():
 def test_all_steps_of_a_claim_are_tested_together(monkeypatch):
     made, given = by_epochs(FALLING, FALLING), []
 
-    def recorded(pairs, records, spreads, level):
+    def recorded(pairs, results, spreads, level):
         given.append((len(pairs), level))
-        return effects_of(pairs, records, spreads, level)
+        return effects_of(pairs, results, spreads, level)
 
     monkeypatch.setattr(import_module("fednb.report.curves"), "effects_of", recorded)
     curves(made, "fedrdn")

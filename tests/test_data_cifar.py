@@ -1,6 +1,5 @@
-"""CIFAR-10 and CIFAR-100: both layouts, both partitions, what a client is tested on, and damaged batches."""
+"""CIFAR-10 and CIFAR-100: both layouts, both partitions, what a client is tested on, and damaged files."""
 
-import pickle
 from collections import Counter
 
 import loaders
@@ -17,28 +16,20 @@ from fednb.datasets.cifar10 import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
-TRAIN, TEST = 30, 10  # images of each class
+TEST = 10  # images of each class
 
 
 def load(root, size=32, **options):
     return fednb.datasets.load("cifar10", root, size=size, **options)
 
 
-def counts(federation) -> list:
-    return [tuple(len(getattr(site, split)) for split in SPLITS) for site in federation.sites]
+def of_all(federation, *parts) -> list[bytes]:
+    return sorted(pixels(*(getattr(site, part) for site in federation.sites for part in parts)))
 
 
-def trained(federation) -> list[bytes]:
-    return [image for site in federation.sites for part in (site.train, site.validation) for image in pixels(part)]
-
-
-def under_test(federation) -> list[bytes]:
-    return sorted(image for site in federation.sites for image in pixels(site.test))
-
-
-def held(split) -> list[int]:
+def held(split) -> np.ndarray:
     """The number of images of each class."""
-    return split.targets.bincount(minlength=10).tolist()
+    return split.targets.bincount(minlength=10).numpy()
 
 
 @pytest.fixture(scope="module")
@@ -57,39 +48,28 @@ def arrays(folders) -> dict:
     return held
 
 
-def python2_pickle(x: np.ndarray, y: np.ndarray) -> bytes:
-    """A batch as Python 2 wrote CIFAR-10's: a dictionary of text, an array and a list, by hand."""
-    raw = x.tobytes()
-    array = (
-        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR(I1\n(I%d\nI%d\nt" % x.shape
-        + b"cnumpy\ndtype\n(S'u1'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbI00\n"
-        + b"T%stb" % (len(raw).to_bytes(4, "little") + raw)
-    )
-    labels = b"(" + b"".join(b"I%d\n" % label for label in y) + b"l"
-    return b"(S'data'\n" + array + b"S'labels'\n" + labels + b"S'batch_label'\nS'a batch'\nd."
-
-
-def write_batches(folder, arrays, write=python2_pickle):
-    folder.mkdir(parents=True)
-    x, y = (array.reshape(len(array), -1).squeeze() for array in arrays["train"])
-    for number, batch in enumerate(zip(np.split(x, 5), np.split(y, 5), strict=True), 1):
-        (folder / f"data_batch_{number}").write_bytes(write(*batch))
-    x, y = arrays["test"]
-    (folder / "test_batch").write_bytes(write(x.reshape(len(x), -1), y))
+@pytest.fixture
+def binary(arrays, tmp_path):
+    """A data folder with CIFAR-10's binary version: an image's label, then its 3072 bytes."""
+    (tmp_path / "cifar-10-batches-bin").mkdir()
+    for part, names in {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}.items():
+        x, y = arrays[part]
+        entries = np.column_stack([y, x.reshape(len(x), -1)]).astype(np.uint8)
+        for name, own in zip(names, np.split(entries, len(names)), strict=True):
+            (tmp_path / "cifar-10-batches-bin" / f"{name}.bin").write_bytes(own.tobytes())
+    return tmp_path
 
 
 class TestLayouts:
-    @pytest.mark.parametrize("place", ["cifar-10-batches-py", "cifar10/cifar-10-batches-py"])
-    @pytest.mark.parametrize(
-        "write",
-        [
-            python2_pickle,
-            lambda x, y: pickle.dumps({"data": x, "labels": y.tolist(), "filenames": ["a.png"] * len(y)}, 2),
-        ],
-    )
-    def test_batches_and_folders_are_the_same(self, tmp_path, arrays, folders, place, write):
-        write_batches(tmp_path / place, arrays, write)
-        assert load(tmp_path).fingerprint == load(folders).fingerprint
+    def test_binary_version_and_folders_are_the_same(self, binary, folders):
+        assert load(binary).fingerprint == load(folders).fingerprint
+
+    def test_a_damaged_binary_file_is_named(self, binary):
+        file = binary / "cifar-10-batches-bin" / "data_batch_3.bin"
+        for content in (b"", bytes(3072), bytes(3074), b"\x0a" + bytes(3072)):
+            file.write_bytes(content)
+            with pytest.raises(DataError, match=rf"data_batch_3\.bin has {len(content)} bytes; expected 3073 .*class"):
+                load(binary)
 
     def test_jpeg_files_and_missing_images_are_notes(self, folders, tmp_path, monkeypatch):
         assert load(folders).notes == (
@@ -105,42 +85,26 @@ class TestLayouts:
         (note,) = load(copy).notes
         assert note == "The train images are JPEG files: their pixels are close to CIFAR-10's own, not equal."
 
-
-class TestHundred:
-    def test_pixels_and_fine_labels(self, files_of):
+    def test_hundred_fine_labels(self, files_of):
         root = files_of("cifar100")
         federation = fednb.datasets.load("cifar100", root, size=32, clients=10, classes_per_client=10)
         for part, splits in {"train": ("train", "validation"), "test": ("test",)}.items():
-            file = pickle.loads((root / "cifar-100-python" / part).read_bytes())
+            content = (root / "cifar-100-binary" / f"{part}.bin").read_bytes()
+            entries = [content[start : start + 3074] for start in range(0, len(content), 3074)]
             parts = [getattr(site, split) for site in federation.sites for split in splits]
             found = zip(pixels(*parts), (int(y) for split in parts for y in split.targets), strict=True)
-            expected = zip((image.tobytes() for image in file["data"]), file["fine_labels"], strict=True)
-            assert sorted(found) == sorted(expected)
+            assert sorted(found) == sorted((entry[2:], entry[1]) for entry in entries)
         mine = [{*site.train.targets.tolist(), *site.validation.targets.tolist()} for site in federation.sites]
         assert sorted(sum(map(list, mine), [])) == list(range(100))  # as in DisTrans' Table 1 at DH = 100 %
 
-    def test_the_classes_in_their_order(self):
-        """Some numbers of the published list, whose order is the alphabet's."""
-        assert len(set(cifar100.CLASSES)) == 100 and list(cifar100.CLASSES) == sorted(cifar100.CLASSES)
+    def test_hundred_classes_in_their_order(self):
+        assert list(cifar100.CLASSES) == sorted(set(cifar100.CLASSES)) and len(cifar100.CLASSES) == 100
         numbers = {0: "apple", 19: "cattle", 49: "mountain", 72: "seal", 99: "worm"}
         assert {number: cifar100.CLASSES[number] for number in numbers} == numbers
 
 
-class TestClassShares:
-    @pytest.mark.parametrize("u", [10, 6, 2])
-    def test_tested_on_its_own_classes_in_its_own_shares(self, folders, arrays, u):
-        federation = load(folders, classes_per_client=u)
-        for site in federation.sites:
-            mine = np.array(held(site.train)) + held(site.validation)
-            assert (mine > 0).sum() == u and ((mine > 0) == (np.array(held(site.test)) > 0)).all()
-            # The same share of 30 and of 10, each rounded by less than one image.
-            assert np.abs(mine / TRAIN - np.array(held(site.test)) / TEST).max() < 1 / TRAIN + 1 / TEST
-        assert sorted(trained(federation)) == sorted(image.tobytes() for image in arrays["train"][0])
-        assert under_test(federation) == sorted(image.tobytes() for image in arrays["test"][0])
-        for train, validation, _ in counts(federation):
-            assert abs(validation - 0.1 * (train + validation)) <= 0.5
-
-    def test_one_class_is_tested_beside_as_many_images_of_others(self, folders, arrays):
+class TestPartitions:
+    def test_one_class_is_tested_next_to_as_many_images_of_others(self, folders, arrays):
         federation = load(folders, classes_per_client=1)
         source = dict(zip((image.tobytes() for image in arrays["test"][0]), arrays["test"][1], strict=True))
         own, negatives = [], Counter()
@@ -151,84 +115,53 @@ class TestClassShares:
             assert (site.test.targets[:TEST] == label).all()  # distrans/fig4_alpha rests on the order
             assert [source[image] for image in pixels(site.test)] == site.test.targets.tolist()
             assert len({*pixels(site.test)[:TEST]}) == TEST
-            negatives.update(
-                image for image, target in zip(pixels(site.test), site.test.targets, strict=True) if target != label
-            )
+            negatives.update(pixels(site.test)[TEST:])
         assert sorted(own) == list(range(10))
         assert any("as many images of the others, drawn with replacement" in note for note in federation.notes)
         # Ten draws of 10 from the 90 others: a client's own draws repeat some image.
         assert any(len({*pixels(site.test)}) < 2 * TEST for site in federation.sites)
         assert len(negatives) > 50  # the clients do not draw the same ones
 
-    def test_too_many_clients(self, folders):
-        for u, clients in ((1, 200), (2, 10**9)):
-            with pytest.raises(DataError, match=f"to {clients} clients by {u} of 10 classes each.* Take fewer clients"):
-                load(folders, classes_per_client=u, clients=clients)
-
-
-class TestDirichlet:
-    def test_dealt_and_tested(self, folders, arrays):
+    def test_dirichlet(self, folders, arrays):
+        """Each image once; ten or more to train and validate on, a tenth of them validation."""
         federation = load(folders, partition="dirichlet", clients=5, concentration=0.3)
-        assert sorted(trained(federation)) == sorted(image.tobytes() for image in arrays["train"][0])
-        assert min(train + validation for train, validation, _ in counts(federation)) >= 10
-        assert under_test(federation) == sorted(image.tobytes() for image in arrays["test"][0])
+        for part, splits in {"train": ("train", "validation"), "test": ("test",)}.items():
+            assert of_all(federation, *splits) == sorted(image.tobytes() for image in arrays[part][0])
         for site in federation.sites:
+            trained = len(site.train) + len(site.validation)
+            assert trained >= 10 and abs(len(site.validation) - 0.1 * trained) <= 0.5
             assert len(site.test) == 20 and max(held(site.test)) - min(held(site.test)) <= 1
 
 
-class TestFewer:
+class TestCounts:
     def test_so_many_images_of_all_classes(self, folders):
         federation = load(folders, train_images=200, test_images=50)
-        assert np.sum(counts(federation), axis=0).tolist() == [180, 20, 50]
-        for split, expected in {"test": [5] * 10, "train": [18] * 10}.items():
-            total = np.sum([held(getattr(site, split)) for site in federation.sites], axis=0)
-            assert np.abs(total - expected).max() <= 2
+        assert np.sum([*loaders.counts(federation).values()], axis=0).tolist() == [180, 20, 50]
+        for split, expected in {"test": 5, "train": 18}.items():
+            assert np.abs(sum(held(getattr(site, split)) for site in federation.sites) - expected).max() <= 2
 
-    def test_counts_out_of_range(self, folders):
-        for option in ("train_images", "test_images"):
-            for count in (0, -1, 2.5, True, 60_000):
-                with pytest.raises(RecipeError, match=f"{option} is {count}"):
-                    load(folders, **{option: count})
-        with pytest.raises(DataError, match="train_images=301, but 300 are on disk"):
-            load(folders, train_images=301)
-        with pytest.raises(DataError, match="30 training .* Take fewer clients"):
-            load(folders, train_images=30)
+    @pytest.mark.parametrize(
+        "options, error, said",
+        [
+            *(({"train_images": count}, RecipeError, f"train_images is {count}") for count in (0, -1, 2.5, True)),
+            ({"test_images": 101}, DataError, "test_images=101, but 100 are on disk"),
+            ({"train_images": 30}, DataError, "30 training .* Take fewer clients"),
+            ({"clients": 200, "classes_per_client": 1}, DataError, "to 200 clients by 1 of 10 classes each"),
+            ({"clients": 10**9, "classes_per_client": 2}, DataError, "to 1000000000 clients by 2 of 10"),
+            ({"clients": 10**9, "partition": "dirichlet"}, DataError, "to 1000000000 clients by Dir"),
+            ({"spare": True}, RecipeError, "no spare images: all 100 are test images. Lower test_images"),
+        ],
+    )
+    def test_out_of_range(self, folders, options, error, said):
+        with pytest.raises(error, match=said):
+            load(folders, **options)
 
-
-class TestSpare:
-    @pytest.mark.parametrize("options", [{}, {"classes_per_client": 2}, {"partition": "dirichlet", "clients": 5}])
-    def test_the_other_test_images_dealt_out_alike(self, folders, arrays, options):
+    @pytest.mark.parametrize("options", [{"classes_per_client": 2}, {"partition": "dirichlet", "clients": 5}])
+    def test_spare_are_the_other_test_images_dealt_out_alike(self, folders, arrays, options):
         plain, asked = (load(folders, test_images=50, **options, **spare) for spare in ({}, {"spare": True}))
-        assert counts(asked) == counts(plain) and all(site.spare is None for site in plain.sites)
+        assert loaders.counts(asked) == loaders.counts(plain) and all(site.spare is None for site in plain.sites)
         for one, other in zip(plain.sites, asked.sites, strict=True):
             assert all(torch.equal(getattr(one, s).images, getattr(other, s).images) for s in SPLITS)
             assert abs(len(other.spare) - len(other.test)) <= 5
-        everything = [image for site in asked.sites for part in (site.test, site.spare) for image in pixels(part)]
-        assert sorted(everything) == sorted(image.tobytes() for image in arrays["test"][0])
+        assert of_all(asked, "test", "spare") == sorted(image.tobytes() for image in arrays["test"][0])
         assert "50 other test images are spare." in asked.notes
-
-    def test_none_left_over_is_refused(self, folders):
-        with pytest.raises(RecipeError, match="no spare images: all 100 are test images. Lower test_images"):
-            load(folders, spare=True)
-
-
-def test_a_batch_of_something_else_is_named(arrays, tmp_path):
-    write_batches(tmp_path / "cifar-10-batches-py", arrays)
-    file = tmp_path / "cifar-10-batches-py" / "data_batch_3"
-    for shape, label, message in (
-        *(((2, 3072), 0, r"\[2, 3072\] bytes for 1 labels"), ((1, 1024), 0, r"\[1, 1024\]")),
-        *(((1, 3072), 10, "labels from 0 to 9"), ((1, 3072), -1, "labels from 0 to 9")),
-    ):
-        file.write_bytes(pickle.dumps({"data": np.zeros(shape, np.uint8), "labels": [label]}, 2))
-        with pytest.raises(DataError, match=f"data_batch_3 .*({message})"):
-            load(tmp_path)
-
-
-def test_counts_of_real_images_by_partition(real_data):
-    if problem := fednb.datasets.available("cifar10", real_data):
-        pytest.skip(problem)
-    some = {"train_images": 2000, "test_images": 1000}
-    shared = load(real_data, classes_per_client=2, **some)
-    assert np.sum(counts(shared), axis=0)[2] == 1000 and sum(np.sum(counts(shared), axis=0)[:2]) == 2000
-    drawn = load(real_data, partition="dirichlet", clients=40, concentration=0.3, **some)
-    assert {test for _, _, test in counts(drawn)} == {25}

@@ -1,8 +1,7 @@
-"""Flower carries the messages: every method in this process, through Flower's bytes; two nodes on loopback, slowly."""
+"""Flower carries the messages: every method in this process, through Flower's bytes; its simulation, slowly."""
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import pytest
 from loaders import picture
 from methods import CASES, TINY, federation, label, row_of
 
-from fednb.errors import DataError, RunError, StoreError
+from fednb.errors import RunError
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records.record import checksum
@@ -31,21 +30,19 @@ from fednb.records import federate
 class Grid:
     """Flower's grid in this process: messages go through their bytes.
 
-    dead: the numbers of nodes that are gone. crashing: of those whose process dies when it trains or tests; silent:
-    where they go without a word, and the SuperLink says so. answers: after so many the server is interrupted. asked:
-    who was, by number.
+    crashing: the numbers of nodes whose process dies when it trains or tests; silent: where they go without a word, and
+    the SuperLink says so. answers: after so many the server is interrupted. asked: who was, by number.
     """
 
     def __init__(self, configs: dict[int, dict]):
         self.configs = configs
-        self.dead: set[int] = set()
         self.crashing: set[int] = set()
         self.silent = False
         self.answers = -1
         self.asked: list[int] = []
 
     def get_node_ids(self) -> list[int]:
-        return [node for node in self.configs if node not in self.dead]
+        return list(self.configs)
 
     def send_and_receive(self, messages, *, timeout):
         replies = []
@@ -71,7 +68,7 @@ class Grid:
 
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
-    """Every node finds the laws' small federation, whatever its recipe names."""
+    """Every node finds the conformance tests' small federation, whatever its recipe names; every message a sender."""
 
     def found(recipe, root=None, site=None):
         return federation().only(site) if site else federation()
@@ -79,11 +76,6 @@ def toy(monkeypatch, tmp_path):
     monkeypatch.setattr(federate, "federation_of", found)
     monkeypatch.setattr(federate, "LOOKS", 0.01)
     monkeypatch.setenv("FEDNB_MEMORY", str(tmp_path / "memory"))
-    names_senders(monkeypatch)
-
-
-def names_senders(monkeypatch) -> None:
-    """Who writes a message, as Flower's processes know it."""
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
 
@@ -92,26 +84,25 @@ def grid(**more) -> Grid:
     return Grid({10 + number: {"site": site.name, **more} for number, site in enumerate(federation().sites)})
 
 
-def by_flower(recipe: Recipe, nodes: Grid, tmp_path, timeout: float = 0.1):
-    return federate.federate(recipe, nodes, Store(tmp_path / "runs"), 3, timeout)
+def by_flower(recipe: Recipe, nodes: Grid, tmp_path):
+    return federate.serve(nodes, recipe, Store(tmp_path / "runs"), 3, 0.1)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
 def test_every_method_gives_the_same_run(case, toy, tmp_path):
     recipe = Recipe(**TINY | case | {"rounds": 2})
     record, here = by_flower(recipe, grid(), tmp_path), FederatedRun(recipe, federation())
     assert record.rounds == [here.advance(), here.advance()]
     assert record.prepare == here.prepared and record.clients == list(here.clients)
-    assert record.fingerprint == federation().fingerprint
     assert record.origin["engine"].startswith("flower ")
 
 
-def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(federate, "federation_of", lambda recipe, root: federation())  # no site is loaded once more
-    monkeypatch.setattr(federate, "available", None)  # nor are its files looked through
+def test_in_flowers_simulation_a_node_has_the_site_of_its_number(toy, tmp_path):
     recipe = Recipe(**TINY | {"rounds": 1})
     nodes = Grid({7: {"partition-id": 1}, 8: {"partition-id": 0}, 9: {"partition-id": 2}})
-    assert by_flower(recipe, nodes, tmp_path).rounds == [FederatedRun(recipe, federation()).advance()]
+    record = by_flower(recipe, nodes, tmp_path)
+    assert record.rounds == [FederatedRun(recipe, federation()).advance()]
+    assert record.fingerprint == federation().fingerprint
 
 
 @pytest.fixture
@@ -138,46 +129,27 @@ def test_a_node_that_crashes_is_absent_and_the_record_says_so(silent, toy, tmp_p
     record = by_flower(recipe, nodes, tmp_path)
     assert "absent" not in record.rounds[0] and record.rounds[1]["absent"] == ["harbour"]
     assert record.rounds[1]["loss"].keys() == {"clinic", "tower"}
-    assert record.rounds[1]["test"][1] == record.rounds[0]["test"][1]
-    why = "Error: Node Unavailable .*" if silent else r"it crashed\?\[2J"
-    told = f"harbour did not answer in round 2: .* of its last test. What went wrong: {why}"
-    assert any(re.fullmatch(told, note) for note in record.notes)
-    assert re.search(f'harbour did not answer "work" in round 2: {why}', capsys.readouterr().err)
+    why = "Error: Node Unavailable" if silent else "it crashed?[2J"
+    (note,) = [note for note in record.notes if note.startswith("harbour did not answer in round 2: ")]
+    assert f"What went wrong: {why}" in note
+    assert f'harbour did not answer "work" in round 2: {why}' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("lost", [None, "removed", "damaged"])
-def test_a_node_goes_on_with_its_memory_or_ends_the_run(lost, toy, tmp_path, before_round_2):
-    def lose():
-        (file,) = (tmp_path / "memory").glob(f"*_{checksum(b'harbour')}.pt")
-        file.write_bytes(b"no tensors") if lost == "damaged" else file.unlink()
-
+def test_a_node_has_its_memory_where_it_says(toy, tmp_path):
     recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})
-    if lost is None:
-        elsewhere, undisturbed = grid(memory=str(tmp_path / "elsewhere")), FederatedRun(recipe, federation())
-        assert by_flower(recipe, elsewhere, tmp_path).rounds == [undisturbed.advance(), undisturbed.advance()]
-        assert len(list((tmp_path / "elsewhere").glob("*.pt"))) == 3 and not (tmp_path / "memory").exists()
-        return
-    before_round_2(lose)
-    with pytest.raises(RunError, match="harbour refuses: harbour has lost what it kept after round 1"):
-        by_flower(recipe, grid(), tmp_path)
-    assert list((tmp_path / "checkpoints").rglob("*.pt"))  # round 1 is not lost
+    elsewhere, undisturbed = grid(memory=str(tmp_path / "elsewhere")), FederatedRun(recipe, federation())
+    assert by_flower(recipe, elsewhere, tmp_path).rounds == [undisturbed.advance(), undisturbed.advance()]
+    assert len(list((tmp_path / "elsewhere").glob("*.pt"))) == 3 and not (tmp_path / "memory").exists()
 
 
-def test_a_second_node_of_a_living_site_is_said_and_never_asked(toy, tmp_path, before_round_2, capsys):
+def test_a_second_node_of_a_living_site_is_never_asked(toy, tmp_path, before_round_2):
     recipe, nodes = Recipe(**TINY | {"rounds": 2}), grid()
-
-    def comes():
-        nodes.configs[21] = nodes.configs[11]
-
-    before_round_2(comes)
+    before_round_2(lambda: nodes.configs.update({21: nodes.configs[11]}))
     record, here = by_flower(recipe, nodes, tmp_path), FederatedRun(recipe, federation())
     assert record.rounds == [here.advance(), here.advance()] and 21 not in nodes.asked
-    assert capsys.readouterr().err.count("node 21 came after the run had begun, and is no client of it") == 1
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"algorithm": "scaffold"}, {"algorithm": "moon", "participation": 0.67}], ids=str
-)
+@pytest.mark.parametrize("settings", [{"algorithm": "scaffold"}, {"algorithm": "moon", "participation": 0.67}], ids=str)
 def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_path, capsys):
     """Interrupted in a round that some have trained."""
     recipe, nodes = Recipe(**TINY | settings), grid()
@@ -186,59 +158,40 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_pat
         by_flower(recipe, nodes, tmp_path)
     record = by_flower(recipe, grid(), tmp_path)
     expected = by_flower(recipe, grid(), tmp_path / "undisturbed")
-    assert capsys.readouterr().out.count("round 0/3") == 2
+    assert capsys.readouterr().err.count("round 0/3") == 2
     assert (record.rounds, record.prepare, record.notes) == (expected.rounds, expected.prepare, expected.notes)
     assert (record.artefact("scores")["test"] == expected.artefact("scores")["test"]).all()
     assert not list((tmp_path / "checkpoints").rglob("*.pt"))
 
 
-@pytest.mark.parametrize("changed", ["site", "images", "code"])
-def test_a_node_that_keeps_its_number_is_held_to_what_it_was(changed, toy, tmp_path, before_round_2, monkeypatch):
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("memory", "harbour has lost what it kept after round 1"),
+        ("site", "this node has .* introduced with another site or other"),
+        ("code", "the server has another fednb than this client"),
+    ],
+)
+def test_a_node_is_held_to_what_it_was_and_the_checkpoint_stays(
+    changed, said, toy, tmp_path, before_round_2, monkeypatch
+):
     """With node authentication a SuperNode that starts again has the number that it had."""
     nodes = grid()
 
     def start_again():
-        if changed == "site":
+        if changed == "memory":
+            (file,) = (tmp_path / "memory").glob(f"*_{checksum(b'harbour')}.pt")
+            file.unlink()
+        elif changed == "site":
             nodes.configs[11] = {"site": "tower"}
-        elif changed == "images":
-            own = federation().only("harbour")
-            own.sites[0].train.images[0] += 1
-            monkeypatch.setattr(federate, "_own", lambda recipe, context: own)
         else:
             sources = iter(["the server's"])
             monkeypatch.setattr(federate, "source_hash", lambda: next(sources, "the client's"))
 
     before_round_2(start_again)
-    said = "the server runs fednb" if changed == "code" else "this node has .* introduced with another site or other"
     with pytest.raises(RunError, match=f"refuses: {said}"):
-        by_flower(Recipe(**TINY | {"rounds": 2}), nodes, tmp_path)
-
-
-def test_a_clients_own_trouble_is_noted_and_the_others_go_on(toy, tmp_path, before_round_2, monkeypatch):
-    def full(*_):
-        raise StoreError("No space left on device")
-
-    def goes_wrong():
-        write, own = federate.write_atomically, checksum(b"harbour")
-        monkeypatch.setattr(
-            federate, "write_atomically", lambda file, save: full() if own in file.name else write(file, save)
-        )
-
-    recipe = Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"})
-    before_round_2(goes_wrong)
-    record = by_flower(recipe, grid(), tmp_path)
-    assert record.rounds[1]["absent"] == ["harbour"] and any("No space left" in note for note in record.notes)
-
-
-def test_a_node_without_the_others_images_needs_none_of_them(toy, tmp_path, monkeypatch):
-    def whole_is_damaged(recipe, root=None, site=None):
-        if site is None:
-            raise DataError("the images have the fingerprint x; the recipe asks for y")
-        return federation().only(site)
-
-    monkeypatch.setattr(federate, "federation_of", whole_is_damaged)
-    record = by_flower(Recipe(**TINY | {"rounds": 1}), grid(), tmp_path)
-    assert record.clients == sorted(site.name for site in federation().sites)
+        by_flower(Recipe(**TINY | {"rounds": 2, "algorithm": "fedbn"}), nodes, tmp_path)
+    assert list((tmp_path / "checkpoints").rglob("*.pt"))
 
 
 def test_the_wire_carries_what_is_counted_and_a_little_more(toy, tmp_path):
@@ -251,7 +204,6 @@ def test_the_wire_carries_what_is_counted_and_a_little_more(toy, tmp_path):
     for way in ("down", "up"):
         counted = sum(sum(values[way].values()) for values in record.rounds)
         assert counted < wire["work"][way] < counted + 2 * 3 * (entries * 200 + 3000)
-    assert wire["work"]["down"] == wire["test"]["down"] and wire["test"]["up"] < 3 * 2 * 2 * 24 * 8 + 3 * 2 * 3000
 
 
 @pytest.mark.parametrize(
@@ -269,7 +221,7 @@ def test_a_node_that_fits_no_site_is_named(config, message, toy, tmp_path):
         by_flower(Recipe(**TINY), nodes, tmp_path)
 
 
-@pytest.mark.parametrize("sent", ["no arrays", "no record", "nothing", "another kind"])
+@pytest.mark.parametrize("sent", ["no arrays", "no record", "nothing"])
 def test_what_flower_carries_and_nobody_can_read_is_no_reply(sent, toy, tmp_path, before_round_2, monkeypatch):
     work = federate.work
     array = federate.Array("float32", (10**9,), "numpy.ndarray", b"no array")
@@ -277,7 +229,6 @@ def test_what_flower_carries_and_nobody_can_read_is_no_reply(sent, toy, tmp_path
         "no arrays": {"message": federate.ArrayRecord({"loss": array})},
         "no record": {"message": federate.ConfigRecord({"loss": 0.5})},
         "nothing": {},
-        "another kind": {"failed": federate.ConfigRecord({"reason": 7})},
     }
 
     def odd(recipe, asked, content, context):
@@ -287,8 +238,7 @@ def test_what_flower_carries_and_nobody_can_read_is_no_reply(sent, toy, tmp_path
     before_round_2(lambda: monkeypatch.setattr(federate, "work", odd))
     record = by_flower(Recipe(**TINY | {"rounds": 2}), grid(), tmp_path)
     assert record.rounds[1]["absent"] == ["harbour"]
-    why = "it does not say why" if sent == "another kind" else "what it sent cannot be read: "
-    assert any(f"What went wrong: {why}" in note for note in record.notes)
+    assert any("What went wrong: what it sent cannot be read: " in note for note in record.notes)
 
 
 @pytest.mark.slow

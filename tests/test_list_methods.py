@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from methods import ROWS
 
 from fednb import cli, registry
@@ -30,15 +29,12 @@ def test_each_docstring_says_in_order_what_it_does_sends_and_keeps_and_where_it_
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("reference", "short"),
-    [
-        ("Doe et al., *On what one sends: and,\nkeeps*, CVPR 2030 (oral), Sec. 3; FedRDN.", "Doe et al., CVPR 2030"),
-        ("FedFA, Sec. 2. Not released.", "FedFA"),
-    ],
-)
-def test_a_reference_in_short(reference, short):
-    assert paper(f"A method.\n\nReference: {reference}\n\nAs printed: it keeps everything.") == short
+def test_a_reference_in_short():
+    text = "A method.\n\nReference: {}\n\nAs printed: it keeps everything."
+    assert paper(text.format("Doe et al., *On what one sends: and,\nkeeps*, CVPR 2030 (oral), Sec. 3; FedRDN.")) == (
+        "Doe et al., CVPR 2030"
+    )
+    assert paper(text.format("FedFA, Sec. 2. Not released.")) == "FedFA"
 
 
 def test_the_command_prints_the_methods_asked_for(capsys, monkeypatch, tmp_path):

@@ -2,9 +2,10 @@
 
 import pytest
 from made_results import IMAGES, mean_accuracy, results, run
+from participation import participation
 
 from fednb import papers
-from fednb.report import comparison, effects, participation, scoreboard, selected, table
+from fednb.report import comparison, effects, scoreboard, selected, table
 from fednb.report.scores import image_scores
 
 TWO = {"a": 10, "b": 100}

@@ -1,4 +1,4 @@
-"""pFedMe, pFedHN and FedAwS beside float64 loops written on their own, and their numbers worked out by hand."""
+"""pFedMe, pFedHN and FedAwS next to float64 loops written on their own, and numbers worked out by hand."""
 
 from types import SimpleNamespace
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 from methods import federation, same
 from test_algorithms import (
+    CLOSE,
     SETTINGS,
     agree,
     by_size,
@@ -16,35 +17,22 @@ from test_algorithms import (
     mean,
     number,
     plain,
-    server,
+    right,
     start,
     steps,
 )
 from torch import nn
 
-from fednb.errors import RecipeError
 from fednb.federation import Federation, Site
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
 from fednb.methods import Batch, part
-from fednb.methods.algorithms.fedaws import FedAwS, spreading_gradient
-from fednb.methods.algorithms.fedprox import FedProx
+from fednb.methods.algorithms.fedaws import FedAwS
 from fednb.methods.algorithms.pfedhn import PFedHN, weights
-from fednb.methods.algorithms.pfedme import PFedMe
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 
-assert plain  # the fixture
-CLOSE = {"rtol": 1e-9, "atol": 1e-12}
-
-
-def right(w: dict, site: Site) -> int:
-    """How many test images the weights of ``Plain`` classify correctly."""
-    scores = hidden(w, site.test.images.double() / 255) @ w["head.weight"].T + w["head.bias"]
-    return int((scores.argmax(1) == site.test.targets).sum())
-
-
-# pFedMe
+__all__ = ["plain"]  # a fixture
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.67])
@@ -77,84 +65,6 @@ def test_pfedme(plain, inner, beta, participation):
         torch.testing.assert_close(run.clients[k].memories["pfedme"], theta, **CLOSE)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_pfedme_by_hand(sign):
-    """w = 1, lambda = 2, eta = 0.25, two steps of rate 0.1 a batch, and a loss with slope 1 everywhere.
-
-    Batch 1: theta = 1 - 0.1 * 1 = 0.9, then 0.9 - 0.1 * (1 + 2 * (0.9 - 1)) = 0.82; w_k = 1 - 0.5 * (1 - 0.82) = 0.91.
-    Batch 2: 0.82 - 0.1 * (1 + 2 * (0.82 - 0.91)) = 0.738, then 0.738 - 0.1 * (1 + 2 * (0.738 - 0.91)) = 0.6724;
-    w_k = 0.91 - 0.5 * (0.91 - 0.6724) = 0.7912. The server with beta = 2: 1 + 2 * (0.7912 - 1) = 0.5824.
-    With slope -1 all of it turned about 1: 1.3276, 1.2088 and 1.4176.
-    """
-    method, parameter = PFedMe(penalty=2, steps=2, local_rate=0.25, beta=2), nn.Parameter(number(1.0))
-    model = nn.ParameterDict({"w": parameter})
-    scratch, kept = {}, {}
-    client = SimpleNamespace(model=model, keeps=set(), parameters=lambda: {"w": parameter}, visiting=False)
-    client.scratch, client.memory = (lambda method: scratch), (lambda method: kept)
-    client.objective = lambda batch: sign * parameter
-
-    def descend(loss, batch):
-        parameter.grad = None
-        loss.backward()
-        method.gradients(client, batch)
-        parameter.data -= 0.1 * parameter.grad
-
-    client.descend = descend
-    method.begin(client)
-    assert method.step(client, None).item() == sign  # the loss before the steps
-    assert parameter.item() == pytest.approx(1 - sign * 0.18)
-    method.step(client, None)
-    method.reply(client)
-    assert float(kept["w"]) == pytest.approx(1 - sign * 0.3276)
-    assert parameter.item() == pytest.approx(1 - sign * 0.2088)
-    moved = method.aggregate_model(server(model={"w": number(1.0)}), {"w": parameter.detach(), "b": number(7.0)})
-    assert float(moved["w"]) == pytest.approx(1 - sign * 0.4176)
-    assert float(moved["b"]) == 7
-    method.adapt(client)
-    assert parameter.item() == pytest.approx(1 - sign * 0.3276)
-
-
-def distance_after(method, rate: float, momentum: float, decay: float) -> float:
-    """From the minimum of a loss of slope 1 with a quadratic term of strength 30 around 1, after 800 steps from 1."""
-    w, scratch = nn.Parameter(number(1.0)), {}
-    optimiser = torch.optim.SGD([w], rate, momentum, weight_decay=decay)
-    client = SimpleNamespace(parameters=lambda: {"w": w}, scratch=lambda method: scratch)
-    client.objective = lambda batch: w + (method.loss(client, batch) or 0)
-
-    def descend(loss, batch):
-        optimiser.zero_grad()
-        loss.backward()
-        method.gradients(client, batch)
-        optimiser.step()
-
-    client.descend = descend
-    method.begin(client)
-    for _ in range(800):
-        method.step(client, None)
-    return abs(w.item() - (30 - 1) / (30 + decay))
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("decay", [0.0, 3.0])
-@pytest.mark.parametrize(
-    ("method", "option"), [(PFedMe(penalty=30, steps=1, local_rate=0), "penalty"), (FedProx(mu=30), "mu")], ids=str
-)
-def test_sgd_that_leads_away_from_where_a_method_pulls_is_refused(method, option, decay, momentum):
-    bound = 2 * (1 + momentum) / (30 + decay)
-    settings = {"algorithm": {"name": method.name, option: 30}, "momentum": momentum, "weight_decay": decay}
-    assert distance_after(method, 0.99 * bound, momentum, decay) < 1e-3
-    assert distance_after(method, 1.01 * bound, momentum, decay) > 1e3
-    assert Recipe(**settings, learning_rate=0.99 * bound)
-    with pytest.raises(
-        RecipeError, match=rf"^{method.name} has {option} 30.0, and learning_rate x .* expected less than 2 x"
-    ):
-        Recipe(**settings, learning_rate=1.01 * bound)
-    assert Recipe(**settings, learning_rate=1.01 * bound, optimiser="adam")  # whose steps have the rate's length
-
-
-# pFedHN
-
-
 def by_hand(phi: dict, v) -> dict:
     """Two linear layers."""
     h = phi["weight/0"] @ v + phi["bias/0"]
@@ -174,9 +84,11 @@ def test_pfedhn(plain, personal_head, participation, updates, monkeypatch):
     chosen |= {"momentum": momentum, "decay": decay, "updates": updates}
     run, initial = start(algorithm=chosen, participation=participation)
     asked, work = {}, Client.work
-    monkeypatch.setattr(
-        Client, "work", lambda self, message, t: work(self, asked.setdefault((t, self.name), message), t)
-    )
+
+    def noted(client, message, t):
+        return work(client, asked.setdefault((t, client.name), message), t)
+
+    monkeypatch.setattr(Client, "work", noted)
     run.prepare()
     sites = {site.name: site for site in run.federation.sites}
     state = {n: t.clone() for n, t in run.server.memories["pfedhn"].items()}
@@ -262,8 +174,6 @@ def test_pfedhn_gives_a_client_that_is_in_no_round_the_mean_embedding(plain):
         torch.testing.assert_close(run.model.norm.running_mean, features.mean(0), **CLOSE)
 
 
-# FedAwS
-
 OWN = {"clinic": (0, 1), "harbour": (2,), "tower": (0,)}  # the classes that each client has
 
 
@@ -314,11 +224,8 @@ def test_fedaws(plain, weighting, participation):
             rows.append(total / total.norm())
         moved = []
         for c in range(3):
-            push = sum(
-                4 * max(0, margin - (1 - float(rows[c] @ rows[other]))) * rows[other]
-                for other in range(3)
-                if other != c
-            )
+            others = [row for number, row in enumerate(rows) if number != c]
+            push = sum(4 * max(0, margin - (1 - float(rows[c] @ other))) * other for other in others)
             row = rows[c] - spread * SETTINGS["learning_rate"] * push
             moved.append(row / row.norm())
         w["head.weight"] = torch.stack(moved)
@@ -328,70 +235,22 @@ def test_fedaws(plain, weighting, participation):
     agree(run, w)
 
 
-def test_fedaws_spreads_by_hand():
-    """Two classes in the plane, a step of 0.1.
-
-    (1, 0) and (0.6, 0.8) have cosine 0.6; with margin 1 each lacks 0.6, and the slopes are 4 * 0.6 * (0.6, 0.8) =
-    (1.44, 1.92) and 2.4 * (1, 0): they go to (0.856, -0.192) and (0.36, 0.8).
-    (1, 0) and (-0.6, 0.8) have distance 1.6: with margin 1 nothing; with margin 2 each lacks 0.4, and the slopes are
-    1.6 * (-0.6, 0.8) = (-0.96, 1.28) and 1.6 * (1, 0): to (1.096, -0.128) and (-0.76, 0.8).
-    """
-    cases = [
-        ((0.6, 0.8), 1, [[0.856, -0.192], [0.36, 0.8]]),
-        ((-0.6, 0.8), 1, [[1.0, 0.0], [-0.6, 0.8]]),
-        ((-0.6, 0.8), 2, [[1.096, -0.128], [-0.76, 0.8]]),
-    ]
-    for second, margin, goal in cases:
-        rows, goal = (torch.tensor(values, dtype=torch.float64) for values in ([(1, 0), second], goal))
-        torch.testing.assert_close(rows - 0.1 * spreading_gradient(rows, margin), goal)
-        s = server(model={"head.weight": rows}, recipe=SimpleNamespace(learning_rate=0.02))
-        moved = FedAwS(margin=margin, spread=5.0).aggregate_model(s, {"head.weight": 3 * rows, "b": number(2.0)})
-        torch.testing.assert_close(moved["head.weight"], goal / goal.norm(dim=1, keepdim=True))
-        assert moved["b"] == 2
-
-
-def test_fedaws_takes_each_class_from_the_clients_that_have_it_by_hand():
-    """Client a has 3 images of class 0 and 1 of class 1, client b 1 of class 0, nobody class 2.
-
-    Rows of class 0: (2, 0) at a and (0, 5) at b: 3 * (1, 0) + 1 * (0, 1), so (3, 1) / sqrt(10). Of class 1: (-0.3, 0.4)
-    at a alone, (-0.6, 0.8), whatever b has. Of class 2: the server's, (0, -2), as (0, -1), whatever both have.
-    """
-    expected = torch.tensor([[3 / 10**0.5, 1 / 10**0.5], [-0.6, 0.8], [0, -1]], dtype=torch.float64)
-    trained = {"a": ([2, 0], [-0.3, 0.4], [9, 9]), "b": ([0, 5], [7, 7], [-9, 9])}
-    targets = {"a": [0, 1, 0, 0], "b": [0]}
-    for weighting, p in (("size", {"a": 0.8, "b": 0.2}), ("equal", {"a": 0.5, "b": 0.5})):
-        method, total = FedAwS(spread=0.0), 0
-        for name in trained:
-            head = nn.Linear(2, 3).double()
-            head.weight.data = torch.tensor(trained[name], dtype=torch.float64)
-            site = SimpleNamespace(train=SimpleNamespace(targets=torch.tensor(targets[name])))
-            c = SimpleNamespace(model=SimpleNamespace(head=head), site=site, classes=3)
-            c.recipe = SimpleNamespace(weights=weighting)
-            assert method.reply(c) == {}
-            total = total + p[name] * head.weight.detach()
-        old = torch.tensor([[1, 1], [1, 1], [0, -2]], dtype=torch.float64)
-        s = server(model={"head.weight": old}, recipe=SimpleNamespace(learning_rate=0.1))
-        torch.testing.assert_close(method.aggregate_model(s, {"head.weight": total})["head.weight"], expected)
-
-
 def test_fedaws_loss_by_hand():
     """Embeddings (2, 0), (0, 1), (-1, 0). Features (3, 4) of class 0: cosine 0.6, with target 0.9 a loss of 0.09;
     (-3, 4) of class 0: -0.6, 2.25; (-5, 0) of class 2: 1, none; zeros of class 1: 0, 0.81. Mean 3.15 / 4 = 0.7875.
     Class 1 has no slope, from its zeros, nor class 2, that has its target. The bias is not looked at.
     """
     head = nn.Linear(2, 3).double()
-    head.weight.data = torch.tensor([[2.0, 0], [0, 1], [-1, 0]], dtype=torch.float64)
-    head.bias.data = torch.tensor([9.0, -9, 0], dtype=torch.float64)
+    head.weight.data, head.bias.data = number([[2.0, 0], [0, 1], [-1, 0]]), number([9.0, -9, 0])
     batch = Batch(None, torch.tensor([0, 0, 2, 1]), training=True)
-    values = torch.tensor([[3.0, 4], [-3, 4], [-5, 0], [0, 0]], dtype=torch.float64, requires_grad=True)
+    values = number([[3.0, 4], [-3, 4], [-5, 0], [0, 0]]).requires_grad_()
     client = SimpleNamespace(model=SimpleNamespace(head=head), forward=lambda batch: setattr(batch, "features", values))
     method = FedAwS()
     loss = method.criterion(client, batch)
     assert loss.item() == pytest.approx(0.7875)
     loss.backward()
-    assert values.grad.isfinite().all()
-    assert head.bias.grad is None
+    assert values.grad.isfinite().all() and head.bias.grad is None
     assert head.weight.grad[0].any() and not head.weight.grad[1:].any()
     found = method.predict(client, batch)
-    torch.testing.assert_close(found[0], torch.tensor([0.6, 0.8, -0.6], dtype=torch.float64))
+    torch.testing.assert_close(found[0], number([0.6, 0.8, -0.6]))
     assert found.argmax(1).tolist() == [1, 1, 2, 0]

@@ -83,7 +83,7 @@ def seen(case: dict, monkeypatch) -> list:
     return found
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
 def test_a_method_does_not_shift_the_draws_of_the_others(case, monkeypatch):
     """draws: draw from client.generator under a purpose of your own, and call client.train in adapt alone: all others'
     draws stay where they are"""

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import asdict, replace
-from functools import partial
 
 import pytest
 import torch
@@ -11,8 +10,8 @@ from methods import CASES, PIXELS, ROWS, SIZES, TINY, federation, label, pixel_f
 
 from fednb.errors import RecipeError, RunError
 from fednb.federation import Federation
+from fednb.loop.flower.checks import Introduction
 from fednb.loop.flower.client import answer
-from fednb.loop.flower.handshake import Introduction
 from fednb.loop.flower.server import RemoteRun
 from fednb.loop.loop import FederatedRun
 from fednb.methods.algorithms.fedavg import FedAvg
@@ -24,18 +23,16 @@ from fednb.records.training import finish
 class Elsewhere:
     """Clients that are woken for each message, with the memory that they left; all that passes is bytes.
 
-    dead: triples (kind, round, client) that are not answered. late: those of them that are when they are waited for.
-    failing: what goes wrong in the place of an answer, by triple. twisted: what becomes of a reply, by triple.
-    messages: after so many answers the server is interrupted.
+    dead: triples (kind, round, client) that are not answered. failing: what goes wrong in the place of an answer, by
+    triple. twisted: what becomes of a reply, by triple. messages: after so many answers the server is interrupted.
     """
 
     messages = -1
 
-    def __init__(self, recipe: Recipe, data: Federation, dead=(), late=(), failing=None, twisted=None):
+    def __init__(self, recipe: Recipe, data: Federation, dead=(), failing=None, twisted=None):
         self.recipe = recipe
         self.data = data
         self.dead = dead
-        self.late = late
         self.failing = failing or {}
         self.twisted = twisted or {}
         self.memories = {site.name: {} for site in data.sites}
@@ -44,11 +41,11 @@ class Elsewhere:
         values = [asdict(Introduction.of(self.data.only(name), self.data)) for name in reversed(self.memories)]
         return [Introduction.from_dict(json.loads(json.dumps(each))) for each in values]
 
-    def ask(self, kind, round, messages, wait=False):
+    def ask(self, kind, round, messages):
         replies = {}
         for name in reversed(messages):
             at = kind, round, name
-            if at in self.dead and not (wait and at in self.late):
+            if at in self.dead:
                 continue
             if at in self.failing:
                 replies[name] = self.failing[at]
@@ -69,11 +66,10 @@ def remote(settings: dict, data: Federation, **mishaps) -> RemoteRun:
     return RemoteRun(recipe, clients.introductions(), clients.ask, {})
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).pools], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
 def test_clients_that_live_for_one_message_give_the_same_run(case):
-    """remote clients: keep what lasts in client.memory(self), as a client is made anew for each message, and leave the
-    network of a client.visiting as it came"""
-    equal_runs(case | {"evaluation": ["cross_site", "own_statistics", "examples"]}, federation())
+    """remote clients: keep what lasts in client.memory(self), as a client is made anew for each message"""
+    equal_runs(case, federation())
 
 
 @pytest.mark.parametrize(
@@ -98,15 +94,9 @@ def test_a_run_goes_on_from_a_state_in_another_memory_layout(case):
         {"unseen": ["tower"], "buffers": "local", "algorithm": "scaffold"},
         {"participation": 0.67, "augmentations": ["fraug"]},
         {"optimiser_state": "kept", "optimiser": "adam", "learning_rate": 0.02},
-        *(
-            {"unseen": ["tower"], "participation": 0.5, **method}
-            for method in (
-                {"algorithm": {"name": "fedbn", "at_unseen": "mean"}},
-                {"algorithm": {"name": "fedbn", "at_unseen": "own"}},
-                {"augmentations": [{"name": "distrans", "at_unseen": "mean"}]},
-                {"augmentations": [{"name": "distrans", "at_unseen": "none"}]},
-            )
-        ),
+        {"unseen": ["tower"], "participation": 0.5, "algorithm": {"name": "fedbn", "at_unseen": "mean"}},
+        {"unseen": ["tower"], "participation": 0.5, "augmentations": [{"name": "distrans", "at_unseen": "none"}]},
+        {"unseen": ["tower"], "evaluation": ["spare"]},
     ],
     ids=str,
 )
@@ -115,30 +105,15 @@ def test_the_same_run_with_unseen_and_absent_clients(settings):
 
 
 def test_the_same_run_with_masks():
-    runs = equal_runs(PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"]}, pixel_federation())
-    assert same(*({name: values.nan_to_num(-1.0) for name, values in run.masks().items()} for run in runs))
+    equal_runs(PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"]}, pixel_federation())
 
 
-def test_spare_scores_are_the_same_first_of_all_sites_and_refused_where_one_has_none():
-    for settings in ({"algorithm": "fedbn"}, {"unseen": ["tower"]}):
-        there, here = equal_runs(settings | {"evaluation": ["spare"]}, federation())
-        assert there.images["spare"] == list(SIZES.values()) and torch.equal(there.spare, here.spare)
-    settings = {"rounds": 12, "evaluation": ["spare"]}
-    with pytest.raises(RunError, match='harbour did not answer "test" in round 3'):
-        needed = remote(settings, federation(), dead={("test", 3, "harbour")})
-        [needed.advance() for _ in range(3)]
-    data = federation()
-    with pytest.raises(RecipeError, match="1 of 3 sites of toy have none .first tower"):
-        remote(settings, replace(data, sites=(*data.sites[:2], replace(data.sites[2], spare=None))))
-
-
-def equal_runs(settings: dict, data: Federation) -> tuple[RemoteRun, FederatedRun]:
+def equal_runs(settings: dict, data: Federation) -> None:
     there, here = remote(settings | {"rounds": 2}, data), FederatedRun(Recipe(**TINY | settings | {"rounds": 2}), data)
     assert [there.advance() for _ in range(2)] == [here.advance() for _ in range(2)]
     assert (there.prepared, there.images, there.fingerprint) == (here.prepared, here.images, here.fingerprint)
-    assert torch.equal(there.scores, here.scores) and same(there.examples(), here.examples())
+    assert torch.equal(there.scores, here.scores) and same({"of": there.spare}, {"of": here.spare})
     assert there.notes == here.notes and list(there.clients) == list(here.clients)
-    return there, here
 
 
 @pytest.mark.parametrize(
@@ -174,10 +149,8 @@ def test_a_round_goes_on_without_a_client_which_comes_back_with_its_memory(setti
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
         {"algorithm": "scaffold", "augmentations": ["fedrdn"]},
         {"algorithm": "fedbn", "optimiser_state": "kept", "unseen": ["tower"]},
-        {"augmentations": ["fraug"], "evaluation": ["cross_site", "own_statistics"]},
     ],
     ids=str,
 )
@@ -186,7 +159,7 @@ def test_an_interrupted_server_goes_on_with_the_same_numbers(settings, messages)
     recipe, undisturbed = Recipe(**TINY | settings), remote(settings, federation())
     clients = Elsewhere(recipe, federation())
     clients.messages = messages - len(recipe.unseen) * 2
-    first, second = (RemoteRun(recipe, clients.introductions(), clients.ask, {"wire": {}}) for _ in range(2))
+    first, second = (RemoteRun(recipe, clients.introductions(), clients.ask, {}) for _ in range(2))
     rounds, state = [first.advance()], reloaded(first.state())
     with pytest.raises(KeyboardInterrupt):
         first.advance()
@@ -199,15 +172,15 @@ def test_an_interrupted_server_goes_on_with_the_same_numbers(settings, messages)
     assert same(second.server.model, undisturbed.server.model)
 
 
-def test_who_was_away_before_an_interruption_is_told_after_it():
+def test_who_was_away_before_an_interruption_is_named_after_it():
     dead = {(kind, round, "harbour") for kind in ("work", "test") for round in (2, 3)}
     first, second = (remote({}, federation(), dead=dead) for _ in range(2))
-    first.carried, second.carried = ({"wire": {"work": {"down": count, "up": 1}}} for count in (3, 4))
+    first.carried, second.carried = ({"wire": {"work": {"down": count, "up": 1}}} for count in (3, 0))
     tested, _ = first.advance()["test"], first.advance()
     second.load_state(reloaded(first.state()))
     assert second.advance()["test"][1] == tested[1]
     assert "harbour did not answer in round 2, 3:" in second.notes[-1]
-    assert second.carried == {"wire": {"work": {"down": 7, "up": 2}}}
+    assert second.carried == first.carried
 
 
 @pytest.mark.parametrize("settings", [{}, {"algorithm": "scaffold", "augmentations": ["fedrdn"]}], ids=str)
@@ -220,7 +193,7 @@ def test_a_client_that_has_lost_its_memory_ends_the_round_by_name(settings):
     clients.memories["harbour"] = {}
     if settings:
         with pytest.raises(
-            RunError, match="harbour has lost what it kept after round 1 .* removes? the run's checkpoint"
+            RunError, match="harbour has lost what it kept after round 1 .* remove the run's checkpoint"
         ):
             there.advance()
     else:
@@ -238,26 +211,23 @@ class Started:
         """The record, or the words of the error that ended it; any other error is not caught."""
         for name in ("dead", "twisted"):
             setattr(self.clients, name, mishaps.get(name, {}))
-        begin = partial(RemoteRun, self.recipe, self.clients.introductions(), self.clients.ask, {"wire": {}})
+        given = self.recipe, self.clients.introductions(), self.clients.ask, {}
         try:
             with self.store.lock(self.recipe):
-                return finish(begin, self.store)
+                return finish(RemoteRun(*given), self.store)
         except RunError as error:
             return str(error)
 
 
-@pytest.mark.parametrize("more", [{}, {"buffers": "local"}], ids=str)
-def test_large_numbers_of_one_client_spoil_no_later_start_and_it_is_named(more, tmp_path):
+def test_large_numbers_of_one_client_spoil_no_later_start_and_no_other_is_blamed_alone(tmp_path):
     """They lie in range, and what they ruin shows a round later, at the others."""
 
     def large(reply):
         return {name: value * 0 + 9e8 if "scaffold" in name else value for name, value in reply.items()}
 
-    settings = {"algorithm": "scaffold", "rounds": 4} | more
-    run, undisturbed = (Started(settings, tmp_path / name) for name in ("run", "undisturbed"))
-    at = ("work", 2, "harbour")
-    said = run.start(twisted={at: large})
-    assert re.search("The largest number that a client sent is 9e.08, in .* of harbour in round 2", said)
+    run, undisturbed = (Started({"algorithm": "scaffold", "rounds": 4}, tmp_path / name) for name in ("run", "other"))
+    said = run.start(twisted={("work", 2, "harbour"): large})
+    assert "Numbers that another client sent a round before can be why." in said
     assert run.store.load_checkpoint(run.recipe, "cpu")["run"]["rounds"] == 1
     found, expected = run.start(), undisturbed.start()
     assert found.rounds == expected.rounds and found.notes == expected.notes
@@ -270,27 +240,24 @@ def test_weights_of_those_who_answer_have_sum_one():
     assert there.server.weights == {"clinic": 12 / 17, "tower": 5 / 17} and there.server.share == 17 / 24
 
 
-def test_who_is_needed_is_waited_for_and_else_named():
-    first_test = {("test", 1, "tower")}
-    for asked in ({("offer", 0, "clinic")}, first_test):
-        late = remote({"rounds": 1}, federation(), dead=asked, late=asked)
-        assert "absent" not in late.advance()
-    with pytest.raises(RunError, match='clinic did not answer "offer" in round 0'):
-        remote({}, federation(), dead={("offer", 0, "clinic")}).advance()
-    with pytest.raises(RunError, match='tower did not answer "test" in round 1'):
-        remote({}, federation(), dead=first_test).advance()
-    with pytest.raises(RunError, match='clinic, harbour, tower did not answer "work"'):
-        remote({}, federation(), dead={("work", 1, name) for name in ("clinic", "harbour", "tower")}).advance()
+@pytest.mark.parametrize(
+    ("kind", "round", "dead"),
+    [("offer", 0, ["clinic"]), ("test", 1, ["tower"]), ("test", 3, ["tower"]), ("work", 1, list(SIZES))],
+)
+def test_who_is_needed_and_does_not_answer_is_named(kind, round, dead):
+    """In round 3 of 12 spare images are scored for the first time."""
+    settings = {"rounds": 12, "evaluation": ["spare"] * (round == 3)}
+    there = remote(settings, federation(), dead={(kind, round, name) for name in dead})
+    with pytest.raises(RunError, match=f'^{", ".join(dead)} did not answer "{kind}" in round {round}'):
+        [there.advance() for _ in range(3)]
 
 
 def test_what_went_wrong_at_a_client_is_in_the_notes_and_no_escape_with_it():
-    failing = {("work", round, "harbour"): "gone\x1b[2J\n\ud800" for round in (2, 3)}
+    failing = {("work", round, "harbour"): "gone\x1b[2J\n" for round in (2, 3)}
     there = remote({}, federation(), failing=failing)
     assert ["absent" in there.advance() for _ in range(3)] == [False, True, True]
     assert there.notes[-1].startswith("harbour did not answer in round 2, 3: it took no part")
-    assert there.notes[-1].endswith("What went wrong: gone?[2J ?")
-    with pytest.raises(RunError, match=r'harbour \(no room\) did not answer "learn"'):
-        remote({}, federation(), failing={("learn", 0, "harbour"): "no room"}).advance()
+    assert there.notes[-1].endswith("What went wrong: gone?[2J")
     noted = replace(federation().only("clinic"), notes=("two\x1b[1mlines\n",))
     assert Introduction.of(noted).notes == ("two?[1mlines",)
 
@@ -308,39 +275,24 @@ def scaled(name: str, factor):
 
 
 NAN = float("nan")
-WHOLE, HALF = torch.tensor(1), torch.full((24,), 0.5, dtype=torch.float64)
-RIGHT = torch.ones(24, dtype=torch.float64)
+HALF, RIGHT = (torch.full((24,), value, dtype=torch.float64) for value in (0.5, 1.0))
 UNREAD = [
-    ("work", lambda reply: [reply], "expected named tensors; harbour sent ."),
-    ("work", lambda reply: reply | {"\ud800": WHOLE}, "expected named tensors"),
-    ("work", lambda reply: reply | {"\x1b[2J": WHOLE}, "expected named tensors"),
     ("work", lambda reply: {}, "loss is none|after is none"),
-    ("work", put(loss=0.5), "loss is float in what harbour sent; expected a tensor"),
-    ("work", put(loss=None), "loss is none in what harbour sent and .. in what is expected"),
-    ("work", put(loss=torch.zeros(1, dtype=torch.float64)), "loss is .1."),
     ("work", put(loss=torch.tensor(0.5)), "loss is torch.float32 in what harbour sent; expected torch.float64"),
     ("work", put(loss=torch.tensor(NAN).double()), "loss goes from nan to nan"),
-    ("work", lambda reply: reply | {"loss": torch.eye(2).to_sparse()}, "loss is float32 .2, 2.* tensor of real"),
-    ("work", lambda reply: reply | {"loss": torch.empty(3, device="meta")}, "expected a tensor of real"),
     ("work", put(**{"model/head.bias": torch.zeros(5)}), "model/head.bias is .5. in what harbour sent and .3."),
-    ("work", put(**{"model/head.bias": torch.zeros(3).long()}), "int64 in what harbour sent; expected .*float32"),
-    ("work", put(**{"model/head.bias": torch.zeros(3).cfloat()}), "complex64 .3.* expected a tensor of real"),
+    ("work", put(**{"model/head.bias": torch.zeros(3).cfloat()}), "complex64 in what harbour sent; expected .*float32"),
     ("work", put(model__spy=torch.zeros(3)), "model/spy is .3. in what harbour sent and none"),
-    ("work", put(spy=torch.zeros(3)), "spy is .3. in what harbour sent and none"),
-    ("work", scaled("model/head.weight", NAN), "model/head.weight goes from nan to nan"),
     ("work", scaled("model/head.weight", 1e5), "model/head.weight goes from .* expected -1.*\\d to 1.*\\d"),
     ("work", scaled("model/stage1.1.running_var", -1), "running_var goes from .* expected 0 to 1e.09"),
     ("work", scaled("scaffold/head.weight", NAN), "scaffold/head.weight goes from nan"),
     ("work", scaled("scaffold/head.weight", 1e12), "scaffold/head.weight goes from .* expected -1e.09 to 1e.09"),
-    ("work", put(**{"scaffold/head.bias": torch.zeros(4)}), "scaffold/head.bias is .4. in what harbour sent and .3."),
+    ("work", put(**{"scaffold/head.bias": torch.zeros(3).cfloat()}), "not implemented for ComplexFloat"),
     ("work", put(after=torch.tensor(3)), "after goes from 3 to 3"),
-    ("test", put(test=None), "test is none in what harbour sent and .24."),
     ("test", put(test=RIGHT[1:]), "test is .23. in what harbour sent and .24."),
     ("test", put(test=HALF), "test has other numbers than 0 and 1 in what harbour sent"),
     ("test", put(validation=RIGHT * 1e-300), "validation has other numbers than 0 and 1"),
-    ("test", put(test=HALF * 2.1), "test goes from 1.05 to 1.05 in what harbour sent; expected 0 to 1"),
     ("test", put(test=-RIGHT), "test goes from -1"),
-    ("test", put(validation=HALF * NAN), "validation goes from nan"),
 ]
 
 
@@ -360,47 +312,18 @@ def test_a_reply_that_is_none_leaves_its_client_out_as_if_it_had_not_answered(ki
     ("kind", "twist", "why"),
     [
         ("offer", lambda reply: {}, "after is none"),
-        *(("offer", put(images=torch.tensor(n)), "images goes from .*; expected 7 to 7") for n in (-10, 0, 2**62)),
-        ("offer", put(images=torch.tensor(7.0)), "images is torch.float32"),
-        ("offer", put(fedmix__images=torch.zeros(9, 3, 8, 8)), "fedmix/images has 9 rows .*; expected 7 at most"),
-        ("offer", put(fedmix__labels=torch.ones(1, 3)), "fedmix/labels has 1 rows .* expected 2, as fedmix/images"),
-        ("offer", scaled("fedmix/images", NAN), "fedmix/images goes from nan"),
+        *(("offer", put(images=torch.tensor(n)), "images goes from .*; expected 7 to 7") for n in (-10, 2**62)),
         ("offer", scaled("fedmix/images", 300.0), "fedmix/images goes from .*expected 0 to 1"),
-        ("learn", put(told=WHOLE), "told is"),
+        ("learn", put(more=torch.tensor(1)), "more is"),
         ("test", put(test=HALF * 3), "test goes from 1.5"),
-        ("measure", put(test=HALF), "test has other numbers than 0 and 1"),
-        ("visit", put(test=HALF), "test has other numbers than 0 and 1"),
     ],
 )
 def test_who_is_needed_and_sends_what_is_no_reply_is_named_with_the_reason(kind, twist, why):
-    round = {"offer": 0, "learn": 0}.get(kind, 1)
-    settings = {"augmentations": ["fedmix"], "rounds": 1, "evaluation": ["cross_site", "own_statistics"]}
+    round = int(kind == "test")
+    settings = {"augmentations": ["fedmix"], "rounds": 1}
     there = remote(settings, federation(), twisted={(kind, round, "harbour"): twist})
     with pytest.raises(RunError, match=rf'harbour \(.*{why}.*\) did not answer "{kind}" in round {round}'):
         there.advance()
-
-
-ARTEFACTS = {"show": "examples", "represent": "features", "compare": "masks"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "value", "why"),
-    [
-        ("show", "images", torch.zeros(1, 3, 8, 9, dtype=torch.uint8), "images is .1, 3, 8, 9."),
-        ("show", "targets", torch.tensor([3], dtype=torch.uint8), "targets goes from 3 to 3"),
-        ("represent", "features", torch.full((24, 16), NAN), "features goes from nan"),
-        ("represent", "targets", torch.full((24,), -1), "targets goes from -1"),
-        ("compare", "common", torch.full((3, 2), 1025, dtype=torch.int32), "common goes .*expected 0 to 1024"),
-        ("compare", "found", torch.full((3, 2), -1, dtype=torch.int32), "found goes from -1"),
-        ("compare", "common", torch.full((3, 2), 1024, dtype=torch.int32), "masks have more in common"),
-        ("compare", "distances", -torch.ones(3, 1), "distances goes from -1"),
-    ],
-)
-def test_artefacts_that_are_none_are_named(kind, name, value, why):
-    task = (PIXELS, pixel_federation()) if kind == "compare" else ({}, federation())
-    there = remote(*task, twisted={(kind, 0, "tower"): put(**{name: value})})
-    with pytest.raises(RunError, match=rf"tower \({why}"):
-        getattr(there, ARTEFACTS[kind])()
 
 
 def test_dice_has_any_number_from_0_to_1():
@@ -408,163 +331,95 @@ def test_dice_has_any_number_from_0_to_1():
     assert "absent" not in remote(PIXELS | {"rounds": 1}, pixel_federation(), twisted=half).advance()
 
 
-@pytest.mark.parametrize("number", [-10, 1000])
 @pytest.mark.parametrize(
-    ("settings", "kind", "entry", "most"),
+    ("settings", "twist", "entry"),
     [
-        ({"algorithm": "fednova", "momentum": 0.5}, "work", "fednova/gradients", 14),
-        ({"algorithm": "fedaws", "model": {"name": "digits_cnn", "width": 4}}, "offer", "fedaws/images", 14),
-        ({"augmentations": ["distrans"]}, "offer", "distrans/counts", 14),
-    ],
-    ids=str,
-)
-def test_counts_of_a_method_are_counts(settings, kind, entry, most, number):
-    round, said = int(kind == "work"), rf"{entry} goes from .* expected 0 to {most}\b"
-    twist = {(kind, round, "harbour"): lambda reply: reply | {entry: torch.full_like(reply[entry], number)}}
-    there = remote(settings, federation(), twisted=twist)
-    if kind == "offer":
-        with pytest.raises(RunError, match=said):
-            there.advance()
-    else:
-        assert there.advance()["absent"] == ["harbour"] and re.search(said, there.notes[-1])
-
-
-@pytest.mark.parametrize(
-    ("settings", "twist", "said"),
-    [
-        (
-            {"algorithm": "scaffold"},
-            put(**{"scaffold/head.bias": None}),
-            "nothing in .* scaffold/head.bias is float32 .3.",
-        ),
-        ({"algorithm": "scaffold"}, put(scaffold__spy=torch.zeros(3)), "scaffold/spy is float32 .3. in .* and nothing"),
-        ({"algorithm": {"name": "pfedhn", "rate": 0.05}}, put(pfedhn__spy=torch.zeros(3)), "pfedhn/spy is float32"),
-        (
-            {"augmentations": ["fedmix"]},
-            put(fedmix__labels=torch.ones(2, 4)),
-            r"fedmix/labels is float32 \[any, 4\] in",
-        ),
+        ({"algorithm": "scaffold"}, put(**{"scaffold/head.bias": None}), "scaffold/head.bias"),
+        ({"algorithm": "scaffold"}, put(**{"scaffold/head.bias": torch.zeros(4)}), "scaffold/head.bias"),
+        ({"augmentations": ["fedmix"]}, put(fedmix__labels=torch.ones(2, 4)), "fedmix/labels"),
     ],
 )
-def test_where_two_clients_send_a_method_other_entries_the_round_ends_and_both_are_named(settings, twist, said):
+def test_where_two_clients_send_a_method_other_entries_the_round_ends_and_both_are_named(settings, twist, entry):
     at = ("offer", 0, "harbour") if "augmentations" in settings else ("work", 1, "harbour")
     there = remote(settings, federation(), twisted={at: twist})
-    with pytest.raises(RunError, match=f"{said}.*(harbour|clinic) sent.*, both for") as error:
+    with pytest.raises(RunError, match=f"(harbour and (clinic|tower)|(clinic|tower) and harbour) sent {entry} in diff"):
         there.advance()
-    assert "harbour" in str(error.value) and "clinic" in str(error.value)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_clients_that_were_sent_something_else_may_reply_something_else(seed):
+def test_clients_that_were_sent_something_else_may_reply_something_else():
     """HarmoFL's send their amplitude only until they are sent one; later ones are not held to the first's."""
     data = federation(tuple((f"s{number}", 6) for number in range(6)))
-    settings = {"algorithm": "harmofl", "participation": 0.34, "seed": seed, "rounds": 3}
+    settings = {"algorithm": "harmofl", "participation": 0.34, "rounds": 3}
     there, here = remote(settings, data), FederatedRun(Recipe(**TINY | settings), data)
     assert [there.advance() for _ in range(3)] == [here.advance() for _ in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "said"),
-    [
-        ("scaffold", "work", "scaffold cannot use what clients sent .KeyError"),
-        ("fednova", "work", "fednova cannot use what clients sent .KeyError"),
-        ("fedaws", "offer", "fedaws cannot use what clients offered .KeyError"),
-        ("pfedhn", "offer", "pfedhn cannot use what clients offered .KeyError"),
-    ],
-)
-def test_where_all_send_what_a_method_cannot_use_the_method_is_named(name, kind, said):
+@pytest.mark.parametrize(("name", "kind"), [("scaffold", "work"), ("fedaws", "offer")])
+def test_where_all_send_what_a_method_cannot_use_the_run_ends(name, kind):
     def twist(reply):
         return {entry.replace(f"{name}/", f"{name}/x"): value for entry, value in reply.items()}
 
-    round = int(kind == "work")
-    twisted = {(kind, round, client): twist for client in ("clinic", "harbour", "tower")}
-    with pytest.raises(RunError, match=f"cannot go on: {said}"):
+    twisted = {(kind, int(kind == "work"), client): twist for client in SIZES}
+    with pytest.raises(RunError, match=f"{name} .*cannot use what clinic, harbour, tower sent .KeyError"):
         remote({"algorithm": name}, federation(), twisted=twisted).advance()
 
 
 ODD = [
-    ("site", 7),
-    ("site", "average"),
-    ("site", "a" * 1000),
-    ("site", "\x1b[2J"),
-    ("images", [10**12, 1, 1]),
-    ("images", [0, 1, 1]),
-    ("images", [True, 1, 1]),
-    ("images", [1, 1]),
-    ("notes", "one"),
-    ("notes", ["\udfff"]),
-    ("notes", ["\x1b]0;owned\x07"]),
-    ("outline", {"classes": ["red\x1b[31m"]}),
-    ("torch", 2.9),
-    ("outline", {"name": "toy"}),
-    *(("outline", {"image_shape": shape}) for shape in ([3, 8], [3, 10**5, 10**5], [3, 0, 8], [3.0, 8, 8])),
-    *(("outline", {"classes": classes}) for classes in ([], [1], "abc")),
-    ("outline", {"task": "spying"}),
-    ("outline", {"name": None}),
-    ("stranger", 1),
+    {"site": "average"},
+    {"images": [10**12, 1, 1]},
+    {"images": [0, 1, 1]},
+    {"images": [1, 1]},
+    {"notes": None},
+    {"outline": {"name": "toy"}},
+    *({"outline": {"image_shape": shape}} for shape in ([3, 8], [3, 10**5, 10**5], [3, 0, 8])),
+    {"outline": {"classes": []}},
+    {"outline": {"task": "spying"}},
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), ODD)
-def test_an_introduction_that_no_site_can_give_is_named(name, value):
-    told = json.loads(json.dumps(asdict(Introduction.of(federation().only("clinic"), federation()))))
-    assert Introduction.from_dict(told).site == "clinic"
-    part = isinstance(value, dict) and len(value) == 1 and "name" not in value or value == {"name": None}
-    changed = told | {name: told[name] | value if part else value}
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_an_introduction_that_no_site_can_give_is_named(odd):
+    said = json.loads(json.dumps(asdict(Introduction.of(federation().only("clinic"), federation()))))
+    assert Introduction.from_dict(said).site == "clinic"
+    if "outline" in odd and "name" not in odd["outline"]:
+        odd = {"outline": said["outline"] | odd["outline"]}
     with pytest.raises(RunError, match="introduces itself as no site can"):
-        Introduction.from_dict(changed)
+        Introduction.from_dict(said | odd)
 
 
-SPOILT = torch.tensor([1.0, float("nan")])
+SPOILT = {"own": torch.tensor([1.0, float("nan")])}
+NOT_FINITE = {
+    "prepare_share": (lambda *_: SPOILT, "fedavg/own is not finite at the server after round 0 of fedavg"),
+    "aggregate": (lambda self, server: server.memory(self).update(SPOILT), "fedavg/own .* the server after round 1"),
+    "aggregate_model": (
+        lambda self, server, mean: mean | {"head.bias": mean["head.bias"] / 0},
+        "model/head.bias is not",
+    ),
+}
 
 
-def keeping(self, side, *_):
-    side.memory(self)["own"] = SPOILT
-
-
-@pytest.mark.parametrize(
-    ("hook", "does", "said"),
-    [
-        (
-            "prepare_offer",
-            lambda self, client: {"own": SPOILT},
-            "fedavg/own .* client {first} before round 1 of fedavg",
-        ),
-        ("prepare_share", lambda self, *_: {"own": SPOILT}, "fedavg/own .* the server before round 1 of fedavg"),
-        ("prepare_receive", keeping, "fedavg/own .* client {first} before round 1 of fedavg"),
-        ("reply", lambda self, client: {"own": SPOILT}, "fedavg/own .* client {first} after round 1 of fedavg"),
-        ("reply", lambda *both: keeping(*both) or {}, "fedavg/own .* client {first} after round 1 of fedavg"),
-        ("aggregate", keeping, "fedavg/own .* the server after round 1 of fedavg"),
-        (
-            "aggregate_model",
-            lambda self, server, mean: mean | {"head.bias": mean["head.bias"] / 0},
-            "model/head.bias .* the server after round 1 of fedavg",
-        ),
-    ],
-    ids=lambda it: it if isinstance(it, str) else "",
-)
-def test_what_is_sent_or_kept_and_not_finite_is_named_where_it_arises(hook, does, said, monkeypatch):
+@pytest.mark.parametrize("hook", NOT_FINITE)
+def test_what_the_server_makes_and_is_not_finite_is_named(hook, monkeypatch):
+    does, said = NOT_FINITE[hook]
     monkeypatch.setattr(FedAvg, hook, does)
-    for run, first in ((FederatedRun(Recipe(**TINY), federation()), "clinic"), (remote({}, federation()), "tower")):
-        with pytest.raises(RunError, match=said.format(first=first).replace(" .* ", " is not finite at ")):
+    for run in (FederatedRun(Recipe(**TINY), federation()), remote({}, federation())):
+        with pytest.raises(RunError, match=said):
             run.advance()
 
 
-def test_clients_that_do_not_fit_together_are_named():
-    recipe, data = Recipe(**TINY), federation()
+def test_what_does_not_fit_together_is_named():
+    data = federation()
     clinic, harbour, tower = (Introduction.of(data.only(site.name)) for site in data.sites)
-
-    def refused(*introductions: Introduction) -> str:
-        with pytest.raises(RunError) as error:
-            RemoteRun(recipe, introductions, None, {})
-        return str(error.value)
-
     other = replace(tower, outline=replace(tower.outline, classes=("red", "blue", "green")))
-    assert "tower has classes red, blue, green; clinic has red, green, blue" in refused(clinic, harbour, other)
-    assert "two clients say that they are clinic" in refused(clinic, harbour, clinic)
-    assert "tower of toy did not come" in refused(Introduction.of(data.only("clinic"), data), harbour)
-    with pytest.raises(RecipeError, match="all trains centrally"):
-        RemoteRun(Recipe(**TINY | {"algorithm": "all"}), [clinic, harbour], None, {})
+    for introductions, settings, kind, said in (
+        ([clinic, harbour, other], {}, RunError, "tower has .*'blue', 'green'.*; clinic has .*'green', 'blue'"),
+        ([clinic, harbour, clinic], {}, RunError, "two clients say that they are clinic"),
+        ([clinic, harbour], {"algorithm": "all"}, RecipeError, "all trains centrally"),
+        ([clinic, harbour], {"evaluation": ["features"]}, RecipeError, "over Flower has the evaluation features"),
+        ([clinic, replace(tower, images=(5, 24, 24))], {"evaluation": ["spare"]}, RecipeError, "1 of 2 .*first tower"),
+    ):
+        with pytest.raises(kind, match=said):
+            RemoteRun(Recipe(**TINY | settings), introductions, None, {})
 
 
 def test_sites_that_know_no_other_are_in_the_order_of_their_names():
@@ -573,7 +428,4 @@ def test_sites_that_know_no_other_are_in_the_order_of_their_names():
     run = RemoteRun(Recipe(**TINY), introductions, None, {})
     assert list(run.clients) == ["clinic", "tower"]
     assert len(run.fingerprint) == 16 and run.fingerprint != data.fingerprint
-    come = [introductions[1], replace(introductions[0], torch="2.11.0")]
-    (note,) = RemoteRun(Recipe(**TINY), come, None, {}).notes
-    assert note == f"tower computed with torch 2.11.0, the server with {torch.__version__}."
     assert run.images == {"train": [12, 5], "validation": [24, 24], "test": [24, 24]}

@@ -5,9 +5,9 @@ from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
 from fednb.report import convergence
-from fednb.report.convergence import common_seeds, first_near, in_words, late_rise, late_steps, losses
+from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
 from fednb.report.scores import image_scores
-from fednb.report.selection import RULES, selected
+from fednb.report.selection import rounds_taken, selected
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.
@@ -36,7 +36,7 @@ def mean_of_last(frame):
 
 
 def taken(frame, rule):
-    (rounds,) = RULES[rule](frame).values()
+    (rounds,) = rounds_taken(frame, rule).values()
     return list(rounds)
 
 
@@ -142,7 +142,7 @@ def test_first_near_is_the_round_that_comes_near_a_curves_own_end_or_that_of_ano
     both = pandas.concat(frames)
     assert first_near(both).to_dict() == {"fedavg": 2, "fedbn": 3}
     assert first_near(both, "fedavg")["fedbn"] == 3
-    assert in_words(first_near(both, "fedbn")).to_dict() == {"fedavg": "no round", "fedbn": "round 3"}
+    assert first_near(both, "fedbn").isna().to_dict() == {"fedavg": True, "fedbn": False}
     monkeypatch.setattr(convergence, "NEAR", 20)
     assert first_near(both, "fedavg")["fedbn"] == 2
 

@@ -1,4 +1,4 @@
-"""Tasks: losses, scores and the flow by hand, who does what, and what a record and a caption say of it."""
+"""Tasks: losses, scores and the flow by hand, and who does what."""
 
 import math
 from dataclasses import dataclass
@@ -16,10 +16,8 @@ from fednb.federation import IGNORED
 from fednb.loop import evaluate
 from fednb.loop.loop import FederatedRun
 from fednb.methods import EVERY_TASK, TASKS, Method, flow
-from fednb.methods.augmentations import _mixing
 from fednb.randomness import generator
 from fednb.recipe import Recipe
-from fednb.registry import find
 
 CLASSIFICATION, SEGMENTATION = TASKS["classification"], TASKS["segmentation"]
 
@@ -60,11 +58,6 @@ class TestLoss:
         assert (masks == IGNORED).any()
         assert SEGMENTATION.loss(logits, masks).item() == pytest.approx(by_hand(logits, masks), rel=1e-12)
 
-    def test_what_is_ignored_has_no_gradient(self):
-        logits, masks = made()
-        (slope,) = torch.autograd.grad(SEGMENTATION.loss(logits.requires_grad_(), masks), logits)
-        assert (slope.abs().sum(1) > 0).equal(masks != IGNORED)
-
     def test_each_image_is_a_batch_of_its_own(self):
         logits, masks = made()
         wanted = [by_hand(logits[i : i + 1], masks[i : i + 1]) for i in range(3)]
@@ -95,25 +88,6 @@ class TestLoss:
         assert torch.equal(SEGMENTATION.loss(logits, shares), SEGMENTATION.loss(logits, masks))
         labels = torch.tensor([2, 0, 1])
         assert CLASSIFICATION.shares(labels, 3).tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
-
-    def test_an_average_of_masks_counts_by_the_images_that_know_the_pixel(self):
-        """One pixel, known in one image of two as class 1: half of its cross entropy, over half a pixel."""
-        masks = torch.tensor([[[1]], [[IGNORED]]], dtype=torch.uint8)
-        shares = SEGMENTATION.shares(masks, 2).mean(0, keepdim=True)
-        logits = torch.tensor([0.0, math.log(3)])[None, :, None, None]  # the softmax is 1/4, 3/4
-        dice = (1 / (0.5 / 4 + 1) + (2 * 0.5 * 0.75 + 1) / (0.5 * 0.75 + 0.5 + 1)) / 2
-        assert SEGMENTATION.loss(logits, shares).item() == pytest.approx(math.log(4 / 3) + 1 - dice, rel=1e-6)
-
-    def test_a_mixture_has_both_masks_in_their_shares(self):
-        """Of mixup: not the loss of the averaged mask, which soft Dice tells from it. Where one is ignored the other
-        counts."""
-        logits, masks = made()
-        mixture = _mixing.Mixture(0.3, torch.tensor([1, 2, 0]))
-        wanted = 0.3 * by_hand(logits, masks) + 0.7 * by_hand(logits, masks[[1, 2, 0]])
-        assert mixture.loss(SEGMENTATION, logits, masks).item() == pytest.approx(wanted, rel=1e-12)
-        shares = mixture.of(SEGMENTATION.shares(masks, 3))
-        known = (masks != IGNORED).float()
-        assert torch.allclose(shares.sum(1), 0.3 * known + 0.7 * known[[1, 2, 0]])
 
 
 def logits_of(prediction: list) -> torch.Tensor:
@@ -191,14 +165,9 @@ def masked_rounds(key: str) -> list[dict]:
 
 
 class TestWhoDoesWhat:
-    """The table is the field ``tasks`` of every row of ``tests/methods.py``: with masks, or refused with its reason."""
+    """With masks, or refused with its reason."""
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-    def test_a_method_says_what_the_table_says(self, row):
-        """tasks: say the same in the class's tasks and in the row's"""
-        assert find(row.room, row.name).tasks.names == row.tasks
-
-    @pytest.mark.parametrize("case", [c for row in ROWS if "segmentation" in row.tasks for c in row.cases()], ids=label)
+    @pytest.mark.parametrize("case", [c for row in ROWS if row.masks for c in row.cases()], ids=label)
     def test_trains_on_masks(self, case):
         """masks: work by client.task, and change the run there too, or say classification_only"""
         rounds = masked_rounds(label(case))
@@ -210,10 +179,10 @@ class TestWhoDoesWhat:
         adapts = "adapt" in pairs.hooks(label(case))  # what few masks score may stay as it was
         assert adapts or (told == plain) == (label(case) == "fedavg")
 
-    @pytest.mark.parametrize("row", [row for row in ROWS if "segmentation" not in row.tasks], ids=lambda row: row.name)
+    @pytest.mark.parametrize("row", [row for row in ROWS if not row.masks], ids=lambda row: row.name)
     def test_is_refused_with_masks(self, row):
         """masks: say in classification_only why the method has no meaning there"""
-        reason = find(row.room, row.name).tasks.reason
+        reason = row.method.tasks.reason
         for case in row.cases():
             with pytest.raises(RecipeError, match=f"{row.name} has no meaning for squares.*segmentation: {reason}"):
                 FederatedRun(Recipe(**PIXELS | case), pixel_federation())
@@ -231,15 +200,7 @@ class TestWhoDoesWhat:
     def test_a_recipe_is_refused_before_anything_is_loaded(self):
         with pytest.raises(RecipeError, match="fedproto has no meaning for retinal_vessels"):
             Recipe(federation="retinal_vessels", model="unet", algorithm="fedproto")
-        with pytest.raises(RecipeError, match="faug has no meaning for retinal_vessels"):
-            Recipe(federation="retinal_vessels", model="unet", augmentations=["fedrdn", "faug"])
         assert Recipe(federation="retinal_vessels", model="unet", augmentations=["fedrdn"])
-
-    def test_a_network_of_the_other_task_is_refused(self):
-        with pytest.raises(
-            RecipeError, match="digits_cnn predicts a class for every image .*Linear.*squares has a class"
-        ):
-            FederatedRun(Recipe(**PIXELS | {"model": "digits_cnn"}), pixel_federation())
 
 
 def test_the_scores_of_a_run_are_its_networks_dice():

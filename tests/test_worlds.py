@@ -52,7 +52,7 @@ class Worlds(FederatedRun):
 @each_case
 def test_in_separate_worlds_the_metrics_are_equal(case, precision):
     """separate worlds: let a client know of others only what came in a message, and the server of clients"""
-    compared = [] if row_of(case).pools else ["cross_site", "own_statistics"]
+    compared = [] if row_of(case).method.pools else ["cross_site", "own_statistics"]
     asked = case | {"precision": precision, "rounds": 2, "evaluation": compared}
     here, there = equal_worlds(asked, federation())
     assert same(there.features(), here.features())
@@ -166,7 +166,7 @@ def test_an_unseen_site_changes_nothing_for_the_others_and_is_tested(case):
     changes_nothing_for_the_others(case, case, federation())
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "segmentation" in row_of(case).tasks], ids=label)
+@pytest.mark.parametrize("case", [case for case in CASES if row_of(case).masks], ids=label)
 def test_an_unseen_site_with_masks_changes_nothing_for_the_others_and_is_tested(case):
     """unseen sites with masks: give them what the method keeps at others, and let them change nothing for others"""
     changes_nothing_for_the_others(case, PIXELS | case, pixel_federation((("clinic", 8), ("harbour", 6), ("tower", 5))))

@@ -1,7 +1,7 @@
 """Decoded images on disk, so that they are decoded once.
 
 A cache file is named by the content that it was made from, so it is never out of date, and can be deleted at any time.
-It lies in ``.fednb_cache`` beside the data or, where that folder may not be written, in the user's cache folder.
+It lies in ``.fednb_cache`` next to the data or, where that folder may not be written, in the user's cache folder.
 """
 
 import hashlib
@@ -21,33 +21,23 @@ LONGEST = 120  # bytes of a file's name; while it is written it has up to 90 mor
 
 def key(parts: Iterable[str]) -> str:
     """24 hex digits over texts, in order."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode() + b"\0")
-    return digest.hexdigest()[:24]
+    return hashlib.sha256("".join(f"{part}\0" for part in parts).encode()).hexdigest()[:24]
 
 
 def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool] = bool) -> Arrays:
-    """The arrays stored as ``name`` for the data folder ``root``; if there are none, they are made and stored.
-
-    A file that cannot be read, or whose arrays do not satisfy ``fits``, is made again. A file that cannot be written
-    (no room, no permission) is a warning: the arrays are there all the same. Of a long name the file has the beginning.
-    """
+    """The arrays stored as ``name`` for the data folder ``root``; they are made and stored where there are none, their
+    file is damaged, or they do not satisfy ``fits``. A file that cannot be written is a warning."""
     if len(name.encode()) > LONGEST:
         name = f"{name.encode()[: LONGEST - 25].decode(errors='ignore')}_{key([name])}"
     file = _place(root) / f"{name}.npz"
-    arrays = _read(file, fits)
-    if arrays is None:
+    arrays = _read(file)
+    if arrays is None or not fits(arrays):
         arrays = make()
         try:
             write_atomically(file, lambda part: np.savez(part, **arrays))
         except StoreError as error:
             cause = getattr(error.__cause__, "strerror", None) or error.__cause__
-            warnings.warn(
-                f"{file} cannot be written ({cause}): images will be decoded again next time. Make room or allow "
-                "writing.",
-                stacklevel=2,
-            )
+            warnings.warn(f"{file} cannot be written ({cause}). Make room or allow writing.", stacklevel=2)
     return arrays
 
 
@@ -58,25 +48,22 @@ def of_forms(forms: dict[str, tuple]) -> Callable[[Arrays], bool]:
 
 def _place(root: Path) -> Path:
     # The superuser may write anywhere: a folder without any write bit is left alone all the same.
-    if os.access(root, os.W_OK) and root.stat().st_mode & 0o222:
-        return root / ".fednb_cache"
-    try:
+    if not (os.access(root, os.W_OK) and root.stat().st_mode & 0o222):
         from platformdirs import user_cache_path
 
-        return user_cache_path("fednb", appauthor=False)
-    except (ImportError, RuntimeError):  # a bare machine, or nobody's home
-        return root / ".fednb_cache"  # of which it is said that it cannot be written
+        try:
+            return user_cache_path("fednb", appauthor=False)
+        except RuntimeError:  # nobody's home: it is said that the place next to the data cannot be written
+            pass
+    return root / ".fednb_cache"
 
 
-def _read(file: Path, fits: Callable[[Arrays], bool]) -> Arrays | None:
-    if not file.is_file():
-        return None
+def _read(file: Path) -> Arrays | None:
     try:
         # np.load(path) would leave the file of a damaged zip open. Reading verifies the zip's checksums.
         with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
             if sum(entry.file_size for entry in held.zip.infolist()) > file.stat().st_size:
                 return None  # ours are not compressed: this one is not ours
-            arrays = {name: held[name] for name in held.files}
-            return arrays if fits(arrays) else None
+            return {name: held[name] for name in held.files}
     except Exception:  # whatever a damaged file makes the readers raise, the answer is to make it again
         return None

@@ -9,12 +9,9 @@ NEEDS = None
 
 
 def load(root: Path | None = None, *, fingerprint: str = "") -> Federation:
-    """Raises DataError: only who made these images has them."""
     raise DataError(missing(fingerprint=fingerprint))
 
 
 def missing(root: Path | None = None, *, fingerprint: str = "") -> str:
-    return (
-        f"images that were in memory only (fingerprint {fingerprint}): make them again, and give them to "
-        "Study(recipes, federation=...)."
-    )
+    again = "make them again, and give them to Study(recipes, federation=...)"
+    return f"images that were in memory only (fingerprint {fingerprint}): {again}."

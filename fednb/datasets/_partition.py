@@ -14,16 +14,12 @@ VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no va
 LEAST = 5  # training images of a client, so that one becomes validation; batch normalisation needs two of the others
 LEAST_DRAWN = 10  # the same by Dirichlet, as released
 
-Dealt = tuple[list[Site], list[str]]  # sites, and notes
-
 
 def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarray]:
-    """Positions ``[size]`` for each part, disjoint, drawn by the key; what the sizes do not cover is left
-    over.
+    """Positions ``[size]`` for each part, disjoint, drawn by the key; what the sizes do not cover is left over.
 
-    The images are put in an order in which every beginning has all classes in proportion (rounded), and the
-    order is cut. So the first n of a part are stratified as well, and a smaller part is inside a larger one
-    of the same key. Sizes are exact; their sum is at most ``len(targets)``.
+    The images are put in an order in which every beginning has all classes in proportion (rounded), and the order is
+    cut. So a smaller part is inside a larger one of the same key. Sizes are exact; their sum is at most the images'.
     """
     random = random_state(*key)
     place = np.empty(len(targets))
@@ -61,35 +57,24 @@ def check_whole(**numbers: int) -> None:
 
 def by_class_shares(
     train: Split, test: Split, classes: int, clients: int, classes_per_client: int, *key, spare: Split | None = None
-) -> Dealt:
-    """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes.
+) -> tuple[list[Site], list[str]]:
+    """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes; ``key``: of all draws.
 
-    Test images are cut by the same shares, and so are spare ones. With one class per client each is tested first on
-    its own test images, the positives, then on as many of other classes with their true labels, drawn with replacement
-    (as released; the paper says "randomly selected"): DisTrans, Sec. 5.1.
-
-    Raises DataError as ``_shares`` does.
+    Test and spare images are cut by the same shares. With one class per client each is tested first on its own test
+    images, the positives, then on as many of other classes with their true labels, drawn with replacement (as released;
+    the paper says "randomly selected"): DisTrans, Sec. 5.1. Raises DataError where a client would have too few images.
     """
-    held = [split.targets.bincount(minlength=classes).tolist() for split in (train, test)]
-
-    def draw() -> np.ndarray | None:
-        shares = class_shares(classes, clients, classes_per_client, *key)
-        fewest = [
-            np.sum([sizes(count, column) for count, column in zip(counts, shares.T, strict=True)], axis=0).min()
-            for counts in held
-        ]
-        return shares if fewest[0] >= LEAST and fewest[1] >= 1 else None
-
-    shares = _shares(draw, train, test, clients, f"{classes_per_client} of {classes} classes each")
+    shares = class_shares(classes, clients, classes_per_client, *key) if clients <= len(test) else None
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         dealt = deal(targets, shares, *key, name)
-        if classes_per_client > 1:
-            return dealt
-        return [_with_negatives(targets, own, *key, client) for client, own in enumerate(dealt)]
+        if classes_per_client == 1:
+            dealt = [_with_negatives(targets, own, *key, client) for client, own in enumerate(dealt)]
+        return dealt
 
+    how = f"{clients} clients by {classes_per_client} of {classes} classes each"
     note = "A client is tested on its own class and on as many images of the others, drawn with replacement."
-    return _sites(train, shares, test, spare, hands, *key), [note] * (classes_per_client == 1)
+    return _sites(train, test, spare, shares, hands, how, *key), [note] * (classes_per_client == 1)
 
 
 def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> np.ndarray:
@@ -100,12 +85,8 @@ def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> n
     with class c draws s_ic ~ U(0.4, 0.6), and its share is s_ic / sum_n s_nc. The shares of a class sum to 1.
     The heterogeneity (DisTrans, Eq. 3 and 4) is DH = 1 - u / N if k > 1, and 1 if k = 1.
 
-    Images are cut by these shares; training and test images cut by one table have the same classes.
-
-    Reference: DisTrans, Sec. 5, "Local Data Distribution"; the paper does not say how classes are given out,
-    this is as released.
-
-    Raises RecipeError when classes cannot go to equally many clients, or a number is out of its range.
+    Reference: DisTrans, Sec. 5, "Local Data Distribution"; the paper does not say how classes are given out, this is
+    as released. Raises RecipeError when classes cannot go to equally many clients, or a number is out of its range.
     """
     check_whole(clients=clients, classes_per_client=classes_per_client)
     if classes_per_client > classes or classes_per_client * clients % classes:
@@ -126,53 +107,40 @@ def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> n
 
 def by_dirichlet(
     train: Split, test: Split, classes: int, clients: int, concentration: float, *key, spare: Split | None = None
-) -> Dealt:
+) -> tuple[list[Site], list[str]]:
     """Sites whose training classes follow a Dirichlet distribution, as FedFA cuts them, and notes.
 
-    FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its
-    equal part of them, with all classes in proportion; together the parts are the whole, each image once. Spare
-    images are dealt out as test images are.
-
-    Raises DataError as ``_shares`` does.
+    FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its equal part
+    of them, with all classes in proportion; together the parts are the whole, each image once. Spare images are dealt
+    out as test images are. Raises DataError where a client would have too few images.
     """
     counts = train.targets.bincount(minlength=classes).tolist()
-
-    def draw() -> np.ndarray | None:
-        return dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN)
-
-    shares = _shares(draw, train, test, clients, f"Dir({concentration})")
+    shares = dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN)
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         return stratified(targets, sizes(len(targets), [1 / clients] * clients), *key, name)
 
     note = "A client is tested on its equal part of all test images, with all classes in proportion."
-    return _sites(train, shares, test, spare, hands, *key), [note]
+    return _sites(train, test, spare, shares, hands, f"{clients} clients by Dir({concentration})", *key), [note]
 
 
 def dirichlet_shares(
-    counts: Sequence[int], clients: int, concentration: float, *key, minimum: int = 10, tries: int = TRIES
+    counts: Sequence[int], clients: int, concentration: float, *key, minimum: int = 10
 ) -> np.ndarray | None:
     """What share of each class's images each client gets, ``[clients, classes]``, drawn for each class from
-    Dir(concentration, ..., concentration).
+    Dir(concentration, ..., concentration); ``counts`` are the images of each class.
 
-    A client that holds its equal part of all images (their number / clients) gets none of the classes that
-    follow. The whole draw is repeated until each client has at least ``minimum`` images; None when no draw of so many
-    ``tries`` gives it.
-
-    Args:
-        counts: the images of each class, in order.
-        concentration: the smaller, the more do clients differ; FedFA uses 0.6 and 0.3.
+    A client that holds its equal part of all images (their number / clients) gets none of the classes that follow. The
+    whole draw is repeated until each client has at least ``minimum`` images; None when ``TRIES`` draws do not give it.
 
     Reference: FedFA, App. E.1, Dir(alpha). Both rules above are as released; the paper prints neither.
-
-    Raises RecipeError when a number is out of its range.
     """
     check_whole(clients=clients)
     # Below 0.01 all gammas may be too small for a float.
     if not isinstance(concentration, int | float) or not 0.01 <= concentration < np.inf:
         raise RecipeError(f"concentration is {concentration!r}; expected a number from 0.01, such as 0.6.")
     random = random_state(*key)
-    for _ in range(tries if clients * minimum <= sum(counts) else 0):
+    for _ in range(TRIES if clients * minimum <= sum(counts) else 0):
         held = np.zeros(clients)
         columns = []
         for count in counts:
@@ -188,11 +156,7 @@ def dirichlet_shares(
 
 def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:
     """Positions for each client, disjoint: of the images of class c, in a drawn order, client i gets the share
-    ``shares[i, c]``.
-
-    Numbers are rounded so that shares that sum to 1 leave no image over (DisTrans' code rounds each down and
-    drops the rest).
-    """
+    ``shares[i, c]``, rounded so that no image is left over (DisTrans' code rounds each down and drops the rest)."""
     random = random_state(*key)
     hands = [[] for _ in shares]
     for label, column in enumerate(shares.T):
@@ -203,32 +167,25 @@ def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:
     return [np.concatenate(hand) for hand in hands]
 
 
-def _shares(draw: Callable[[], np.ndarray | None], train: Split, test: Split, clients: int, how: str) -> np.ndarray:
-    """``draw()``, the shares; DataError where there are none that leave each client enough images."""
-    check_whole(clients=clients)
-    shares = draw() if clients <= min(len(train) // LEAST, len(test)) else None
-    if shares is None:
-        raise DataError(
-            f"{len(train)} training and {len(test)} test images cannot be dealt out to {clients} clients by {how}: one "
-            "would have too few to train, validate and test on. Take fewer clients, or more images."
-        )
-    return shares
-
-
 def _with_negatives(targets: np.ndarray, positives: np.ndarray, *key) -> np.ndarray:
     others = np.flatnonzero(~np.isin(targets, targets[positives]))
     return np.concatenate((positives, random_state(*key, "negatives").choice(others, len(positives))))
 
 
-def _sites(train: Split, shares: np.ndarray, test: Split, spare: Split | None, hands: Callable, *key) -> list[Site]:
-    """Training images by the shares; ``hands(name, targets)``: the positions of each client's test and spare images."""
-    held_out = [
-        [split.select(hand) for hand in hands(name, split.targets.numpy())]
-        for name, split in {"test": test, "spare": spare}.items()
-        if split
-    ]
-    trained, sites = deal(train.targets.numpy(), shares, *key, "train"), []
-    for client, (own, *others) in enumerate(zip(trained, *held_out, strict=True)):
+def _sites(
+    train: Split, test: Split, spare: Split | None, shares: np.ndarray | None, hands: Callable, how: str, *key
+) -> list[Site]:
+    """Training images by the shares; ``hands(name, targets)``: the positions of each client's test and spare images.
+    DataError where there are no shares, or they leave a client too few images."""
+    trained = tested = [()]
+    if shares is not None:
+        trained, tested = deal(train.targets.numpy(), shares, *key, "train"), hands("test", test.targets.numpy())
+    if min(map(len, trained)) < LEAST or min(map(len, tested)) < 1:
+        few = "one would have too few to train, validate and test on. Take fewer clients, or more images"
+        raise DataError(f"{len(train)} training and {len(test)} test images cannot be dealt out to {how}: {few}.")
+    sites = []
+    spared = hands("spare", spare.targets.numpy()) if spare else [None] * len(trained)
+    for client, (own, held_out, left) in enumerate(zip(trained, tested, spared, strict=True)):
         parts = cut(train.select(own), (1 - VALIDATION, VALIDATION), *key, "validation", client)
-        sites.append(Site(f"client_{client}", *parts, *others))
+        sites.append(Site(f"client_{client}", *parts, test.select(held_out), spare.select(left) if spare else None))
     return sites

@@ -9,18 +9,17 @@ import numpy as np
 import torch
 
 from fednb.datasets import _images as images
-from fednb.datasets._files import images_and_labels
 from fednb.datasets._listed import Needs, decoded, in_classes, lacking, require_folders, targets
-from fednb.datasets._partition import by_class_shares, by_dirichlet, stratified
+from fednb.datasets._partition import by_class_shares, by_dirichlet, check_whole, stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 
 NEEDS = Needs(
     what="CIFAR-10 (Krizhevsky 2009)",
-    layout="as torchvision unpacks it, cifar-10-batches-py/ with data_batch_1 to data_batch_5 and test_batch, in "
-    "cifar10/ or in the data folder itself; or cifar10/<train|test>/<class>/<file>",
+    layout="the binary version, cifar-10-batches-bin/ with data_batch_1.bin to data_batch_5.bin and test_batch.bin (or "
+    "torchvision's, converted by docs/data.md); or cifar10/<train|test>/<class>/<file>",
     page="www.cs.toronto.edu/~kriz/cifar.html",
-    download="cifar-10-python.tar.gz, 170 MB",
+    download="cifar-10-binary.tar.gz, 162 MB",
     licence="for research; that of the photographs is not stated",
 )
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -29,42 +28,52 @@ SIDE = 32
 PARTITIONS = ("class_shares", "dirichlet")
 
 
-Take = Callable[[np.ndarray], np.ndarray]  # positions -> images
-
-
 @dataclass(frozen=True)
 class Cifar:
-    """CIFAR-10 or CIFAR-100, as torchvision has it.
+    """CIFAR-10 or CIFAR-100: its binary version in ``folder``, or images in <name>/<part>/<class>.
 
-    name: of the loader, and of a folder that may hold the files. title: for people. folder: as unpacked. files: the
-    pickles of each part. labels: their key in a pickle. pictures: whether images in <name>/<part>/<class> are read
-    where there are no pickles.
+    title: for people. files: of each part. label: which byte of an image's entry is its class; its pixels follow.
     """
 
     name: str
     title: str
+    classes: tuple[str, ...]
     folder: str
     files: dict[str, tuple[str, ...]]
-    labels: str
-    classes: tuple[str, ...]
-    pictures: bool = False
+    label: int
 
-    def federation(
+    def load(
         self,
         root: Path,
-        clients: int,
-        partition: str,
-        classes_per_client: int,
-        concentration: float,
-        size: int,
-        train_images: int | None,
-        test_images: int | None,
-        seed: int,
+        *,
+        clients: int = 10,
+        partition: str = PARTITIONS[0],
+        classes_per_client: int = 10,
+        concentration: float = 0.6,
+        size: int = 64,
+        train_images: int | None = None,
+        test_images: int | None = None,
         spare: bool = False,
+        seed: int = 0,
     ) -> Federation:
-        """The images dealt out, each client's resized. The options are those of ``cifar10.load``.
+        """Sites client_0, client_1, ...; the ten classes of CIFAR-10, or the hundred fine ones of CIFAR-100. A tenth of
+        each client's training images is validation.
 
-        Raises DataError naming a file that is damaged or holds something else.
+        Args:
+            clients: how many sites. DisTrans: 10, in its Table 6 50, 100 and 500 for CIFAR-100; FedFA: 100.
+            partition: ``"class_shares"``: DisTrans' (``_partition.class_shares``), tested on the same classes in the
+                same shares. ``"dirichlet"``: FedFA's (``_partition.dirichlet_shares``), at least 10 images for each
+                client before a tenth becomes validation, tested on an equal part of all test images.
+            classes_per_client: for class shares; times ``clients`` a multiple of the classes. DisTrans, with 10
+                clients: 10, 6, 4, 2, 1 of ten (100, 60, 40, 20, 10 of a hundred; Table 6: 10), which are DH = 0, 40,
+                60, 80, 100 %.
+            concentration: for Dirichlet. FedFA: 0.6 and 0.3.
+            size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
+            train_images, test_images: how many to use, stratified by class; None takes all on disk.
+            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
+            seed: of all draws.
+
+        Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
         """
         images.check_size(size)
         place, splits, notes = self.place(root, partition=partition), [], []
@@ -84,56 +93,46 @@ class Cifar:
         return Federation(self.name, resized, self.classes, (*notes, *said))
 
     def place(self, root: Path, *, partition: str = PARTITIONS[0], **options) -> Path:
-        """The folder that holds all pickles, else that of the class folders; DataError where there is neither."""
+        """The folder that holds all binary files, else that of the class folders; DataError where there is neither."""
         if partition not in PARTITIONS:
             raise RecipeError(f'{self.name} has no partition "{partition}"; {nearest(str(partition), PARTITIONS)}')
-        names = [name for names in self.files.values() for name in names]
-        for base in (root / self.name, root):
-            if all((base / self.folder / name).is_file() for name in names):
-                return base / self.folder
-        if not self.pictures:
-            raise DataError(f"There is no {self.folder} with {' and '.join(names)} in {root / self.name} or {root}.")
-        require_folders([root / self.name / part for part in COMPLETE], self.classes)
+        names, places = sum(self.files.values(), ()), [root / self.name / part for part in COMPLETE]
+        if all((root / self.folder / name).is_file() for name in names):
+            return root / self.folder
+        if not any(place.is_dir() for place in places):
+            raise DataError(f"There is no {root / self.folder} with {', '.join(names)}.")
+        require_folders(places, self.classes)
         return root / self.name
 
-    def _part(self, root: Path, place: Path, part: str, notes: list[str]) -> tuple[np.ndarray, Take]:
+    def _part(self, root: Path, place: Path, part: str, notes: list[str]) -> tuple[np.ndarray, Callable]:
         """The class numbers of a part, and what gives the images at some positions; only those are decoded."""
         if place.name == self.folder:
-            batches = [self._batch(place / name) for name in self.files[part]]
-            pixels, labels = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
-            return labels, lambda positions: pixels[positions]
+            entries = np.concatenate([self._entries(place / name) for name in self.files[part]])
+            pixels = entries[:, self.label + 1 :].reshape(-1, 3, SIDE, SIDE)
+            return entries[:, self.label].astype(np.int64), pixels.__getitem__
         rows = in_classes(place / part, self.classes)
 
         def take(positions: np.ndarray) -> np.ndarray:
             used = [rows[position] for position in positions]
             if used[0][0].suffix.lower() in (".jpg", ".jpeg"):
-                notes.append(
-                    f"The {part} images are JPEG files: their pixels are close to {self.title}'s own, not equal."
-                )
+                same = f"their pixels are close to {self.title}'s own, not equal."
+                notes.append(f"The {part} images are JPEG files: {same}")
             return decoded(root, f"{self.name}_{part}", used, SIDE, notes).images.numpy()
 
         return targets(rows), take
 
-    def _batch(self, file: Path) -> tuple[np.ndarray, np.ndarray]:
-        """Images and labels of one file."""
-        (pixels, labels), most = images_and_labels(file, self.labels), len(self.classes) - 1
-        if not len(labels) or pixels.shape != (len(labels), 3 * SIDE * SIDE) or min(labels) < 0 or max(labels) > most:
-            raise DataError(
-                f"{file} holds {list(pixels.shape)} bytes for {len(labels)} labels; expected [n, 3072], and labels "
-                f"from 0 to {most}. Fetch it again."
-            )
-        return pixels.reshape(-1, 3, SIDE, SIDE), labels
+    def _entries(self, file: Path) -> np.ndarray:
+        content, length = np.fromfile(file, np.uint8), self.label + 1 + 3 * SIDE * SIDE
+        if not len(content) or len(content) % length or content[self.label :: length].max() >= len(self.classes):
+            classed = f"of which no. {self.label + 1} is its class, below {len(self.classes)}. Fetch it again"
+            raise DataError(f"{file} has {len(content)} bytes; expected {length} an image, {classed}.")
+        return content.reshape(-1, length)
 
-    def _choose(
-        self, part: str, labels: np.ndarray, count: int | None, seed: int, spare: bool, notes: list[str]
-    ) -> list[np.ndarray]:
-        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare; notes
-        on how many."""
+    def _choose(self, part: str, labels, count: int | None, seed: int, spare: bool, notes: list) -> list[np.ndarray]:
+        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare."""
         on_disk, complete = len(labels), COMPLETE[part]
-        if count is None:
-            count = on_disk
-        elif not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= complete:
-            raise RecipeError(f"{part}_images is {count!r}; expected a whole number from 1 to {complete}.")
+        count = on_disk if count is None else count
+        check_whole(**{f"{part}_images": count})
         if count > on_disk:
             raise DataError(f"{part}_images={count}, but {on_disk} are on disk. Get the others, or ask for fewer.")
         if count < complete:
@@ -152,52 +151,11 @@ def _resize(split: Split, size: int) -> Split:
 
 
 CIFAR = Cifar(
-    name="cifar10",
-    title="CIFAR-10",
-    folder="cifar-10-batches-py",
-    files={"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
-    labels="labels",
-    classes=CLASSES,
-    pictures=True,
+    "cifar10",
+    "CIFAR-10",
+    CLASSES,
+    folder="cifar-10-batches-bin",
+    files={"train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)), "test": ("test_batch.bin",)},
+    label=0,
 )
-missing = partial(lacking, CIFAR.place)
-
-
-def load(
-    root: Path,
-    *,
-    clients: int = 10,
-    partition: str = "class_shares",
-    classes_per_client: int = 10,
-    concentration: float = 0.6,
-    size: int = 64,
-    train_images: int | None = None,
-    test_images: int | None = None,
-    spare: bool = False,
-    seed: int = 0,
-) -> Federation:
-    """Sites client_0, client_1, ...; ten classes. A tenth of each client's training images is validation.
-
-    Args:
-        clients: how many sites. DisTrans: 10; FedFA: 100.
-        partition: ``"class_shares"``: DisTrans' (``_partition.class_shares``), tested on the same classes in the
-            same shares; with one class per client on as many images of other classes as well.
-            ``"dirichlet"``: FedFA's (``_partition.dirichlet_shares``), at least 10 images for each client
-            before a tenth becomes validation, tested on an equal part of all test images.
-        classes_per_client: for class shares; times ``clients`` a multiple of ten. DisTrans: 10, 6, 4, 2, 1,
-            which are DH = 0, 40, 60, 80, 100 %.
-        concentration: for Dirichlet. FedFA: 0.6 and 0.3.
-        size: DisTrans: 64. The files have 32.
-        train_images: how many training images to use, stratified by class; None takes all on disk. A tenth of
-            them is validation.
-        test_images: the same for test images.
-        spare: whether the test images that ``test_images`` leaves out are handed over as each site's ``spare``, dealt
-            out as its test images are.
-        seed: of all draws.
-
-    Where there are batches and folders, the batches are read.
-
-    Reference: DisTrans, Sec. 5 and 5.1; FedFA, App. E.1.
-    """
-    dealt = clients, partition, classes_per_client, concentration
-    return CIFAR.federation(root, *dealt, size, train_images, test_images, seed, spare)
+load, missing = CIFAR.load, partial(lacking, CIFAR.place)

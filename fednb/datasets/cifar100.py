@@ -1,17 +1,16 @@
-"""CIFAR-100: a hundred kinds of small photographs, dealt out to clients by class."""
+"""CIFAR-100: a hundred kinds of small photographs, dealt out to clients by class. The options of ``load`` are those of
+``fednb.datasets.cifar10.load``."""
 
 from functools import partial
-from pathlib import Path
 
 from fednb.datasets._listed import Needs, lacking
 from fednb.datasets.cifar10 import Cifar
-from fednb.federation import Federation
 
 NEEDS = Needs(
     what="CIFAR-100 (Krizhevsky 2009)",
-    layout="as torchvision unpacks it, cifar-100-python/ with train and test, in cifar100/ or the data folder itself",
+    layout="the binary version, cifar-100-binary/ with train.bin and test.bin; or cifar100/<train|test>/<class>/<file>",
     page="www.cs.toronto.edu/~kriz/cifar.html",
-    download="cifar-100-python.tar.gz, 169 MB",
+    download="cifar-100-binary.tar.gz, 161 MB",
     licence="for research; that of the photographs is not stated",
 )
 # The fine classes in the order of their numbers, which is the alphabet's.
@@ -27,45 +26,11 @@ CLASSES = tuple(
     """.split()
 )
 CIFAR = Cifar(
-    name="cifar100",
-    title="CIFAR-100",
-    folder="cifar-100-python",
-    files={"train": ("train",), "test": ("test",)},
-    labels="fine_labels",
-    classes=CLASSES,
+    "cifar100",
+    "CIFAR-100",
+    CLASSES,
+    folder="cifar-100-binary",
+    files={"train": ("train.bin",), "test": ("test.bin",)},
+    label=1,  # the fine one; byte 0 is the coarse one
 )
-missing = partial(lacking, CIFAR.place)
-
-
-def load(
-    root: Path,
-    *,
-    clients: int = 10,
-    partition: str = "class_shares",
-    classes_per_client: int = 100,
-    concentration: float = 0.6,
-    size: int = 64,
-    train_images: int | None = None,
-    test_images: int | None = None,
-    seed: int = 0,
-) -> Federation:
-    """Sites client_0, client_1, ...; a hundred classes, the fine ones. All as for ``cifar10``, but that no image is
-    spare.
-
-    Args:
-        clients: how many sites. DisTrans: 10; 50, 100 and 500 in its Table 6.
-        partition: ``"class_shares"``, DisTrans', or ``"dirichlet"``.
-        classes_per_client: for class shares; times ``clients`` a multiple of a hundred. DisTrans, with 10 clients:
-            100, 60, 40, 20, 10, which are DH = 0, 40, 60, 80, 100 %; at 100 % the clients' classes are disjoint.
-            Table 6: 10.
-        concentration: for Dirichlet.
-        size: the files have 32. DisTrans, Sec. 5 names no resizing; its Table 7 counts ResNet-50, used for CIFAR-100
-            alone, at 64.
-        train_images: how many training images to use, stratified by class; None takes all on disk.
-        test_images: the same for test images.
-        seed: of all draws.
-
-    Reference: DisTrans, Sec. 5, 5.1 and 5.4. Its released code has no CIFAR-100.
-    """
-    dealt = clients, partition, classes_per_client, concentration
-    return CIFAR.federation(root, *dealt, size, train_images, test_images, seed)
+load, missing = partial(CIFAR.load, classes_per_client=len(CLASSES)), partial(lacking, CIFAR.place)

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from fednb.datasets import _images as images
-from fednb.datasets._cache import Arrays, cached
-from fednb.datasets._cache import key as cache_key
+from fednb.datasets._cache import Arrays, cached, key
 from fednb.datasets._files import reading
 from fednb.datasets._listed import Needs, lacking
 from fednb.datasets._partition import check_whole, cut
@@ -20,39 +19,31 @@ from fednb.randomness import random_state
 NEEDS = Needs(
     what="EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018)",
     layout="emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to "
-    "data/all_data/, neither sampled nor split. torchvision's EMNIST (ByClass) does not say who wrote an image and is "
-    "not read",
+    "data/all_data/, neither sampled nor split; torchvision's EMNIST does not say who wrote an image",
     page="github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
     "www.nist.gov/srd/nist-special-database-19",
     download="two archives whose sizes are not stated",
     licence="public domain",
 )
 CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-COMPLETE = 36  # files of up to 100 writers
 SIDE = 28
 SHARES = (0.81, 0.09, 0.1)  # training, validation and test images of a writer
 LEAST = 10  # images of a writer: with fewer one of the shares may be empty
 
 
 def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Federation:
-    """Sites client_0, client_1, ..., each with the images of one writer; grey, 62 classes: digits, capital and small
-    letters.
+    """Sites client_0, client_1, ..., each with the images of one writer; grey, upright, dark on white, 62 classes:
+    digits, capital and small letters. A tenth of each writer's images is for testing (LEAF's own share), a tenth of the
+    others is validation, with all classes in proportion.
 
     FedFA prints two settings. Taken is that of Sec. 4.1, 200 clients of which 10 train in a round on batches of 10: it
     is where the partition "w.r.t. writers" is described, after FedMix. Table 9 has 100 clients, a participation of 0.1
     (10 a round as well) and batches of 64; its batch of 10 stands in the column of CIFAR-10.
 
-    A tenth of each writer's images is for testing (LEAF's own share), a tenth of the others is validation, with all
-    classes in proportion.
-
     Args:
         clients: how many writers, drawn among those with 10 images or more; a smaller number takes the first of them.
         size: the files have 28.
         seed: of all draws.
-
-    As LEAF writes them the images are upright, dark on white. (EMNIST's own files, which torchvision reads, are
-    transposed and light on black.) LEAF counts 3,550 writers with 805,263 images, 227 on average. A file is parsed once
-    and then taken from the cache; all writers together take 0.6 GB of memory while the federation is made.
 
     Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST: extending MNIST to handwritten letters*, IJCNN 2017;
     Caldas et al., *LEAF: a benchmark for federated settings*, 2018. FedFA's code for EMNIST is not released; which
@@ -65,8 +56,7 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     if clients > len(fitting):
         raise DataError(
             f"{clients} clients are asked for; {len(fitting)} of the {len(writers)} writers on disk have at least "
-            f"{LEAST} images. {f'Take at most {len(fitting)} clients, or get' if fitting else 'Get'} more of LEAF's "
-            "files."
+            f"{LEAST} images. Take at most {len(fitting)} clients, or get more of LEAF's files."
         )
     drawn = random_state("emnist", "writers", seed).permutation(len(fitting))[:clients]
     sites = []
@@ -74,10 +64,8 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
         pixels, targets = writers[name]
         whole = Split(torch.from_numpy(images.resized(pixels, size)), torch.from_numpy(targets))
         sites.append(Site(f"client_{number}", *cut(whole, SHARES, "emnist", name, seed)))
-    notes = [f"{clients} of the {len(fitting)} writers on disk with at least {LEAST} images take part."]
-    if (count := len(_files(root))) < COMPLETE:
-        notes.append(f"{count} of LEAF's {COMPLETE} files are on disk.")
-    return Federation("emnist", sites, CLASSES, notes)
+    note = f"{clients} of the {len(fitting)} writers on disk with at least {LEAST} images take part."
+    return Federation("emnist", sites, CLASSES, [note])
 
 
 def _files(root: Path, **options) -> list[Path]:
@@ -90,38 +78,35 @@ missing = partial(lacking, _files)
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Images uint8 ``[n, 1, 28, 28]`` and targets int64 ``[n]`` by writer."""
+    """Images uint8 ``[n, 1, 28, 28]`` and targets int64 ``[n]`` by writer; a file is parsed once, then cached."""
     files, writers = _files(root), {}
     for file, digest in zip(files, images.digests(files), strict=True):
-        held = _held(root, file, digest)
+        held = cached(root, f"emnist_{key([digest])}", lambda file=file: reading(file, _parsed))
         ends = np.cumsum(held["counts"])
         for name, start, end in zip(held["names"].tolist(), ends - held["counts"], ends, strict=True):
             if name in writers:
-                raise DataError(
-                    f"{file} has the writer {name} a second time; expected each writer once, as in LEAF's files before "
-                    "it samples or splits. Remove one of the files."
-                )
+                raise DataError(f"{file} has the writer {name} a second time; expected each once. Remove one file.")
             writers[name] = held["pixels"][start:end, None], held["targets"][start:end]
     return writers
-
-
-def _held(root: Path, file: Path, digest: str) -> Arrays:
-    """The names of a file's writers and their counts of images; pixels and targets, writer after writer. Cached."""
-    return cached(root, f"emnist_{cache_key([digest])}", lambda: reading(file, _parsed))
 
 
 def _parsed(file: Path) -> Arrays:
     """LEAF's format: "users", a list of names; "num_samples", their counts; "user_data", for each name "x", a list of
     images as 784 numbers from 0 to 1, row after row, and "y", their classes."""
     content = json.loads(file.read_bytes(), object_hook=_as_arrays)
-    names, counts = content["users"], content["num_samples"]
-    held = [_checked(name, count, content["user_data"][name]) for name, count in zip(names, counts, strict=True)]
-    return {
-        "names": np.array(names),
-        "counts": np.array(counts, np.int64),
-        "pixels": np.concatenate([pixels for pixels, _ in held]),
-        "targets": np.concatenate([targets for _, targets in held]),
-    }
+    pixels, targets = [], []
+    for name, count in zip(content["users"], content["num_samples"], strict=True):
+        x, y = content["user_data"][name]
+        if x.shape != (count, SIDE * SIDE) or y.shape != (count,) or y.dtype.kind != "i":
+            raise ValueError(
+                f"{name} has images {list(x.shape)} and classes {y.dtype} {list(y.shape)}, not {count} of 784"
+            )
+        if count and not (0 <= x.min() <= x.max() <= 1 and 0 <= y.min() <= y.max() < len(CLASSES)):
+            raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}, classes from {y.min()} to {y.max()}")
+        pixels.append(np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE))
+        targets.append(y.astype(np.int64))
+    names, counts = np.array(content["users"]), np.array(content["num_samples"], np.int64)
+    return {"names": names, "counts": counts, "pixels": np.concatenate(pixels), "targets": np.concatenate(targets)}
 
 
 def _as_arrays(entry: dict):
@@ -129,15 +114,3 @@ def _as_arrays(entry: dict):
     if entry.keys() != {"x", "y"}:
         return entry
     return np.array(entry["x"], np.float32), np.array(entry["y"])
-
-
-def _checked(name: str, count: int, entry: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """A writer's images, uint8 ``[n, 28, 28]``, and targets, int64 ``[n]``."""
-    x, y = entry
-    if not isinstance(name, str) or len(name) > 50:
-        raise ValueError(f"{name!r} is no name of a writer")
-    if x.shape != (count, SIDE * SIDE) or y.shape != (count,) or y.dtype.kind != "i":
-        raise ValueError(f"{name} has images {list(x.shape)} and classes {y.dtype} {list(y.shape)}, not {count} of 784")
-    if count and not (0 <= x.min() <= x.max() <= 1 and 0 <= y.min() <= y.max() < len(CLASSES)):
-        raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}, classes from {y.min()} to {y.max()}")
-    return np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE), y.astype(np.int64)

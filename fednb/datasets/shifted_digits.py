@@ -22,33 +22,29 @@ SHARES = (0.5, 0.15, 0.35)  # train, validation, test
 def load(root: Path | None = None, *, size: int = 32) -> Federation:
     """Four sites of about 224 training, 68 validation and 157 test images, ten classes.
 
-    - ``plain``: white digits on black;
+    - ``plain``: white digits on black; ``blurred``: black digits on white, blurred;
     - ``photos``: the absolute difference of the digit and a crop of a photograph, as MNIST-M is made;
-    - ``blurred``: black digits on white, blurred;
     - ``tinted``: yellowish digits of low contrast on a reddish ground.
 
-    The images are scikit-learn's 1,797 digits (8 x 8 pixels, 17 grey levels), enlarged to 32 x 32 bilinearly,
-    and the crops are of its two sample photographs. Each digit is in one site and one split; sites and splits
-    are stratified by class; every call gives the same pixels. ``root`` is not used. ``size`` other than 32
-    resizes the finished images, for networks that need more pixels.
+    The images are scikit-learn's 1,797 digits (8 x 8 pixels, 17 grey levels), enlarged to 32 x 32 bilinearly, and the
+    crops are of its two sample photographs. Each digit is in one site and one split; sites and splits are stratified by
+    class. ``root`` is not used. ``size`` other than 32 resizes the finished images, for networks that need more pixels.
 
-    Source: the test part of the Optical Recognition of Handwritten Digits data (Alpaydin and Kaynak 1998,
-    UCI, CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn.
+    Source: the test part of the Optical Recognition of Handwritten Digits data (Alpaydin and Kaynak 1998, UCI,
+    CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn.
     """
     sites = []
     for name, _, pixels, labels, cuts in seen(size):
         whole = Split(pixels, labels)
         sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
-    return Federation("shifted_digits", sites, tuple(str(digit) for digit in range(10)))
+    return Federation("shifted_digits", sites, tuple("0123456789"))
 
 
 def seen(size: int) -> Iterator[tuple]:
     """Each site's name, its digits' strokes ``[n, 32, 32]`` in 0..1, the pixels ``[n, 3, size, size]``, the labels
-    ``[n]``, and the positions of training, validation and test images.
-    """
+    ``[n]``, and the positions of training, validation and test images."""
     images.check_size(size)
-    problem = missing()
-    if problem:
+    if problem := missing():
         raise DataError(problem)
     from sklearn.datasets import load_digits
 
@@ -64,15 +60,13 @@ def seen(size: int) -> Iterator[tuple]:
 
 
 def missing(root: Path | None = None, **options) -> str | None:
-    """None when scikit-learn is installed."""
     if importlib.util.find_spec("sklearn"):
         return None
     return "The images come with scikit-learn, which is not installed: pip install scikit-learn."
 
 
 def _enlarge(digits: np.ndarray) -> np.ndarray:
-    """[n, 8, 8] -> [n, 32, 32], bilinear. All weights are eighths, so the result is exact on every
-    machine."""
+    """[n, 8, 8] -> [n, 32, 32], bilinear. All weights are eighths, so the result is exact on every machine."""
     centres = (np.arange(32) + 0.5) / 4 - 0.5
     weights = np.maximum(0, 1 - np.abs(centres.clip(0, 7)[:, None] - np.arange(8)))
     return weights @ digits @ weights.T

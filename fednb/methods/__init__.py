@@ -19,29 +19,3 @@ if TYPE_CHECKING:
     from fednb.loop.server import Server
 else:
     Client = Server = Any
-
-__all__ = [
-    "DTYPES",
-    "EVERY_TASK",
-    "TASKS",
-    "Batch",
-    "Client",
-    "Message",
-    "Method",
-    "Server",
-    "Task",
-    "add",
-    "alike",
-    "autocast",
-    "byte_counts",
-    "classification_only",
-    "entries",
-    "flow",
-    "frozen",
-    "kept",
-    "measured",
-    "option",
-    "overrides",
-    "owners",
-    "part",
-]

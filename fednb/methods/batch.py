@@ -14,8 +14,8 @@ class Batch:
     training: False at test time.
     features, logits: ``[n, d]`` and ``[n, classes]``, of segmentation ``[n, d, height, width]`` and
         ``[n, classes, height, width]``, set by ``client.forward``.
-    label_shares: where images are mixed, the share of each class in the mixed labels, float ``[n, classes, ...]``, set
-        together with ``features`` and ``logits``, which are of the mixtures; None where ``targets`` are their labels.
+    label_shares: where images are mixed, the share of each class in the mixed labels, float ``[n, classes, ...]``;
+        ``features`` and ``logits`` are of the mixtures then. None where ``targets`` are their labels.
     aside: what a method's ``inputs`` leaves for its other hooks.
     """
 

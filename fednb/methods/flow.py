@@ -36,10 +36,7 @@ def crop(images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def rotate(images: Tensor, degrees: Tensor) -> Tensor:
-    """Turns image i counter-clockwise by ``degrees[i]`` about its centre.
-
-    images: float ``[n, channels, height, width]``; degrees: ``[n]``. Same shape out.
-    """
+    """Turns image i of ``[n, channels, height, width]`` counter-clockwise by ``degrees[i]`` about its centre."""
     height, width = images.shape[-2:]
     angle = degrees.to(torch.float64) * (math.pi / 180)
     cosine, sine, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
@@ -57,9 +54,8 @@ FLOWS = {"flip": flip, "rotation": rotation, "crop": crop}
 
 
 def apply(images: Tensor, flow: tuple[str, ...], generator: torch.Generator) -> Tensor:
-    """Applies the named operations in order.
+    """Images ``[n, channels, height, width]`` in [0, 1] after the named operations, in order.
 
-    images: float ``[n, channels, height, width]`` in [0, 1]; flow: names among "flip", "rotation" and "crop".
     Source: released code of FedBN and FedRDN (flip 0.5, rotation within 30 degrees) and of NIID-Bench (crop).
     """
     for operation in flow:

@@ -1,12 +1,11 @@
 """The hooks: what an algorithm or an augmentation may change. All of them do nothing here.
 
 A method overrides only the hooks it needs. It has no state of its own: what it keeps between rounds lies in
-``client.memory(self)`` or ``server.memory(self)``, dictionaries of named tensors that a checkpoint saves; what it
-needs only until the end of the round lies in ``client.scratch(self)``.
+``client.memory(self)`` or ``server.memory(self)``, dictionaries of named tensors that a checkpoint saves; what it needs
+only until the end of the round lies in ``client.scratch(self)``.
 
-Server and clients exchange messages only: dictionaries of named tensors. A method sees the entries that it sent
-itself, without its name in front; bytes are counted under its name. What is sent or kept is finite: a round after
-which it is not ends the run, with the names of method and entry.
+Server and clients exchange messages only: dictionaries of named tensors. A method sees the entries that it sent itself,
+and bytes are counted under its name. A round after which something sent or kept is not finite ends the run.
 """
 
 from __future__ import annotations
@@ -33,35 +32,26 @@ class Method:
     One with options is a dataclass, whose fields they are: see ``fednb.methods.option`` for their ranges.
 
     printed: what papers call it; the class's own name unless given.
-    tasks: on which tasks the method has a meaning: ``EVERY_TASK``, or ``classification_only`` and why. A run on another
-    is refused before it begins. A method that works by ``client.task`` alone has a meaning for every task; that it has
-    is never assumed. Where equations speak of a cross entropy CE, the task's loss is meant.
+    tasks: on which tasks the method has a meaning: ``EVERY_TASK``, as where it works by ``client.task`` alone, or
+    ``classification_only`` and why; a run on another is refused. A cross entropy CE in equations is the task's loss.
     pools: whether it is no federation: one client trains on the images of all sites, and nothing is exchanged.
-    trains_before_a_test: whether its ``adapt``, where it has one, sees batches of training images in training mode: a
-    client with one image is then refused under batch normalisation, unseen or not.
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
-    hard_labels: why it needs a single label beside the features of an image, if it does: a run with a method that mixes
-    labels is refused before it begins. All others read ``batch.label_shares`` where they are set.
-    own_lengths: names of the entries of its offer or reply whose first dimension differs from client to client. All
-    else has the same names, kinds of numbers and shapes at every client that was sent the same entries: a round in
-    which clients elsewhere differ ends in an error. In one message, these entries of a method have one length.
-    counts: names of those entries that count a client's images or steps: none is below zero, or above what a client of
-    its images can have seen in a round. ranges: the least and the most of other entries, by name.
+    hard_labels: why it needs a single label for an image, if it does not read ``batch.label_shares``.
+    own_lengths: names of the entries of its offer or reply whose first dimension, the same for all of them in a
+    message, differs from client to client. All else has the same names, kinds of numbers and shapes at every client.
+    ranges: the least and the most of entries of its offer or reply, by name.
     images_become: what ``inputs`` makes of images in training and at test time alike, such as "normalised"; empty where
-    they stay in the units that they came in. A method that has numbers for other images is refused after this one.
+    they stay in their units. A method that has numbers for other images is refused after this one.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
-    round then train one after the other, in the order of their names, over a network as well, and ``collect`` is called
-    before the next is sent anything.
+    round then train one after the other, by name, and ``collect`` is called before the next is sent anything.
     """
 
     printed: ClassVar[str] = ""
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
     pools: ClassVar[bool] = False
-    trains_before_a_test: ClassVar[bool] = True
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
-    counts: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     images_become: ClassVar[str] = ""
     sequential: ClassVar[bool] = False
@@ -78,8 +68,7 @@ class Method:
         """Raises RecipeError for a recipe in which it has no meaning, when the recipe is made; methods: all of it."""
 
     def build(self, model: nn.Module) -> nn.Module:
-        """Changes the network when it is made, or refuses it; called before the weights are sent, and on a network for
-        other images before any are loaded."""
+        """Changes the network when it is made, or refuses it; also one for other images, before any are loaded."""
         return model
 
     def keeps(self, model: nn.Module) -> set[str]:
@@ -143,14 +132,13 @@ class Method:
     def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
         """One client's reply arrives at the server; by default it is kept for ``aggregate``.
 
-        A method whose entries are as large as the model adds them up here instead, so that memory does not
-        grow with the number of clients. weight: in the mean; of a sequential method in that of all who were drawn, as
-        it is not known yet who will not answer.
+        A method with large entries adds them up here instead. weight: in the mean; of a sequential method in that of
+        all who were drawn.
         """
         server.replies(self)[client] = reply
 
     def aggregate(self, server: Server) -> None:
-        """All replies of the round are in: updates ``server.memory(self)``, with ``server.weights`` at hand."""
+        """All replies of the round are in: updates ``server.memory(self)`` by ``server.weights``."""
 
     def aggregate_model(self, server: Server, mean: Message) -> Message:
         """New global weights from the clients' weighted mean; has one owner."""
@@ -162,9 +150,8 @@ class Method:
     def unseen(self, client: Client) -> None:
         """Before a client that is in no round is tested: gives a value to what the method keeps at others.
 
-        Kept entries of the network are as at the start by then, but kept running statistics, which are those of the
-        client's training images. A method that keeps entries and does not override this is refused by name where a
-        recipe has unseen clients.
+        Kept entries of the network are as at the start by then, and kept running statistics those of the client's
+        training images. A method that keeps entries and does not override this is refused in a recipe with unseen ones.
         """
 
     def predict(self, client: Client, batch: Batch) -> Tensor:
@@ -182,19 +169,13 @@ def overrides(method: Method, hook: str) -> bool:
 
 
 def kept(model: nn.Module, methods: list[Method], recipe: Recipe) -> set[str]:
-    """Names of the entries of a network that never leave a client; both sides call it on a network of their own.
-
-    What the methods keep, and all buffers where the recipe's are local.
-    """
+    """Names of the entries of a network that never leave a client: what methods keep, and buffers that are local."""
     buffers = {name for name, _ in model.named_buffers()} if recipe.buffers == "local" else set()
     return buffers.union(*(method.keeps(model) for method in methods)) & model.state_dict().keys()
 
 
 def owners(methods: list[Method]) -> dict[str, Method]:
-    """Which method owns each hook that only one may own; the algorithm does where nobody else wants it.
-
-    Raises RecipeError when two methods want the same one.
-    """
+    """Which method owns each hook that only one may own: the algorithm, or who overrides it; RecipeError for two."""
     owned = {}
     for hook in OWNED:
         wanting = [method for method in methods if overrides(method, hook)]

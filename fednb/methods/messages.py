@@ -1,4 +1,4 @@
-"""What server and clients exchange: dictionaries of named tensors, and nothing else.
+"""What server and clients exchange: dictionaries of named tensors.
 
 What a method sends under the name of an entry of the network has the shape of that entry, or is a single number.
 """
@@ -47,10 +47,7 @@ def byte_counts(message: Message) -> dict[str, int]:
 
 
 def add(total: Message, weight: float, values: Message) -> None:
-    """``total + weight * values``, entry by entry and in place; an empty total starts with the first values.
-
-    What is held does not grow with the number of clients whose values are added.
-    """
+    """``total + weight * values``, entry by entry and in place; an empty total starts with the first values."""
     new = [name for name in values if name not in total]
     if new:
         total.update(zip(new, torch._foreach_mul([values[name] for name in new], weight), strict=True))

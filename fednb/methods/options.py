@@ -24,9 +24,8 @@ def option(
         variant: str = option("paper", one_of=("paper", "released"))
         channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
 
-    One of these ways each. within: an interval, from ``[`` or above ``(`` its first number, to its second ``]`` or
-    below ``)``. NaN is in none. one_of: the names that it takes, the nearest of which the error points out. allowed:
-    whether it may have a value, with what is expected in words. A method that is a subclass is held to the same.
+    One of these ways each; NaN is in no range. allowed: whether it may have a value; expected: what it may, in words. A
+    method that is a subclass is held to the same.
     """
     if at_least is not None:
         allowed, expected = (lambda value: value >= at_least), f"at least {at_least}"

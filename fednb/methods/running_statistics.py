@@ -17,10 +17,9 @@ MEASURED_AT_ONCE = 128
 
 @contextmanager
 def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
-    """Inside, layers of batch normalisation use the batch's statistics, and running ones do not change.
+    """Inside, layers with a flag ``track_running_stats`` use the batch's statistics, and running ones do not change.
 
-    Layers with a flag ``track_running_stats`` are meant: torch's, and those here that keep running statistics. but:
-    kinds of layers that go on as they are.
+    but: kinds of layers that go on as they are.
     """
     layers: list = [m for m in model.modules() if getattr(m, "track_running_stats", False) and not isinstance(m, but)]
     for layer in layers:
@@ -36,9 +35,8 @@ def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
 def measured(client: Client, names: Collection[str]) -> None:
     """Running statistics of these names become those of the client's training images, seen as at test time.
 
-    names: entries of its network, such as ``client.keeps``; those that are no statistics of batch normalisation are
-    passed over. Taken is the mean over batches of nearly equal size, through the network as it is. Nothing else in it
-    changes, and nothing at all where none is named.
+    names: entries of its network, such as ``client.keeps``; others than statistics of batch normalisation are passed
+    over. Taken is the mean over batches of nearly equal size, through the network as it is.
     """
     layers = [
         layer

@@ -14,32 +14,33 @@ Flow = Callable[[Tensor], Tensor]
 
 
 class Task:
-    """What classification and segmentation both have.
+    """Classification, one class for each image: targets int64 ``[n]``, logits ``[n, classes]``.
+
+    The loss is cross entropy. An image scores 1 where its class has the largest logit, else 0.
 
     name: as in a federation. asks: what of an image, in words. measure: what its score is called. head: the kind of
     layer that a network's head is.
     """
 
-    name: str
-    asks: str
-    measure: str
-    head: type[nn.Module]
+    name = "classification"
+    asks = "a class for every image"
+    measure = "accuracy"
+    head: type[nn.Module] = nn.Linear
 
     def loss(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The loss of a batch, to be minimised.
-
-        logits: float ``[n, classes, ...]``. targets: a batch's own, or ``shares`` of the classes. weights: how
-        many images each of them counts for, ``[n]``, at least 0 and not all 0.
-        """
-        raise NotImplementedError
+        """The loss of a batch. logits: float ``[n, classes, ...]``. targets: a batch's own, or ``shares`` of the
+        classes. weights: how many images each of them counts for, ``[n]``, at least 0 and not all 0."""
+        if weights is None:
+            return F.cross_entropy(logits, targets)
+        return (self.losses(logits, targets) * weights).sum() / weights.sum()
 
     def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The loss of each image as if it were a batch of its own, ``[n]``."""
-        raise NotImplementedError
+        return F.cross_entropy(logits, targets, reduction="none")
 
     def shares(self, targets: Tensor, classes: int) -> Tensor:
         """The share that each class has in a target, float32 ``[n, classes, ...]``, to be averaged over images."""
-        raise NotImplementedError
+        return F.one_hot(targets, classes).float()
 
     def prediction(self, logits: Tensor) -> Tensor:
         """The class with the largest logit, int64: logits ``[n, classes, ...]`` -> ``[n, ...]``."""
@@ -47,43 +48,10 @@ class Task:
 
     def scores(self, logits: Tensor, targets: Tensor) -> Tensor:
         """What each image earns, in [0, 1]: float64 ``[n]``."""
-        raise NotImplementedError
-
-    def overlap(self, predictions: Tensor, targets: Tensor, classes: Iterable[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Of masks alone, see ``Segmentation``."""
-        raise NotImplementedError
-
-    def flow(self, images: Tensor, targets: Tensor, operations: Flow) -> tuple[Tensor, Tensor]:
-        """Images and targets after the operations of the flow, which take and give images."""
-        raise NotImplementedError
-
-
-class Classification(Task):
-    """One class for each image: targets int64 ``[n]``, logits ``[n, classes]``.
-
-    The loss is cross entropy. An image scores 1 where its class has the largest logit, else 0.
-    """
-
-    name = "classification"
-    asks = "a class for every image"
-    measure = "accuracy"
-    head = nn.Linear
-
-    def loss(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        if weights is None:
-            return F.cross_entropy(logits, targets)
-        return (self.losses(logits, targets) * weights).sum() / weights.sum()
-
-    def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits, targets, reduction="none")
-
-    def shares(self, targets: Tensor, classes: int) -> Tensor:
-        return F.one_hot(targets, classes).float()
-
-    def scores(self, logits: Tensor, targets: Tensor) -> Tensor:
         return (self.prediction(logits) == targets).double()
 
     def flow(self, images: Tensor, targets: Tensor, operations: Flow) -> tuple[Tensor, Tensor]:
+        """Images and targets after the operations of the flow, which take and give images."""
         return operations(images), targets
 
 
@@ -99,14 +67,13 @@ class Segmentation(Task):
         \ell = -\frac{\sum_{ic} y_{ic} \log p_{ic}}{\sum_{ic} y_{ic}}
         + 1 - \frac{1}{C} \sum_c \frac{2 \sum_i p_{ic} y_{ic} + 1}{\sum_i (p_{ic} + y_{ic}) + 1}
 
-    A batch without a known pixel has no cross entropy. The score of an image is the Dice coefficient of prediction and
-    truth over its own known pixels, ``2 |A and B| / (|A| + |B|)``, averaged over the foreground: every class but the
-    first, which is the background. A class that neither truth nor prediction has counts 1: an image without foreground
-    in both scores 1, with foreground in one of them 0. ``fednb.report.readings`` has Dice as others compute it.
+    The score of an image is the Dice coefficient of prediction and truth over its known pixels, ``2 |A and B| / (|A| +
+    |B|)``, averaged over the foreground: every class but the first. A class that neither truth nor prediction has
+    counts 1. ``fednb.report.readings`` has Dice as others compute it.
 
-    FedFA prints "a combination of standard cross-entropy and Dice loss" for ProstateMRI (App. E.3). Its released code
-    takes half of the sum, smooths the fraction by 1e-5 where the 1 stands here, and averages the Dice coefficient over
-    background and foreground, which is higher. FedRDN prints no loss, and its released code has no segmentation.
+    FedFA prints "a combination of standard cross-entropy and Dice loss" for ProstateMRI (App. E.3); its released code
+    takes half of the sum, smooths by 1e-5 where the 1 stands here, and averages the Dice coefficient over background
+    and foreground. FedRDN prints no loss, and its released code has no segmentation.
     """
 
     name = "segmentation"
@@ -125,24 +92,12 @@ class Segmentation(Task):
         return torch.stack([targets == number for number in range(classes)], 1).float()
 
     def scores(self, logits: Tensor, targets: Tensor) -> Tensor:
-        common, found, truth = self.overlap(self.prediction(logits), targets, range(1, logits.shape[1]))
+        common, found, truth = overlap(self.prediction(logits), targets, range(1, logits.shape[1]))
         total = (found + truth).double()
         return torch.where(total > 0, 2 * common.double() / total, 1.0).mean(0)
 
-    def overlap(self, predictions: Tensor, targets: Tensor, classes: Iterable[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Known pixels of each class in prediction and truth alike, in the prediction, in the truth: int64 ``[c, n]``.
-
-        predictions, targets: the class of each pixel, ``[n, height, width]``.
-        """
-        known, counts = targets != IGNORED, []
-        for number in classes:
-            a, b = (predictions == number) & known, targets == number
-            counts.append([(a & b).sum((1, 2)), a.sum((1, 2)), b.sum((1, 2))])
-        common, found, truth = map(torch.stack, zip(*counts, strict=True))
-        return common, found, truth
-
     def flow(self, images: Tensor, targets: Tensor, operations: Flow) -> tuple[Tensor, Tensor]:
-        """The mask goes along as one more channel, upside down: the black that comes in from outside is 255 then."""
+        """The mask is one more channel, upside down: the black that comes in from outside is 255 then."""
         mask = (IGNORED - targets)[:, None].to(images)
         turned = operations(torch.cat([images, mask], 1))
         return turned[:, :-1], IGNORED - turned[:, -1].to(torch.uint8)
@@ -159,12 +114,24 @@ class Segmentation(Task):
         return entropy, known.sum((1, 2, 3)), (found * truth).sum((2, 3)), (found * known + truth).sum((2, 3))
 
 
+def overlap(predictions: Tensor, targets: Tensor, classes: Iterable[int]) -> tuple[Tensor, ...]:
+    """Known pixels of each class in prediction and truth alike, in the prediction, in the truth: int64 ``[c, n]``.
+
+    predictions, targets: the class of each pixel, ``[n, height, width]``.
+    """
+    known, counts = targets != IGNORED, []
+    for number in classes:
+        a, b = (predictions == number) & known, targets == number
+        counts.append([(a & b).sum((1, 2)), a.sum((1, 2)), b.sum((1, 2))])
+    return tuple(map(torch.stack, zip(*counts, strict=True)))
+
+
 def _cross_entropy_and_dice(entropy: Tensor, pixels: Tensor, common: Tensor, together: Tensor) -> Tensor:
     dice = (2 * common + 1) / (together + 1)
     return entropy / pixels.clamp(min=1e-12) + 1 - dice.mean(-1)
 
 
-TASKS: dict[str, Task] = {task.name: task for task in (Classification(), Segmentation())}
+TASKS: dict[str, Task] = {task.name: task for task in (Task(), Segmentation())}
 
 
 @dataclass(frozen=True)
@@ -188,4 +155,4 @@ EVERY_TASK = Meaning(tuple(TASKS))
 
 def classification_only(reason: str) -> Meaning:
     """Of a method that has no meaning for segmentation, because of this."""
-    return Meaning((Classification.name,), reason)
+    return Meaning((Task.name,), reason)

@@ -4,19 +4,19 @@ Every network is made from ``(image_shape, classes, **options)`` and has
 
 - ``features(images) -> [n, d]`` and ``head``, a linear layer ``[n, d] -> [n, classes]``; calling it composes both. A
   network for segmentation has both for every pixel, ``[n, d, height, width]``, and its head is a convolution;
-- ``stages``: names of its convolutional stages in order, each an ``nn.Sequential``: a feature method appends
-  its layer to it; ``stage_channels``: the channels after each.
-
-``_staged.Staged`` has both for networks that are stages, hidden layers and a head in a row.
+- ``stages``: names of its convolutional stages in order, each an ``nn.Sequential``: a feature method appends its layer
+  to it; ``stage_channels``: the channels after each.
 """
 
 import os
-from contextlib import AbstractContextManager
 
 from torch import nn
 
+from fednb.models import _pretrained
 from fednb.randomness import seeded
 from fednb.registry import complete, find, make
+
+pretrained_below = _pretrained.below
 
 
 def build(given: str | dict, image_shape: tuple[int, int, int], classes: int, seed: int = 0) -> nn.Module:
@@ -33,16 +33,5 @@ def lacks(given: str | dict, root: str | os.PathLike | None = None) -> str | Non
     """What is missing of the weights that a recipe's ``model`` begins with, in one sentence; None where nothing is, or
     where torchvision's can be fetched."""
     full = complete("models", given)
-    if not full.get("pretrained"):
-        return None
-    from fednb.models import _pretrained
-
-    origin = getattr(find("models", full["name"]), "weights", None)
+    origin = getattr(find("models", full["name"]), "weights", None) if full.get("pretrained") else None
     return _pretrained.lacking(origin, root) if isinstance(origin, _pretrained.Origin) else None
-
-
-def pretrained_below(root: str | os.PathLike | None) -> AbstractContextManager[None]:
-    """Inside, networks find their weights in ``weights/`` of this folder, as ``datasets.data_root`` takes it."""
-    from fednb.models import _pretrained
-
-    return _pretrained.below(root)

@@ -1,7 +1,6 @@
 """Layers that are torch's own, and on a CPU in bf16 faster: the same sums, in another order and layout.
 
-A processor without bf16 multiplies in float32 what is rounded to bf16, and rounds what comes out: torch's own loops for
-it take twenty times as long (AlexNet's step of width 1024, 128 x 128, AVX2).
+A processor without bf16 multiplies in float32 what is rounded to bf16, and rounds what comes out.
 """
 
 from functools import cache
@@ -16,8 +15,8 @@ FEW_PIXELS = 64  # of a feature map: above, oneDNN's weight gradient is faster t
 class Convolution(nn.Conv2d):
     """``nn.Conv2d`` with stride 1, a bias and zero padding.
 
-    oneDNN computes the weight's gradient slowly where feature maps are small; there it is one product of the gradients
-    with the patches that the kernel saw, born in the weight's own layout and type.
+    Where feature maps are small, the weight's gradient is one product of the gradients with the patches that the kernel
+    saw, in the weight's own layout and type: oneDNN is slow there.
     """
 
     def forward(self, images: Tensor) -> Tensor:
@@ -30,8 +29,7 @@ class Convolution(nn.Conv2d):
 class StridedConvolution(nn.Conv2d):
     """AlexNet's first ``nn.Conv2d`` (kernel 11, stride s = 4, padding 2): stride 1 on s x s times as many channels.
 
-    The kernel grows with zeros to a multiple of s, and every s x s pixels become one with all their channels: what the
-    processor multiplies at once is then full.
+    The kernel grows with zeros to a multiple of s, and every s x s pixels become one with all their channels.
     """
 
     def forward(self, images: Tensor) -> Tensor:
@@ -47,10 +45,7 @@ class StridedConvolution(nn.Conv2d):
 
 
 class StridedDepthwise(nn.Conv2d):
-    """MobileNetV2's ``nn.Conv2d`` with a kernel a channel and stride 2, summed in float32.
-
-    oneDNN computes its gradients slowly in bf16: half of the time of MobileNetV2's step at 128 x 128.
-    """
+    """MobileNetV2's ``nn.Conv2d`` with a kernel a channel and stride 2, summed in float32: in bf16 oneDNN is slow."""
 
     def forward(self, images: Tensor) -> Tensor:
         if not _in_bf16(images):

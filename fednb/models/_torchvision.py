@@ -1,5 +1,4 @@
-"""What torchvision's networks have in common here: the smallest images, the first convolution, ImageNet weights; and
-what ResNet-18 and ResNet-50 have."""
+"""What torchvision's networks have in common here, and what ResNet-18 and ResNet-50 have."""
 
 from torch import Tensor, nn
 
@@ -13,8 +12,8 @@ LEAST = 32
 class FromTorchvision(Staged):
     """A network of torchvision's, with stages and a head of its own.
 
-    The subclass sets ``name``, torchvision's function; ``weights``, torchvision's name of ImageNet weights for it or
-    the origin of others; ``their_head``, what torchvision's names of the head's entries begin with.
+    name: torchvision's function. weights: torchvision's name of ImageNet weights for it, or the origin of others.
+    their_head: what torchvision's names of the head's entries begin with.
     """
 
     name: str
@@ -29,13 +28,12 @@ class FromTorchvision(Staged):
         channels, height, width = image_shape
         if min(height, width) < LEAST:
             raise RecipeError(
-                f"{self.name} was given images of {height} x {width}; its stages need at least {LEAST} x {LEAST}. "
-                "Load larger images (size=...) or take digits_cnn."
+                f"{self.name} was given images of {height} x {width}; it needs at least {LEAST} x {LEAST}. Load larger "
+                "images (size=...)."
             )
         if pretrained and channels != 3:
             raise RecipeError(
-                f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3. "
-                "Load colour images, or leave pretrained out."
+                f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3."
             )
         network = getattr(models, self.name)()
         if pretrained:
@@ -47,14 +45,11 @@ class ResNet(FromTorchvision):
     """A stem, torchvision's four residual stages, the mean over the last map, a head of its own.
 
     Args:
-        image_shape: (channels, height, width); height and width at least 32. At 32 x 32 the last stage's maps are
-            single pixels, after which a layer that takes statistics over a map cannot stand.
+        image_shape: (channels, height, width); height and width at least 32, where the last maps are single pixels.
         classes: number of classes.
-        pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), which need 3 channels. torchvision
-            trained them on normalised images: add the augmentation "normalise".
-
-    Raises RunError where the weights are neither in ``weights/`` of the data folder nor in torch's cache nor can be
-    fetched, and where they are damaged or of another network.
+        pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), from ``weights/`` of the data folder or
+            torch's cache, else fetched. They are for 3 channels and normalised images: add the augmentation
+            "normalise".
 
     Reference: He et al., *Deep residual learning for image recognition*, CVPR 2016.
     """

@@ -1,4 +1,4 @@
-"""AlexNet: with batch normalisation, as the Office-Caltech-10 and DomainNet experiments have it, or without."""
+"""AlexNet, with batch normalisation or without."""
 
 from functools import partial
 
@@ -29,8 +29,8 @@ class AlexNet(Staged):
     Args:
         image_shape: (channels, height, width); height and width at least 63.
         classes: number of classes.
-        width: hidden width of the classifier. 4096 in FedBN's and FedRDN's released code (57,063,498
-            parameters with 10 classes); 1024 in FedFA, Table 10 (12,974,154 parameters).
+        width: hidden width of the classifier. 4096 in FedBN's and FedRDN's released code (57,063,498 parameters with 10
+            classes); 1024 in FedFA, Table 10 (12,974,154 parameters).
         normalisation: True has batch normalisation after all layers but the last, and no dropout. False has none, and
             dropout of 0.5 before the first two fully connected layers: torchvision's AlexNet, which DisTrans' released
             code takes (57,044,810 parameters with 10 classes), from random weights.
@@ -45,10 +45,7 @@ class AlexNet(Staged):
         super().__init__()
         channels, height, size = image_shape
         if min(height, size) < 63:
-            raise RecipeError(
-                f"alexnet was given images of {height} x {size}; its pools need at least 63 x 63. "
-                "Load larger images (size=...) or take digits_cnn."
-            )
+            raise RecipeError(f"alexnet was given images of {height} x {size}; its pools need at least 63 x 63.")
         convolution = partial(_convolution, normalisation=normalisation)
         self.stage1 = convolution(channels, 64, pool=True, kernel_size=11, stride=4, padding=2)
         self.stage2 = convolution(64, 192, pool=True, kernel_size=5, padding=2)

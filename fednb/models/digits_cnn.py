@@ -15,8 +15,8 @@ class DigitsCNN(Staged):
         channels: channels of the first two stages; the third has twice as many.
         width: width of the first fully connected layer; the second has a quarter of it.
 
-    The defaults are FRAug's released network: 18,151,370 parameters at 3 x 32 x 32 and 10 classes, the 18.15 M
-    of FRAug, Table 4. (FedBN's DigitModel is the same for 28 x 28 images with 2 x 2 pools.)
+    The defaults are FRAug's released network: 18,151,370 parameters at 3 x 32 x 32 and 10 classes (FRAug, Table 4:
+    18.15 M). FedBN's DigitModel is the same for 28 x 28 images with 2 x 2 pools.
     """
 
     stages = ("stage1", "stage2", "stage3")

@@ -10,8 +10,8 @@ class LeNet5(Staged):
     """Two 5 x 5 convolutions with max pools and three fully connected layers, ReLU between them.
 
     Args:
-        image_shape: (channels, height, width); height and width at least 28. Images below 32 x 32 are padded by
-            2 pixels of black on each side, as LeCun et al. do with 28 x 28.
+        image_shape: (channels, height, width); height and width at least 28. Images below 32 x 32 are padded by 2
+            pixels of black on each side, as LeCun et al. do with 28 x 28.
         classes: number of classes.
 
     61,706 parameters for 10 classes of grey images, 28 x 28 or 32 x 32.
@@ -19,8 +19,7 @@ class LeNet5(Staged):
     Reference: LeCun et al., *Gradient-based learning applied to document recognition*, Proc. IEEE 1998, Sec. II.B,
     with ReLU, max pools, all connections between the convolutions and a linear head in the place of its sigmoids,
     trained averages, partial connections and radial basis functions. FedFA names LeNet for EMNIST and DisTrans for
-    BioID; neither prints its layers or releases its code. (The bytes of DisTrans, Table 7 are those of a network with
-    one pool and about 1,085,582 parameters, which this is not.)
+    BioID; neither prints its layers or releases its code.
     """
 
     stages = ("stage1", "stage2")

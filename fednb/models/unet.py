@@ -9,12 +9,9 @@ from fednb.errors import RecipeError
 class UNet(nn.Module):
     """Four encoders, a bottleneck and four decoders of two 3 x 3 convolutions each, with batch normalisation.
 
-    It differs from the other networks in what it returns: ``features`` are maps ``[n, channels, height, width]``,
-    the logits ``[n, classes, height, width]``, and the head is a 1 x 1 convolution: a network for segmentation.
-
-    ``stages`` are the four pools and the bottleneck: a layer appended to one changes what goes down to the next,
-    and the skip connections carry the encoders' outputs without it, as in the released code. ``stage_channels``
-    gives the 15.5 KB of FedFA, Eq. 25.
+    For segmentation: ``features`` are maps, and the head is a 1 x 1 convolution. ``stages`` are the four pools and the
+    bottleneck: a layer appended to one changes what goes down to the next, and the skip connections carry the encoders'
+    outputs without it, as in the released code. ``stage_channels`` gives the 15.5 KB of FedFA, Eq. 25.
 
     Args:
         image_shape: (channels, height, width); height and width divisible by 16.
@@ -32,10 +29,7 @@ class UNet(nn.Module):
         super().__init__()
         channels_in, height, width = image_shape
         if height % 16 or width % 16:
-            raise RecipeError(
-                f"unet was given images of {height} x {width}; its four pools need a height and a width divisible "
-                "by 16. Crop or resize the images."
-            )
+            raise RecipeError(f"unet was given images of {height} x {width}; both must be divisible by 16.")
         self.stage_channels = tuple(channels * 2**stage for stage in range(5))
         before = (channels_in, *self.stage_channels)
         for level in range(1, 5):

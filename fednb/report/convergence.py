@@ -1,4 +1,6 @@
-"""How curves run over the rounds, and rows of several seeds: what notebooks compute beside their tables."""
+"""How curves of clients that took part run over the rounds, and rows of several seeds; frames as in ``selected``."""
+
+import pandas
 
 from fednb.report.selection import WINDOW
 
@@ -6,13 +8,9 @@ NEAR = 2.0  # points below the end of a curve from which on it is near
 
 
 def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
-    """Whether curves still rise: points by which the last rounds' mean test accuracy is above that of as many before.
-
-    frame: as in ``selected``. rounds: how many, at the end of each run; a quarter of a run's own unless given. Returns
-    a Series, one value for each of ``by``: a mean over sites, seeds and rounds, of the clients that took part; NaN
-    where a run has no rounds before.
-    """
-    tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
+    """Whether curves still rise: points by which the last rounds' mean test accuracy is above that of as many before, a
+    Series by ``by``; NaN where a run has none before. rounds: how many; a quarter of a run's own unless given."""
+    tested = _tested(frame)
     end = tested.groupby("key")["round"].transform("max")
     span = (end // 4).clip(lower=1) if rounds is None else rounds
     late, before = (tested[(end - tested["round"]) // span == part] for part in (0, 1))
@@ -20,44 +18,25 @@ def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
 
 
 def late_steps(frame, by: str | list[str] = "run"):
-    """How much curves move: the standard deviation of a curve's steps from round to round in its second half, points.
-
-    Of each seed's own curve, the mean over its sites, then a mean over seeds: their mean curve would move less.
-
-    frame, by and what is returned: as in ``late_rise``; NaN where the second half has fewer than three rounds.
-    """
-    tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
+    """How much curves move: the standard deviation of a curve's steps from round to round in its second half, points:
+    of each seed's mean over sites, then a mean over seeds. By ``by``; NaN below three steps."""
+    tested, each = _tested(frame), [*([by] if isinstance(by, str) else by), "key"]
     late = tested[tested["round"] > tested.groupby("key")["round"].transform("max") / 2]
-    each = [by, "key"] if isinstance(by, str) else [*by, "key"]
     steps = late.groupby([*each, "round"])["accuracy"].mean().groupby(each).diff()
     return steps.groupby(each).std().groupby(by).mean()
 
 
 def first_near(frame, end_of: str | None = None):
-    """How fast curves are: the first round in which a mean over seeds and sites is near its end, or the end of a run.
-
-    frame: as in ``selected``. end_of: the run, such as ``"fedavg"``. Near is from two points below the end
-    on, which is the mean of the last ten rounds. Returns a Series by run; NaN where a curve never comes near.
-    """
-    tested = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
-    curves = tested.pivot_table("accuracy", "round", "run")
+    """By run the first round in which the mean over seeds and sites is at most two points below its end, or the end of
+    the run ``end_of``; NaN where a curve never is. An end is the mean of the last ten rounds."""
+    curves = _tested(frame).pivot_table("accuracy", "round", "run")
     ends = curves.tail(WINDOW).mean()
     near = curves >= (ends if end_of is None else ends[end_of]) - NEAR
     return near.idxmax().where(near.any())
 
 
-def in_words(near):
-    """What ``first_near`` found, as texts: "round 12" or "no round"."""
-    return near.map("round {:.0f}".format, na_action="ignore").fillna("no round")
-
-
 def losses(results):
-    """The mean over clients of what they minimise, on their own training images: a Series "loss" by key and round.
-
-    ``rows.join(losses(results), on=["key", "round"])`` puts it beside rows of the frame, or of ``selected``.
-    """
-    import pandas
-
+    """The mean over clients of what they minimise, on their own training images: a Series "loss" by key and round."""
     found = [(run.key, each["round"], each["loss"].values()) for run in results.records for each in run.rounds]
     places = pandas.MultiIndex.from_tuples([place for *place, _ in found], names=["key", "round"])
     return pandas.Series([sum(own) / len(own) for *_, own in found], index=places, name="loss", dtype=float)
@@ -70,6 +49,10 @@ def common_seeds(rows, by: str | list[str] = "run"):
 
 
 def over_seeds(rows) -> str:
-    """How many seeds a sentence on these rows speaks of: never more than one seed says."""
+    """How many seeds a sentence on these rows speaks of."""
     count = rows["seed"].nunique()
     return f"over {count} seeds" if count > 1 else "in one seed alone"
+
+
+def _tested(frame):
+    return frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]

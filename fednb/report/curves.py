@@ -1,19 +1,19 @@
-"""Claims on several runs: they stand in the printed order, one is largest at the printed x, a curve rises or falls.
+"""Claims on several runs, judged by their steps, the differences that they state to be above zero, tested together.
 
-Each is told by its steps, the differences that it states to be above zero. All steps of a claim are tested together: at
-the protocol's level divided by their number. "as in print": every step is told above zero. "otherwise than in print":
-some step is told below it. "not told": in between; "not run": no step was. A step whose runs do not pass the gates of
-``fednb.report.gates`` is not told; "not testable": none passes them.
+"as in print": every step is significantly above zero. "otherwise than in print": some step is below it. "not testable":
+the runs of none pass the gates. "not told": in between.
 """
 
 from collections import Counter
 from functools import cache
 from itertools import pairwise
 
+import pandas
+
 from fednb import papers
 from fednb.papers import protocol
 from fednb.report import labels
-from fednb.report.claims import NOT_RUN, on_site
+from fednb.report.claims import NOT_RUN, of_protocol, on_site
 from fednb.report.comparison import on_federation
 from fednb.report.deviations import deviations
 from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
@@ -22,45 +22,29 @@ from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import curve_in_words
 from fednb.report.verdicts import PRINTED, SMALL
-from fednb.report.wording import ALWAYS, all_took_part, frame_of, spaced
+from fednb.report.wording import ALWAYS, all_took_part, spaced
 
 AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"
-COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations")
+CURVE = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations")
 
 
 def curves(results, paper: str, claims: list[dict] | None = None):
-    """The claims of ``fednb.papers.curves`` by recorded runs: a frame with ``COLUMNS``, without of.
+    """The claims of ``fednb.papers.curves``, all unless given, by recorded runs: a frame with ``CURVE``, without of.
 
-    why: how many steps are told, and what keeps the others from it. setting: the board, ``PRINTED`` where the runs
-    differ from the paper's setting in x alone, ``SMALL``, or "" without a run. claims: of ``fednb.papers.curves``; all
-    unless given.
-    RecipeError if a run at one x was made in several settings: keep one.
+    why: how many steps are significant, and what keeps the others from it. setting: the board, ``PRINTED`` where the
+    runs differ from the paper's setting in x alone. RecipeError if a run at one x was made in several settings.
     """
-    import pandas
-
-    rule = protocol.rules()["selection"]
-    everything = frame_of(results)
-    real = everything[~everything["stand_in"].astype(bool) & everything["seed"].isin(protocol.rules()["seeds"])]
-    chosen = all_took_part(selected(real, rule), results)
-    _, spreads = alike(results, rule, seeds=protocol.rules()["seeds"])
+    chosen = all_took_part(selected(of_protocol(results), protocol.rules()["selection"]), results)
     differing = deviations(results.records, paper)
     rows = []
     for claim in papers.curves(paper) if claims is None else claims:
-        verdict, why, keys = _judged(results, paper, claim, chosen, spreads)
+        verdict, why, keys = _judged(results, paper, claim, chosen)
         of_x = f"{spaced(claim['x'])} "
         others = dict.fromkeys(text for key in keys for text in differing[key] if not text.startswith(of_x))
-        rows.append(
-            {
-                "figure": claim["figure"],
-                "claim": curve_in_words(claim),
-                "federation": claim["federation"],
-                "verdict": verdict,
-                "why": why,
-                "setting": (SMALL if others else PRINTED) if keys else "",
-                "deviations": "; ".join(others),
-            }
-        )
-    return pandas.DataFrame(rows, columns=[name for name in COLUMNS if name != "of"])
+        setting = (SMALL if others else PRINTED) if keys else ""
+        about = claim["figure"], curve_in_words(claim), claim["federation"]
+        rows.append((*about, verdict, why, setting, "; ".join(others)))
+    return pandas.DataFrame(rows, columns=[name for name in CURVE if name != "of"])
 
 
 def steps(claim: dict) -> list[tuple[tuple, tuple]]:
@@ -74,9 +58,10 @@ def steps(claim: dict) -> list[tuple[tuple, tuple]]:
     return [((runs[0], higher), (runs[0], lower)) for higher, lower in pairwise(downwards)]
 
 
-def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[str, str, tuple[str, ...]]:
+def _judged(results, paper: str, claim: dict, chosen) -> tuple[str, str, tuple[str, ...]]:
     """Verdict, why, and the keys of the runs."""
-    records = {record.key: record for record in results.records}
+    records, rules = {record.key: record for record in results.records}, protocol.rules()
+    _, spreads = alike(results, rules["selection"], seeds=rules["seeds"])
     sites = ", ".join(sorted(papers.sites(paper, claim["federation"])))
     here = on_federation(chosen, results, papers.run_on(paper, claim["federation"], claim["setting"]))
     here = on_site(here, "average", sites)
@@ -90,14 +75,14 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
     @cache
     def shut(run: str, x) -> str:
         keys = tuple(point(run, x)["key"].unique())
-        why = gate(results, paper, claim | {"site": "average"}, keys, protocol.rules()["selection"], spreads)
+        why = gate(results, paper, claim | {"site": "average"}, keys, rules["selection"], spreads)
         return f"{spaced(claim['x'])} {x}: {why}" if why and claim["x"] else why
 
     every = steps(claim)
     ran = [pair for pair in every if not any(point(*side).empty for side in pair)]
     # x is a setting of the two sides, which differ in it and in what the study ties to it
     sides = [Pair(*(point(*side)[[name for name in here if name in ALWAYS]] for side in pair)) for pair in ran]
-    found = effects_of(sides, results.records, spreads, protocol.rules()["level"] / len(every))
+    found = effects_of(sides, results, spreads, rules["level"] / len(every))
     directions, reason = [NOT_RUN] * (len(every) - len(ran)), ""
     for pair, effect in zip(ran, found, strict=True):
         why = "" if effect.untested else next(filter(None, (shut(*side) for side in pair)), "")
@@ -108,11 +93,11 @@ def _judged(results, paper: str, claim: dict, chosen, spreads: dict) -> tuple[st
     told += f", {counts['below']} of them the other way" if counts["below"] else ""
     kept = [f"{count} {word}" for word, count in counts.items() if word not in ("above", "below", NOT_TOLD)]
     keys = tuple(dict.fromkeys(key for pair in ran for side in pair for key in point(*side)["key"]))
-    if not ran or counts["not testable"] == len(ran):
-        between = "not testable" if ran else NOT_RUN
-    else:
-        between = NOT_TOLD
-    verdict = OTHERWISE if counts["below"] else AS_PRINTED if counts["above"] == len(every) else between
+    verdict = NOT_TOLD
+    if counts["below"] or counts["above"] == len(every):
+        verdict = OTHERWISE if counts["below"] else AS_PRINTED
+    elif counts["not testable"] == len(ran):
+        verdict = "not testable" if ran else NOT_RUN
     return verdict, "; ".join(filter(None, (", ".join([told, *kept]), reason))), keys
 
 

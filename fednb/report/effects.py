@@ -2,38 +2,36 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from math import nan
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import compress
+from math import hypot, nan
+from typing import NamedTuple
+
+import numpy
+from pandas import DataFrame
 
 from fednb.errors import RecipeError
 from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
 from fednb.report.scores import image_scores, with_spare
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 OLDER, ONE_SEED, NOT_PAIRED, NOT_TOLD = "older code", "one seed", "not paired", "not told"
+EFFECT = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
+SPARE = ("with_spare", "with_spare_low", "with_spare_high")
 
 
 class Pair(NamedTuple):
-    """Two settings at a client, or on ``"average"``: rows of ``fednb.report.selection.selected``.
+    """Rows of ``selected`` of two settings, at a client or on ``"average"``. runs: the spreads of one run that add up
+    to their difference's, where they are not those of the two sides."""
 
-    runs: the spreads of one run that add up to their difference's, where they are not those of the two sides.
-    """
-
-    better: "DataFrame"
-    worse: "DataFrame"
+    better: DataFrame
+    worse: DataFrame
     client: str = "average"
     runs: tuple[Spread, ...] = ()
 
 
 class Effect(NamedTuple):
-    """An effect in points, and whether it can be told from none.
-
-    untested: why nothing can be said of it, ``OLDER``, ``ONE_SEED`` or ``NOT_PAIRED``, or "". level: 0.05 / m of m
-    effects that are tested together (Bonferroni): 95 of 100 families have no true value outside ``together``.
-    """
+    """An effect in points, and why nothing can be said of it: ``OLDER``, ``ONE_SEED``, ``NOT_PAIRED`` or "". level:
+    0.05 / m of m effects that are tested together (Bonferroni)."""
 
     measured: Measured
     untested: str
@@ -52,30 +50,30 @@ class Effect(NamedTuple):
         return "above" if self.measured.value > 0 else "below"
 
 
+def columns(effect: Effect | str | None) -> dict:
+    """``EFFECT`` of an effect; NaN and no seed where there is none. low, high: 95 %, what is drawn. together_low,
+    together_high: what decides. smallest: the true effect that would be significant in 80 of 100 cases."""
+    if not isinstance(effect, Effect):
+        return dict.fromkeys(EFFECT, nan) | {"seeds": 0}
+    own, together = effect.measured, effect.together
+    smallest = nan if effect.untested else own.smallest_told(effect.level)
+    values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
+    return dict(zip(EFFECT, values, strict=True))
+
+
 def effects_of(
-    pairs: Sequence[Pair],
-    records: Sequence,
-    spreads: dict[str, dict[str, Spread]],
-    level: float | None = None,
-    spare: bool = False,
+    pairs: Sequence[Pair], results, spreads: dict, level: float | None = None, spare: bool = False
 ) -> list[Effect]:
-    """The effect of each pair.
+    """The effect of each pair, from every image's scores in the seeds that both have; where there are none, or of other
+    images, the images' interval is from their counts. RecipeError where sides were run in different settings.
 
-    From the scores of every image in the seeds that both have (``fednb.report.intervals``). Pairs whose records hold no
-    scores, or were made from different images, get the images' interval from their counts; where each seed has a
-    partition of its own, the images are those of a seed. RecipeError where the two sides of a pair were run in
-    different settings.
-
-    spreads: of ``fednb.report.intervals.spreads_of``. level: see ``Effect``; that of all these pairs together unless
-        given. spare: over test and spare images as one set.
+    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given. spare: over test
+    and spare images as one set.
     """
+    records, found = {record.key: record for record in results.records}, []
     for pair in pairs:
         _require_one_setting(pair)
-    by_key = {record.key: record for record in records}
-    read: dict = {}  # scores of sides that are in several pairs
-    found = []
-    for pair in pairs:
-        paired = None if _stale(pair) else _paired(pair, by_key, read, spreads, spare)
+        paired = None if _stale(pair) else _paired(pair, records, spreads, spare)
         measured = paired or _from_counts(pair)
         why = OLDER if _stale(pair) else NOT_PAIRED if paired is None else ONE_SEED if measured.seeds < 2 else ""
         found.append((measured, why))
@@ -83,44 +81,19 @@ def effects_of(
     return [Effect(*each, together) for each in found]
 
 
-COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
-
-
-def columns(effect: Effect | None) -> dict:
-    """An effect's numbers as columns of a frame; NaN and no seed where there is none.
-
-    low, high: 95 %, what is drawn. together_low, together_high: what decides. smallest: the true effect that would be
-    told in 80 of 100 cases.
-    """
-    if effect is None:
-        return dict.fromkeys(COLUMNS, nan) | {"seeds": 0}
-    own, together = effect.measured, effect.together
-    smallest = nan if effect.untested else own.smallest_told(effect.level)
-    values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
-    return dict(zip(COLUMNS, values, strict=True))
-
-
-SPARE = ("with_spare", "with_spare_low", "with_spare_high")
-
-
-def spare_effects(pairs: Sequence[Pair], records: Sequence, alike, alike_records: Sequence) -> list[dict]:
-    """For each pair ``SPARE``: its effect and 95 % bounds over test and spare images of each site as one set.
-
-    Empty where the sides have no seed in common in which both have scores of spare images, or are of older code. alike:
-    the rows of all runs that moderate the spreads, and their records.
-    """
-    by_key = {record.key: record for record in records}
-    owns = [Pair(*(with_spare(rows, by_key) for rows in pair[:2]), pair.client) for pair in pairs]
-    there = [bool(len(_common(own))) and not _stale(own) for own in owns]
-    # of nearly all results there are no spare images, and the spreads take long
-    spreads = spreads_of(with_spare(alike, {record.key: record for record in alike_records})) if any(there) else {}
-    found = []
-    for own, is_there in zip(owns, there, strict=True):
-        effects = effects_of([own], records, spreads, spare=True) if is_there else []
-        found.append(
-            {n: v for e in effects if e.untested != NOT_PAIRED for n, v in zip(SPARE, e.measured[:3], strict=True)}
-        )
-    return found
+def spare_effects(pairs: Sequence[Pair], results, known) -> list[dict]:
+    """For each pair ``SPARE``: its effect and 95 % bounds over test and spare images of each site as one set; empty
+    where its sides have such scores in no common seed, or are of older code. known: the rows of all runs that moderate
+    the spreads."""
+    records = {record.key: record for record in results.records}
+    owns = [Pair(*(with_spare(rows, records) for rows in pair[:2]), pair.client) for pair in pairs]
+    there = [bool(_common(own)) and not _stale(own) for own in owns]
+    spreads = spreads_of(with_spare(known, {own.key: own for own in results.alike.records})) if any(there) else {}
+    effects = iter(effects_of(list(compress(owns, there)), results, spreads, spare=True))
+    found = [next(effects) if is_there else None for is_there in there]
+    return [
+        dict(zip(SPARE, own.measured[:3], strict=True)) if own and own.untested != NOT_PAIRED else {} for own in found
+    ]
 
 
 def one_setting(rows, label: str):
@@ -132,37 +105,24 @@ def one_setting(rows, label: str):
 
 
 def _require_one_setting(pair: Pair) -> None:
-    better, worse = (rows.assign(stale=False) for rows in pair[:2])
-    if wording.setting_of(better) != wording.setting_of(worse):
+    better, worse = (wording.setting_of(rows.assign(stale=False)) for rows in pair[:2])
+    if better != worse:
         labels = " and ".join(rows["run"].iloc[0] for rows in pair[:2])
         raise RecipeError(
-            f"{labels} were run in different settings: {wording.setting_of(better)} and {wording.setting_of(worse)}. "
-            "Compare runs that differ in their methods alone."
+            f"{labels} were run in different settings: {better} and {worse}. Compare runs that differ in their methods "
+            "alone."
         )
 
 
-def _paired(
-    pair: Pair, records: dict, read: dict, spreads: dict[str, dict[str, Spread]], spare: bool
-) -> Measured | None:
-    """From the scores' differences in the seeds in which both saw the same images, or None where there is no such seed
-    or no score recorded.
-
-    read: the scores that earlier pairs of the same rows have read.
-    """
-    import numpy
-
+def _paired(pair: Pair, records: dict, spreads: dict, spare: bool) -> Measured | None:
+    """From the scores' differences in the seeds in which both saw the same images; None where there are none."""
     own_partitions = wording.dealt_by_seed(pair.better)
     seeds = _same_images(pair, records, own_partitions)
-    if not seeds:
-        return None
     sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]
-    for whole, rows in zip(pair[:2], sides, strict=True):
-        if (id(whole), *seeds) not in read:
-            read[id(whole), *seeds] = image_scores(rows, records, spare)
-    better, worse = scores = [read[id(whole), *seeds] for whole in pair[:2]]
+    better, worse = (image_scores(rows, records, spare) for rows in sides)
     clients = [client for client in better if pair.client in ("average", client)]
-    in_seeds = [{client: own.keys() for client, own in side.items()} for side in scores]
-    if not clients or in_seeds[0] != in_seeds[1]:
+    seeds_of = [{client: own.keys() for client, own in side.items()} for side in (better, worse)]
+    if not clients or seeds_of[0] != seeds_of[1]:
         return None
     runs = pair.runs or tuple(spreads[rows["key"].iloc[0]].get(pair.client, Spread()) for rows in sides)
     if own_partitions:
@@ -198,10 +158,8 @@ def _from_counts(pair: Pair) -> Measured:
         sides = [rows[rows["client"] == pair.client] for rows in sides]
     a, b = (intervals.mean_over_clients(list(intervals.wilson_of_clients(rows).values())) for rows in sides)
     value = a.value - b.value
-    down = ((a.value - a.low) ** 2 + (b.high - b.value) ** 2) ** 0.5
-    up = ((a.high - a.value) ** 2 + (b.value - b.low) ** 2) ** 0.5
-    seeds = min(rows["seed"].nunique() for rows in sides)
-    return Measured(value, value - down, value + up, seeds, Spread())
+    down, up = hypot(a.value - a.low, b.high - b.value), hypot(a.high - a.value, b.value - b.low)
+    return Measured(value, value - down, value + up, min(rows["seed"].nunique() for rows in sides), Spread())
 
 
 def _stale(pair: Pair) -> bool:

@@ -18,13 +18,9 @@ TRIVIAL = Path(__file__).with_name("trivial.json")
 
 
 def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spreads: dict) -> str:
-    """Why a claim cannot be judged by the runs with these keys, or "". spreads: of these runs, of ``spreads_of``.
-
-    Trivial: a side's 95 % interval reaches down to what the most frequent class of a client's training images scores on
-    its test images, or to chance; the mean over the side's seeds where each has a partition of its own. Level: the
-    last quarter of a side's curve lies farther from the quarter before than the protocol's ``level_curve``.
-    Precondition: what the paper's argument needs, of the protocol, does not hold in the runs of the same setting.
-    """
+    """Why a claim cannot be judged by the runs with these keys, or "": a side's 95 % interval, by their ``spreads_of``,
+    reaches down to a constant answer (its mean over seeds), the last quarter of its curve lies farther from the quarter
+    before than the protocol's ``level_curve``, or its precondition does not hold in the runs of the same setting."""
     frame = wording.frame_of(results)
     own = frame[frame["key"].isin(keys)]
     records = {record.key: record for record in results.records}
@@ -33,43 +29,43 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
         name = records[keys[0]].recipe["federation"]["name"]
         adds = "fednb run" if registry.project() else "python tools/trivial.py"
         return f"no constant answer is known on this {name}: {adds} adds it"
-    unseen = not own["took_part"].all()
-    for label, rows in wording.settings(selected(own, rule, unseen)):
-        [found] = of_settings([rows], None if wording.counted(rows) else records, spreads)
+    for label, rows in wording.settings(selected(own, rule, unseen=not own["took_part"].all())):
+        [found] = of_settings([rows], wording.scored(rows, results), spreads)
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
             return f"{label} is not distinguished from a constant answer ({wording.number(bound)} %)"
-    rises = late_rise(own)
-    for label, rise in rises.items():
+    for label, rise in late_rise(own).items():
         if abs(rise) > protocol.rules()["level_curve"]:
             label = labels.pretty(label, options=True)
             return f"{label} is not level: {wording.signed(rise)} points in the last quarter of its rounds"
     for needed in protocol.rules()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
-            everywhere = selected(wording.frame_of(results.alike), rule)
-            everywhere = everywhere[everywhere["seed"].isin(protocol.rules()["seeds"])]
-            here = wording.setting_of(everywhere[everywhere["key"].isin(keys)])
-            every = wording.settings(wording.all_took_part(everywhere, results.alike))
-            ran = {rows["run"].iloc[0]: rows for _, rows in every if wording.setting_of(rows) == here}
-            sides = [ran.get(needed[side]) for side in ("better", "worse")]
-            called = [labels.pretty(needed[side]) for side in ("better", "worse")]
-            if any(rows is None for rows in sides):
-                return f"{called[0]} above {called[1]} is needed, and not run"
-            better, worse = (of_settings([rows])[0]["average"].value for rows in sides)
-            if better <= worse:
-                return (
-                    f"{called[0]} is not above {called[1]} here ({wording.number(better)} and "
-                    f"{wording.number(worse)}), as the paper's argument needs"
-                )
+            if why := _lacking(results.alike, needed["better"], needed["worse"], keys, rule):
+                return why
     return ""
+
+
+def _lacking(results, better: str, worse: str, keys: tuple[str, ...], rule: str) -> str:
+    """Why one run is not above the other in the setting of the runs with these keys, or ""."""
+    every = selected(wording.frame_of(results), rule)
+    every = every[every["seed"].isin(protocol.rules()["seeds"])]
+    here = wording.setting_of(every[every["key"].isin(keys)])
+    parts = [rows for _, rows in wording.settings(wording.all_took_part(every, results))]
+    ran = {rows["run"].iloc[0]: rows for rows in parts if wording.setting_of(rows) == here}
+    called = labels.pretty(better), labels.pretty(worse)
+    if better not in ran or worse not in ran:
+        return f"{called[0]} above {called[1]} is needed, and not run"
+    above, below = (of_settings([ran[label]])[0]["average"].value for label in (better, worse))
+    if above > below:
+        return ""
+    values = f"{wording.number(above)} and {wording.number(below)}"
+    return f"{called[0]} is not above {called[1]} here ({values}), as the paper's argument needs"
 
 
 def trivial(record, site: str = "average") -> float | None:
     """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
-    training, or one class in all where that is more. None where ``trivial.json`` and that of a project's ``results/``
-    lack the federation or the site; they have each partition that was recorded, by the seed that dealt it out."""
-    federation = dealt(record.recipe["federation"], record.recipe["seed"])
-    known = _known(registry.project()).get(place(federation))
+    training, or one class in all where that is more. None where no ``trivial.json`` has the federation or the site."""
+    known = _known(registry.project()).get(place(dealt(record.recipe["federation"], record.recipe["seed"])))
     if known is None or site not in ("average", *known["clients"]):
         return None
     by_client = known["clients"]
@@ -96,10 +92,8 @@ def at_chance(table, federation) -> str:
     bound = max(constant["chance"], mean(constant["clients"].values()) if constant["clients"] else 0)
     average = table.frame[table.frame["client"] == "average"]
     low = average.loc[average["low"] <= bound, "row"].tolist()
-    which = "Every row" if len(low) == len(average) else "; ".join(low) if low else "No row"
-    learned = (
-        " Nothing was learned: train longer, or look at images and labels." if low == average["row"].tolist() else ""
-    )
+    which = "Every row" if len(low) == len(average) else "; ".join(low) or "No row"
+    learned = " Nothing was learned: train longer, or look at images and labels." if which == "Every row" else ""
     return f"At the level of a constant answer ({wording.number(bound)} %) by its interval: {which}.{learned}"
 
 

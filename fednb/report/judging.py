@@ -1,12 +1,10 @@
-"""Every claim of every paper, judged from the records of a store: both boards, as two frames.
+"""Every claim of every paper, judged from the records of a store: both boards, as two frames."""
 
-The runs of a claim are the rows that its tables print, at each profile that the paper's settings have for the data set.
-"""
-
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas
+from pandas import DataFrame
 
 from fednb import papers
 from fednb.errors import RecipeError
@@ -16,38 +14,25 @@ from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.registry import names
 from fednb.report import labels
-from fednb.report.claims import COLUMNS as OF_CLAIMS
-from fednb.report.claims import NOT_RUN, judged
-from fednb.report.curves import AS_PRINTED, OTHERWISE
-from fednb.report.curves import COLUMNS as OF_CURVES
+from fednb.report.claims import CLAIM, NOT_RUN, judged
+from fednb.report.curves import AS_PRINTED, CURVE, OTHERWISE
 from fednb.report.curves import curves as judged_curves
-from fednb.report.effects import COLUMNS as EFFECT
-from fednb.report.effects import SPARE
+from fednb.report.effects import EFFECT, SPARE
 from fednb.report.verdicts import PRINTED, SMALL, TESTED
 from fednb.study import Results, default_store, recipe_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 BOARDS = ("board.csv", "curves.csv")
 NUMBERS = ("paper", *EFFECT, *SPARE, "gap_low", "gap_high")  # an empty cell is none
 
 
-def recorded_board(paper: str = "", anew: bool = False) -> tuple["DataFrame", "DataFrame"]:
-    """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of the project's
-    or the checkout's ``results/`` have them.
-
-    anew: judge all records that ``default_store`` finds again, about a minute; also where there are no such files, and
-    for a paper from outside.
-    """
-    store = default_store()
+def recorded_board(paper: str = "", anew: bool = False) -> tuple[DataFrame, DataFrame]:
+    """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of ``results/``
+    have them. anew: from the records, about a minute; also without such files, and of a paper from outside."""
+    store, named = default_store(), [paper] if paper else ()
     folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
-    if anew or not folder or (paper and papers.source(paper)):
-        frames = claims(store, [paper] if paper else ()), curves(store, [paper] if paper else ())
-    else:
-        frames = read_board(folder)
-    return tuple(frame[frame["of"] == paper] if paper else frame for frame in frames)
+    if anew or not folder or (paper and paper not in papers.own()):
+        return claims(store, named), curves(store, named)
+    return tuple(frame[frame["of"] == paper] if paper else frame for frame in read_board(folder))
 
 
 def write_board(store: Store, folder: Path) -> None:
@@ -56,83 +41,64 @@ def write_board(store: Store, folder: Path) -> None:
         write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
 
 
-def read_board(folder: Path) -> tuple["DataFrame", "DataFrame"]:
+def read_board(folder: Path) -> tuple[DataFrame, DataFrame]:
     """What ``write_board`` wrote."""
-    return _read(folder / BOARDS[0]), _read(folder / BOARDS[1])
+    board, curves = (pandas.read_csv(folder / name, keep_default_na=False) for name in BOARDS)
+    numbers = board.columns.intersection(NUMBERS)
+    return board.assign(**board[numbers].apply(pandas.to_numeric)), curves
 
 
-def _read(path: Path) -> "DataFrame":
-    import pandas
-
-    frame = pandas.read_csv(path, keep_default_na=False)
-    numbers = frame.columns.intersection(NUMBERS)
-    return frame.assign(**frame[numbers].apply(pandas.to_numeric))
-
-
-def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
-    """A row for each claim on each board on which it was run, and one for a claim that was not, with ``of`` (the paper)
-    and ``federation`` beside ``fednb.report.claims.COLUMNS``. A claim that stands in several tables is one row, which
-    names them: ``"table1, table5"``.
-
-    store: where the records are. named: the papers; all unless given. Of several profiles at which a claim was run on
-    one board, that counts which is tested and differs least from the paper's setting.
-    """
-    import pandas
-
-    rows = []
-    for paper in named or papers.names():
-        every = papers.claims(paper)
-        for federation in dict.fromkeys(claim["federation"] for claim in every):
-            own = [claim for claim in every if claim["federation"] == federation]
-            frames = [
-                judged(results, paper, claims=own)
-                for results in _results(paper, federation, partial(_printed, paper, own), store)
-            ]
-            rows += _chosen(frames or [judged(Results({}), paper, claims=own)], len(own), paper, federation)
+def claims(store: Store, named: Iterable[str] = ()) -> DataFrame:
+    """A row for each claim of the named papers, of all unless given, on each board on which it was run, or one that was
+    not: ``of`` (the paper), ``fednb.report.claims.CLAIM`` and ``federation``. Of several profiles at which it was run
+    on one board, that counts which is tested and differs least from the paper's setting."""
+    rows = [*_rows(store, named, papers.claims, ("federation",), _printed, judged)]
     more = [name for name in SPARE if any(name in row for row in rows)]
-    return pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
+    return pandas.DataFrame(rows, columns=["of", *CLAIM, "federation", *more])
 
 
-def curves(store: Store, named: Iterable[str] = ()) -> "DataFrame":
-    """The same for the claims on orders and curves, with ``fednb.report.curves.COLUMNS``."""
-    import pandas
+def curves(store: Store, named: Iterable[str] = ()) -> DataFrame:
+    """The same for the claims on orders and curves, with ``fednb.report.curves.CURVE``."""
+    rows = _rows(store, named, papers.curves, ("figure", "federation"), _swept, judged_curves)
+    return pandas.DataFrame(rows, columns=CURVE)
 
-    rows = []
+
+def _rows(store: Store, named: Iterable[str], claims_of: Callable, by: tuple, wanted: Callable, judge: Callable):
+    """by: what claims have in common that are judged together. wanted: gives the recipes that they rest on."""
     for paper in named or papers.names():
-        every = papers.curves(paper)
-        for figure, federation in dict.fromkeys((claim["figure"], claim["federation"]) for claim in every):
-            own = [claim for claim in every if (claim["figure"], claim["federation"]) == (figure, federation)]
-            found = _results(paper, federation, partial(_swept, paper, own), store)
-            frames = [judged_curves(results, paper, own) for results in found]
-            rows += _chosen(frames or [judged_curves(Results({}), paper, own)], len(own), paper, federation)
-    return pandas.DataFrame(rows, columns=OF_CURVES)
+        groups: dict[tuple, list[dict]] = {}
+        for claim in claims_of(paper):
+            groups.setdefault(tuple(claim[name] for name in by), []).append(claim)
+        for own in groups.values():
+            found = list(_results(paper, own, wanted, store)) or [Results({})]
+            frames = [judge(results, paper, claims=own) for results in found]
+            yield from _chosen(frames, len(own), paper, own[0]["federation"])
 
 
-def _results(paper: str, federation: str, wanted, store: Store) -> Iterator[Results]:
-    """What is recorded of a paper on a data set, at each of its profiles at which something is."""
+def _results(paper: str, own: list[dict], wanted: Callable, store: Store) -> Iterator[Results]:
+    """What is recorded of claims on one data set, at each of the paper's profiles at which something is."""
+    federation, known = own[0]["federation"], {}
     if federation not in papers.profiles_on(paper):
         return
-    known: dict[Recipe, list] = {}
-    base = Recipe(**papers.recipe(paper, "paper", federation))
-    for record in store.like([base]):
+    for record in store.like([Recipe(**papers.recipe(paper, "paper", federation))]):
         try:
             known.setdefault(recipe_of(record).with_(evaluation=()), []).append(record)
         except RecipeError:  # made with options that are no more
             continue
-    for profile in _profiles(paper, federation):
+    others = {*papers.settings(paper).get("on", {}).get(federation, {})} - {"smoke", "stand_in", "paper", "quick"}
+    for profile in ("paper", "quick", *sorted(others)):
         base = Recipe(**papers.recipe(paper, profile, federation))
         found = {}
-        for recipe in dict.fromkeys(wanted(base, known) if known else ()):
+        for recipe in dict.fromkeys(wanted(paper, own, base, known) if known else ()):
             if records := known.get(recipe.with_(evaluation=())):
-                record = min(
-                    records, key=lambda one: (list(one.recipe["evaluation"]) != list(base.evaluation), one.key)
-                )
+                asked = list(base.evaluation)
+                record = min(records, key=lambda one: (list(one.recipe["evaluation"]) != asked, one.key))
                 found[recipe_of(record)] = record
         if found:
             yield Results(found, paper, (), store)
 
 
-def _chosen(frames: list["DataFrame"], count: int, paper: str, federation: str) -> list[dict]:
+def _chosen(frames: list[DataFrame], count: int, paper: str, federation: str) -> list[dict]:
     """Of each claim its row on each board, from frames of the same claims."""
     rows = []
     for number in range(count):
@@ -145,16 +111,8 @@ def _chosen(frames: list["DataFrame"], count: int, paper: str, federation: str) 
 def _rank(row: dict) -> tuple[int, int]:
     """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without one, 3 where it did not run;
     then in how much its runs differ from the paper's setting. The first of equals is taken."""
-    if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE):
-        there = 0
-    else:
-        there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
-    return there, row["deviations"].count("; ")
-
-
-def _profiles(paper: str, federation: str) -> list[str]:
-    there = {*papers.settings(paper).get("on", {}).get(federation, {})} - {"smoke", "stand_in", "paper", "quick"}
-    return ["paper", "quick", *sorted(there)]
+    there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
+    return 0 if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE) else there, row["deviations"].count("; ")
 
 
 def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:

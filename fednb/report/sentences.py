@@ -1,17 +1,15 @@
 """What tables say, in sentences computed from their numbers."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from statistics import mean
+
+from pandas import DataFrame
 
 from fednb import papers
 from fednb.registry import task
 from fednb.report import labels, wording
 from fednb.report.tables import Table
 from fednb.report.verdicts import CLAIM, NOT_PAIRED, PRINTED, SMALL, TESTED, VERDICTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pandas import DataFrame
 
 WHY_UNTESTED = {
     "not run": "not run",
@@ -23,23 +21,19 @@ WHY_UNTESTED = {
 }
 
 
-def claimed(claim: dict, printed: "Iterable[float]", effect: float) -> str:
-    """A claim in words, with the decimals that its table has: "DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH
-    40 %."
+def claimed(claim: dict, printed: Iterable[float], effect: float) -> str:
+    """A claim of ``fednb.papers.claims`` in words: "DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %."
 
-    claim: of ``fednb.papers.claims``. printed: the numbers of its table. effect: better less worse, in points.
+    printed: the numbers of its table, which give the decimals. effect: better less worse, in points.
     """
     better, worse = (labels.short(claim[side]) for side in ("better", "worse"))
     decimals = max(len(str(value).partition(".")[2]) for value in printed)
     points = "points of Dice" if task(claim["federation"]) == "segmentation" else "points"
-    return f"{better[0].upper()}{better[1:]} is {effect:.{decimals}f} {points} above {worse} {on(claim)}."
+    return f"{better[0].upper()}{better[1:]} is {effect:.{decimals}f} {points} above {worse} {_on(claim)}."
 
 
 def curve_in_words(claim: dict) -> str:
-    """ "DisTrans is highest at alpha 0.3 of 0.1, 0.3, 0.5, 0.7 on CIFAR-10 at DH 0 %."
-
-    claim: of ``fednb.papers.curves``.
-    """
+    """A claim of ``fednb.papers.curves``: "FedFA is highest at probability 0.5 of 0.3, 0.5, 0.7 on CIFAR-10." """
     runs = " > ".join(labels.short(run) for run in claim["runs"])
     x, values = wording.spaced(claim["x"]), ", ".join(map(str, claim["values"]))
     shape = {
@@ -47,7 +41,7 @@ def curve_in_words(claim: dict) -> str:
         "maximum": f"is highest at {x} {claim['at']} of {values}",
         "monotone": f"{claim['at']} over {x} {values}",
     }[claim["kind"]]
-    return " ".join(filter(None, (runs, shape, on(claim)))) + "."
+    return " ".join(filter(None, (runs, shape, _on(claim)))) + "."
 
 
 def effect(claim: dict) -> str:
@@ -57,44 +51,36 @@ def effect(claim: dict) -> str:
     return ", ".join(filter(None, (wording.minus(*short), claim["setting"], site)))
 
 
-def on(claim: dict) -> str:
-    """What a claim is on: "on CIFAR-10 at DH 40 %"."""
+def _on(claim: dict) -> str:
+    """What a claim is on, with its printed setting: a heterogeneity, a share of the training images, clients."""
     site = f" at {labels.site(claim['site'])}" if claim.get("site", "average") != "average" else ""
-    return f"on {labels.federation(claim['federation'])}{site}{_under(claim['setting'])}"
-
-
-def _under(setting: str) -> str:
-    """A printed setting in words: a heterogeneity, a share of the training images, a number of clients."""
+    setting = claim["setting"]
     if setting == papers.UNSEEN:
-        return " at unseen clients"
-    if "/" in setting or setting == "1":
-        return f" with {'all' if setting == '1' else setting} of the training images"
-    if setting.endswith("clients"):
-        return f" with {setting}"
-    return f" at {'DH ' * setting.endswith('%')}{setting}" if setting else ""
+        under = " at unseen clients"
+    elif "/" in setting or setting == "1":
+        under = f" with {'all' if setting == '1' else setting} of the training images"
+    elif setting.endswith("clients"):
+        under = f" with {setting}"
+    else:
+        under = f" at {'DH ' * setting.endswith('%')}{setting}" if setting else ""
+    return f"on {labels.federation(claim['federation'])}{site}{under}"
 
 
 def sentences(table: Table) -> str:
-    """The rows of ``fednb.report.scoreboard`` under their outcomes, or a line for each row of ``fednb.report.effects``;
-    what was not run is counted.
-
-    A sentence says no more than the row's verdict, and names the paper's rule of selection where that gives another:
-    what cannot be distinguished from chance is neither above nor below, also where its interval, taken alone, leaves
-    zero out.
-    """
+    """The rows of ``fednb.report.scoreboard`` under their verdicts, what was not run counted, or a line for each row of
+    ``fednb.report.effects``."""
     head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
     if "verdict" not in table.frame:
         return "\n".join([*head, *map(_of_effect, table.frame.to_dict("records"))]) or "No pair was run."
-    silent, blocks = table.frame["ours"].isna(), ["\n".join(head)]
+    silent, blocks = table.frame["ours"].isna(), head
     for word, verdict in VERDICTS.items():
         rows = table.frame[~silent & (table.frame["verdict"] == word)]
         if len(rows):
             heading = f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)"
             blocks.append("\n- ".join([heading, *map(_of_claim, rows.to_dict("records"))]))
-    counts = table.frame.loc[silent, "verdict"].value_counts()
-    for word, count in counts.items():
+    for word, count in table.frame.loc[silent, "verdict"].value_counts().items():
         blocks.append(f"{VERDICTS[word].sign} {WHY_UNTESTED[word].capitalize()}: {count} claims")
-    return "\n\n".join(filter(None, blocks))
+    return "\n\n".join(blocks)
 
 
 def _of_claim(row: dict) -> str:
@@ -123,11 +109,8 @@ def _points(row: dict) -> str:
     return f"{points}, simultaneous {signed(low)} to {signed(high)}{detectable})"
 
 
-def summary(claims: "DataFrame") -> list[str]:
-    """Three sentences on the claims of all papers: those tested at either setting, and why the others are not.
-
-    claims: of ``fednb.report.recorded_board``.
-    """
+def summary(claims: DataFrame) -> list[str]:
+    """Three sentences on the claims of ``fednb.report.recorded_board``: tested at either setting, or why not."""
     tested = claims[claims["verdict"].isin(TESTED)]
     outcomes = []
     for board in (PRINTED, SMALL):
@@ -146,24 +129,20 @@ def summary(claims: "DataFrame") -> list[str]:
     ]
 
 
-def untested(claims: "DataFrame") -> "DataFrame":
+def untested(claims: DataFrame) -> DataFrame:
     """The claims that are tested on neither board, each once."""
     claim = ["of", *CLAIM]
     tested = claims["verdict"].isin(TESTED).groupby([claims[name] for name in claim]).transform("any")
     return claims[~tested.astype(bool)].drop_duplicates(claim)
 
 
-def paired_difference(ours: "Iterable[float]", others: "Iterable[float]", together: int = 1) -> str:
-    """The mean difference of two runs over seeds, its interval and a word: ``"-9.0 points (-12.0 to -6.0), below"``.
-
-    ours, others: a number for each seed, in per cent, in one order; ValueError where they are not as many. together:
-    how many such differences are looked at together (Bonferroni): the interval holds with 95 % for all of them. From
-    Student's paired t over seeds alone, as if there were no other images; one seed has no interval and no word.
-    """
+def paired_difference(ours: Iterable[float], others: Iterable[float], together: int = 1) -> str:
+    """The mean difference of two runs over seeds, its interval and a word: ``"-9.0 points (-12.0 to -6.0), below"``, by
+    Student's paired t over seeds alone. together: how many differences are looked at together (Bonferroni)."""
     from scipy.stats import ttest_1samp
 
     differences = [mine - other for mine, other in zip(ours, others, strict=True)]
-    points = f"{wording.signed(sum(differences) / len(differences))} points"
+    points = f"{wording.signed(mean(differences))} points"
     if len(differences) == 1:
         return points
     low, high = ttest_1samp(differences, 0).confidence_interval(1 - 0.05 / together)

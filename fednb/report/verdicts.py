@@ -1,17 +1,10 @@
-"""The words of verdicts, each with all that shows it: sign, heading, phrase, colour and marker.
-
-Colour never says a verdict alone: signs tell the words apart in text, markers in a figure.
-"""
+"""The words of verdicts, each with all that shows it; colour never says a verdict alone."""
 
 from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """How a word is shown.
-
-    sign: beside the word. heading: over the claims with it. phrase: what two runs are to each other, the second at
-    ``{}``. color, marker, hollow: of a dot; "" where nothing is drawn.
-    """
+    """phrase: what two runs are to each other, the second at ``{}``. color, marker, hollow: of a dot."""
 
     sign: str
     heading: str
@@ -28,28 +21,23 @@ class Verdict(NamedTuple):
 
 GREEN, BLUE, ORANGE, RED, GREY = "#009E73", "#0072B2", "#E69F00", "#D55E00", "0.45"
 NOT_PAIRED = "without scores of the same images in the same seeds"
+NONE, UNSURE = "against {}, no effect as printed", "cannot be distinguished from {}"
 VERDICTS = {
-    "reproduced": Verdict("✓", "Reproduced", color=GREEN, marker="o"),
-    "larger": Verdict("▲", "Larger than printed", color=BLUE, marker="^"),
-    "smaller": Verdict("▼", "Smaller than printed", color=ORANGE, marker="v"),
-    "opposite": Verdict("✕", "The opposite", color=RED, marker="X"),
+    "reproduced": Verdict("✓", "Reproduced", "", GREEN, "o"),
+    "larger": Verdict("▲", "Larger than printed", "", BLUE, "^"),
+    "smaller": Verdict("▼", "Smaller than printed", "", ORANGE, "v"),
+    "opposite": Verdict("✕", "The opposite", "", RED, "X"),
     "above": Verdict("△", "Above, at another setting", "is above {}", BLUE, ">", hollow=True),
     "below": Verdict("▽", "Below, at another setting", "is below {}", RED, "<", hollow=True),
-    "no effect as printed": Verdict(
-        "≈", "No effect as printed", "against {}, no effect as printed", color=GREY, marker="s"
-    ),
-    "not told": Verdict(
-        "?", "Not distinguished from zero", "cannot be distinguished from {}", color=GREY, marker="p", hollow=True
-    ),
+    "no effect as printed": Verdict("≈", "No effect as printed", NONE, GREY, "s"),
+    "not told": Verdict("?", "Not distinguished from zero", UNSURE, GREY, "p", hollow=True),
     "as in print": Verdict("✓", "As in print"),
     "otherwise than in print": Verdict("✕", "Otherwise than in print"),
     "not testable": Verdict("⊘", "Not testable here", "against {}, not testable"),
     "one seed": Verdict("1", "One seed, no verdict", "against {}, one seed and no verdict"),
     "older code": Verdict("↺", "By older code, no verdict", "against {}, by older code and without a verdict"),
     "not paired": Verdict(
-        "∦",
-        f"{NOT_PAIRED.capitalize()}, no verdict",
-        f"against {{}}, {NOT_PAIRED} and without a verdict",
+        "∦", f"{NOT_PAIRED.capitalize()}, no verdict", f"against {{}}, {NOT_PAIRED} and without a verdict"
     ),
     "other sites": Verdict("≠", "Over other sites than the paper's"),
     "not run": Verdict("–", "Not run"),

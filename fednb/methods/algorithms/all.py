@@ -12,23 +12,15 @@ class All(Method):
 
     .. math:: w \leftarrow \text{local training of } w \text{ on } \textstyle\bigcup_k D_k
 
-    An oracle for comparison, **no federation**: all images are in one place, and nothing is said about privacy or
-    communication. One client, under the name of the site that comes first in the alphabet, has the training images of
-    all; the others take part in no round. The one network is tested at every site, on the site's own images.
-
-    Sends and keeps nothing. The record of a run counts no bytes, and its notes say what the run is. A round is an epoch
-    over all images, as many as the clients of FedAvg see together, in one after the other: more steps from one start
-    than any of them takes. On one site it is FedAvg.
-
-    Raises RecipeError, before data are loaded, for what has no meaning without clients: sites left out (``unseen``),
-    clients drawn (``participation``) or compared (``cross_site``, ``own_statistics``), running statistics of each
-    (``buffers="local"``), and augmentations by which clients keep, offer or exchange anything.
+    An oracle, **no federation**: one client, under the name of the site that comes first in the alphabet, has the
+    training images of all; the one network is tested at every site. Sends and keeps nothing, and no bytes are counted.
+    A round is an epoch over all images, in more steps from one start than any of FedAvg's clients takes. On one site it
+    is FedAvg. What has no meaning without clients, such as ``unseen`` sites, is refused by RecipeError.
 
     Reference: FRAug, Sec. 4.1.2 ("training a single model at the central server using data aggregated from all
     clients ... an oracle baseline"; Table 2), which prints no settings for it.
 
-    As released (FRAug's ``ray_baselines.py``): as for Single, up to 40 epochs, stopped early by validation. Ours: the
-    recipe's rounds and optimiser.
+    As released (FRAug's ``ray_baselines.py``): up to 40 epochs, stopped early by validation. Ours: the recipe's rounds.
     """
 
     printed = "All (no federation)"
@@ -38,15 +30,15 @@ class All(Method):
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         asked = [name for name in ("cross_site", "own_statistics") if name in recipe.evaluation]
         exchanging = [m.name for m in methods if any(overrides(m, hook) for hook in EXCHANGING)]
-        for found, why, advice in (
-            (recipe.unseen, f"unseen sites ({', '.join(recipe.unseen)})", "Leave unseen empty"),
-            (recipe.participation < 1, f"participation {recipe.participation}", "Leave it at 1"),
-            (recipe.buffers == "local", 'buffers "local"', 'Leave them "averaged"'),
-            (asked, f"the evaluation {' and '.join(asked)}, which compares clients", "Leave it out"),
-            (exchanging, f"{' and '.join(exchanging)}, by which clients exchange or keep something", "Leave it out"),
+        for found, what in (
+            (recipe.unseen, f"unseen sites ({', '.join(recipe.unseen)})"),
+            (recipe.participation < 1, f"participation {recipe.participation}"),
+            (recipe.buffers == "local", 'buffers "local"'),
+            (asked, f"the evaluation {' and '.join(asked)}, which compares clients"),
+            (exchanging, f"{' and '.join(exchanging)}, by which clients exchange or keep something"),
         ):
             if found:
                 raise RecipeError(
-                    f"all cannot be combined with {why}: it has one client, with the images of every site. {advice}, "
-                    "or take another algorithm."
+                    f"all cannot be combined with {what}: it has one client, with the images of every site. Leave it "
+                    "out, or take another algorithm."
                 )

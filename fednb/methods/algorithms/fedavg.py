@@ -10,8 +10,8 @@ class FedAvg(Method):
 
     Sends and keeps nothing of its own. The weights are the recipe's ``weights``: by size or equal.
 
-    Reference: McMahan et al., *Communication-efficient learning of deep networks from decentralized data*,
-    AISTATS 2017, Algorithm 1; FedRDN, Eq. 1.
+    Reference: McMahan et al., *Communication-efficient learning of deep networks from decentralized data*, AISTATS
+    2017, Algorithm 1; FedRDN, Eq. 1.
     """
 
     tasks = EVERY_TASK

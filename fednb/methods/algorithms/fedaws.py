@@ -17,9 +17,8 @@ SHORTEST = 1e-9  # length that a shorter vector is divided by
 class FedAwS(Method):
     r"""Federated averaging with spread-out, for clients that have images of a single class.
 
-    The rows of the head's weight are the embeddings w_c of the classes; its bias is not used. Features and embeddings
-    count by their direction alone, with cosine s_c. A client's loss for an image of class y is of the positive label
-    only, and the largest cosine predicts:
+    The rows of the head's weight are the embeddings w_c of the classes; its bias is not used. A client's loss for an
+    image of class y is of the positive label only, and the largest cosine predicts:
 
     .. math::
         s_c = \frac{g(x)^\top w_c}{\lVert g(x) \rVert \lVert w_c \rVert}, \quad
@@ -27,8 +26,8 @@ class FedAwS(Method):
 
         \hat y = \arg\max_c s_c  \tag{2}
 
-    The server averages everything else, takes the embedding of each class from the clients that have it, by their m_kc
-    images of it, and steps down the spread-out term, with cosine distances d below the margin nu:
+    The server averages all else, takes the embedding of each class from the clients that have it, by their m_kc images
+    of it, and steps down the spread-out term, with cosine distances d below the margin nu:
 
     .. math::
         \tilde w_c = \frac{v_c}{\lVert v_c \rVert}, \quad
@@ -39,57 +38,41 @@ class FedAwS(Method):
 
         W \leftarrow \tilde W - \lambda \eta \nabla R(\tilde W)  \tag{5}
 
-    with rows of length 1 before and after Eq. 5, and eta the recipe's learning rate. A client with several classes has
-    the same loss for each image; the embedding of a class that no client of a round has stays, but for Eq. 5. A client
-    sends how many training images of each class it has, once. Keeps nothing. A row of the head travels as its part of
-    Eq. 3. No setting is FedAvg, whose loss is another one.
-
-    A vector shorter than 1e-9 counts as of that length: the cosine of zero features is 0 with every class, and their
-    image, as after a ReLU that is closed everywhere, is given the first.
+    with rows of length 1 before and after Eq. 5, and eta the recipe's learning rate. The embedding of a class that no
+    client of a round has stays, but for Eq. 5. A client sends how many training images of each class it has, once, and
+    the rows of its head as their parts of Eq. 3. Keeps nothing. No setting is FedAvg.
 
     Args:
-        target: tau, in (0, 1]. 0.9, the squared hinge loss of the experiments; 1 is the squared cosine distance, the
-            loss of the analysis.
-        margin: nu, in [0, 2]. With 1 (ours) classes are spread until they are at right angles, which is as far as all
-            can be in many dimensions; the analysis wants it in (1, 2). The experiments print none, see below.
+        target: tau, in (0, 1]. 0.9, the squared hinge loss of the experiments; 1 is the loss of the analysis.
+        margin: nu, in [0, 2]. 1, at which classes are spread until they are at right angles, is ours.
         spread: lambda, at least 0. 10 in the experiments. 0 leaves Eq. 5 out.
 
     Raises RecipeError for a class that no client has: its embedding would never be learned.
 
-    Reference: Yu et al., *Federated learning with only positive labels*, ICML 2020, Algorithm 1. What
-    its experiments have (0.9, 10, the k nearest classes) is taken from accounts of the paper, not checked against its
-    text; the numbers of the equations are ours. DisTrans prints no setting of its FedAwS.
+    Reference: Yu et al., *Federated learning with only positive labels*, ICML 2020, Algorithm 1. What its experiments
+    have (0.9, 10, the k nearest classes) is from accounts of the paper; the numbers of the equations are ours. No code
+    of the authors is known to us. DisTrans prints no setting of its FedAwS.
 
-    As printed:
-
-    1. A client has one class and is told its embedding alone. Ours: the whole head, which it needs to be tested.
-    2. Every class has one client, so that Eq. 3 is its row.
-    3. The experiments replace nu by the k nearest classes, pushed apart without limit ("stochastic negative mining"),
-       for heads of up to 670,091 classes. Ours: Eq. 4 over all pairs.
-
-    No code of the authors is known to us. FedRepo (github.com/lxcnju/FedRepo) trains clients by cross entropy on all
-    classes, takes d = (1 - cosine) / 2, averages R over pairs, and takes many steps of SGD with momentum 0.9.
+    As printed: a client has one class and is told its embedding alone (ours: any classes, and the whole head); the
+    experiments replace nu by the k nearest classes ("stochastic negative mining"; ours: Eq. 4 over all pairs).
     """
 
     printed = "FedAwS"
     tasks = classification_only("a class is a direction among the feature vectors of images")
-    counts = ("images",)
+    ranges = {"images": (0, 1e9)}
 
     target: float = option(0.9, within="(0, 1]")
-    margin: float = option(
-        1.0, allowed=lambda margin: 0 <= margin <= 2, expected="a value in [0, 2], as cosine distances are"
-    )
+    margin: float = option(1.0, within="[0, 2]")
     spread: float = option(10.0, at_least=0)
 
     def prepare_offer(self, client: Client) -> Message:
         return {"images": self._images(client)}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
-        missing = (sum(offer["images"] for offer in offers.values()) == 0).nonzero().flatten().tolist()
-        if missing:
+        if missing := (sum(offer["images"] for offer in offers.values()) == 0).nonzero().flatten().tolist():
             raise RecipeError(
                 f"{self.name} finds no training image of class {', '.join(map(str, missing))} (from 0) at any client; "
-                "its embedding would never be learned. Take a federation without the class, or other clients."
+                "its embedding would never be learned. Take a federation without the class."
             )
         return {}
 
@@ -101,7 +84,7 @@ class FedAwS(Method):
     @torch.no_grad()
     def reply(self, client: Client) -> Message:
         rows, images = client.model.head.weight, self._images(client)
-        # the server's mean does the rest; a power of two changes no digit, and leaves the rows near their size
+        # The server's mean does the rest; a power of two changes no digit.
         share = images / (images.sum() if client.recipe.weights == "size" else 2**14)
         rows.copy_(_unit(rows) * share[:, None].to(rows))
         return {}
@@ -122,7 +105,7 @@ class FedAwS(Method):
 
 
 def cosines(client: Client, batch: Batch) -> Tensor:
-    """Of each image's features with each class's embedding: ``[n, classes]``, in the precision of the weights."""
+    """Of each image's features with each class's embedding: ``[n, classes]``."""
     rows = client.model.head.weight
     return _unit(batch.features.to(rows.dtype)) @ _unit(rows).T
 

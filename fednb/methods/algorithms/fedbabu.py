@@ -22,41 +22,25 @@ class FedBABU(Method):
 
     .. math:: (b_k, h_k) = \text{local training of } (b, h_0) \text{ for } E_f \text{ epochs}  \tag{2}
 
-    The head h_0 is as drawn at every client, in all rounds: it is not sent, gets no gradient, no weight decay and no
-    momentum. A client tunes for each test with a fresh optimiser, and forgets what it learned after the test. Sends the
-    body alone. Keeps the head.
-
-    An unseen client has the same head and the common body, and tunes them as the others do. No setting is FedAvg, as
-    the head never learns in rounds; with ``tune_epochs=0`` it is FedAvg whose head has gradient 0.
+    In rounds the head h_0 is as drawn at every client, an unseen one too: no gradient, weight decay or momentum moves
+    it. A client tunes for each test with a fresh optimiser, and forgets what it learned. Sends the body alone. Keeps
+    the head. No setting is FedAvg.
 
     Args:
-        tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 is the value of the authors' code
-            (see below).
+        tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 in the authors' code, and
+            in Flower's baseline, which follows the paper's Table 13.
 
-    Reference: Oh et al., *FedBABU: toward enhanced representation for federated image classification*,
-    ICLR 2022, Algorithm 1. FRAug prints a row (Table 2), neither its settings nor code. The paper's text was not at
-    hand: what stands here is its abstract, and code; the numbers of the equations are ours.
+    Reference: Oh et al., *FedBABU: toward enhanced representation for federated image classification*, ICLR 2022,
+    Algorithm 1, from its abstract and code; the numbers of the equations are ours. FRAug (Table 2) prints no setting.
 
-    As printed: the head is never updated in rounds, and tuned for the test (abstract).
-
-    As released (github.com/jhoon-oh/FedBABU, read in the copy github.com/junhyeog/FedBABU):
-
-    1. The head has a rate of its own, 0: nothing moves it. Ours: it has no gradient, which is the same.
-    2. ``ft_ep`` is 5; so is ``num-finetune-epochs`` of Flower's baseline, which follows the paper's Table 13.
-    3. The rate falls to a tenth after half and after three quarters of the rounds, and clients tune at the last one, a
-       hundredth of the first. Ours: the recipe's one rate, for both.
-    4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights.
-
-    PFLlib and Flower's baseline tune body and head together as well, with the optimiser of training.
+    As released (github.com/jhoon-oh/FedBABU, read in the copy github.com/junhyeog/FedBABU): clients count alike; the
+    rate falls to a tenth after half and after three quarters of the rounds, and clients tune at the last one. Ours: the
+    recipe's weights and one rate.
     """
 
     tasks = EVERY_TASK
 
     tune_epochs: int = option(5, at_least=0)
-
-    @property
-    def trains_before_a_test(self) -> bool:
-        return self.tune_epochs > 0
 
     def keeps(self, model: nn.Module) -> set[str]:
         return {f"head.{name}" for name in model.head.state_dict()}
@@ -77,7 +61,7 @@ class FedBABU(Method):
 
     @torch.no_grad()
     def reply(self, client: Client) -> Message:
-        """Takes back what an augmentation has done to the head past the optimiser, as FedReg does."""
+        """Takes back what an augmentation, such as FedReg, has done to the head past the optimiser."""
         torch._foreach_copy_(client.scratch(self)["head"], client.scratch(self)["drawn"])
         return {}
 

@@ -15,27 +15,20 @@ class FedBN(Method):
     .. math:: w_\ell \leftarrow \sum_k \tfrac{n_k}{\sum_j n_j} w_{\ell,k}
         \quad \text{for every layer } \ell \text{ but batch normalisation}
 
-    Weights, biases and running statistics of those layers are neither sent nor averaged; each client keeps
-    and is evaluated with its own. In a network without such layers it is FedAvg.
-
-    For a client that is in no round the authors suggest the averaged layers, or statistics that are measured anew
-    (med-air/FedBN, issue 9). Both readings are here.
+    Weights, biases and running statistics of those layers, found by their type, are neither sent nor averaged; each
+    client keeps and is evaluated with its own. In a network without such layers it is FedAvg.
 
     Args:
-        at_unseen: "own", weights and biases as at the start (1 and 0 unless pretrained) and statistics of its own
-            training images, as the clients' layers never leave them; or "mean", for which the clients of each round
-            do send their layers and the server keeps the mean, with the weights of the model's, for the unseen alone.
-            What takes part in rounds is the same with both.
+        at_unseen: at a client that is in no round (both suggested by the authors: med-air/FedBN, issue 9): "own",
+            weights and biases as at the start (1 and 0 unless pretrained) and statistics of its own training images;
+            or "mean": the clients of each round send their layers, and the server keeps their mean, for the unseen
+            alone.
 
-    Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*,
-    ICLR 2021, Algorithm 1.
+    Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*, ICLR 2021,
+    Algorithm 1.
 
-    As printed: the layers are found by their type.
-
-    As released:
-
-    1. The layers are found by "bn" in their names (which in FedFA's U-Net takes more than they are).
-    2. FedFA's server keeps the initial layers and evaluates a global model with them, which says nothing.
+    As released: the layers are found by "bn" in their names (which in FedFA's U-Net takes more than they are). FedFA's
+    server evaluates a global model with the initial layers.
     """
 
     tasks = EVERY_TASK
@@ -59,7 +52,7 @@ class FedBN(Method):
 
     @torch.no_grad()
     def unseen(self, client: Client) -> None:
-        """Its statistics are its own by then; what the server sent takes their place."""
+        """What the server sent takes the place of its own statistics."""
         state = client.model.state_dict()
         for name, value in client.inbox(self).items():
             state[name].copy_(value)

@@ -17,32 +17,26 @@ class FedNova(Method):
 
         w \leftarrow w + \tau_{\mathrm{eff}} \sum_k \tfrac{n_k}{\sum_j n_j} d_k  \tag{3}
 
-    where a_k holds the weight of each local gradient in the client's change: with tau_k steps of SGD with
-    momentum rho
+    where a_k holds the weight of each local gradient in the client's change: with tau_k steps of SGD of momentum rho
 
     .. math::
         \lVert a_k \rVert_1 = \tfrac{1}{1 - \rho}
         \left[ \tau_k - \tfrac{\rho (1 - \rho^{\tau_k})}{1 - \rho} \right]  \tag{4}
 
-    which is tau_k without momentum. Where all clients take the same number of steps this is FedAvg, up to
-    rounding. A client sends d_k in place of its parameters, and one number; running statistics get the plain
-    mean. Nothing is kept.
+    which is tau_k without momentum. Where all clients take the same number of steps this is FedAvg, up to rounding. A
+    client sends d_k in place of its parameters, and one number; running statistics get the plain mean. Nothing is kept.
 
     Raises RecipeError for Adam and for a momentum kept from round to round, where Eq. 4 does not hold.
 
-    Reference: Wang et al., *Tackling the objective inconsistency problem in heterogeneous federated
-    optimization*, NeurIPS 2020, Sec. 5.
+    Reference: Wang et al., *Tackling the objective inconsistency problem in heterogeneous federated optimization*,
+    NeurIPS 2020, Sec. 5.
 
-    As printed:
-
-    1. The learning rate is constant in a round and cancels; weight decay counts as part of the gradient.
-    2. tau_eff is the paper's default, Eq. 2, without server momentum or a proximal term.
-
-    In none of the four papers' released codes.
+    As printed: weight decay counts as part of the gradient; tau_eff is the paper's default, Eq. 2, without server
+    momentum or a proximal term. In none of the four papers' released codes.
     """
 
     tasks = EVERY_TASK
-    counts = ("gradients",)
+    ranges = {"gradients": (0, 1e9)}
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         require_fresh_sgd(self, recipe)
@@ -71,13 +65,10 @@ def gradient_weight(steps: int, momentum: float) -> float:
 
 def require_fresh_sgd(method: Method, recipe: Recipe) -> None:
     """RecipeError unless a client's change is a known sum of this round's gradients."""
-    if recipe.optimiser != "sgd":
+    kept = recipe.momentum and recipe.optimiser_state == "kept"
+    if recipe.optimiser != "sgd" or kept:
+        found = f"momentum {recipe.momentum} kept from round to round" if kept else f'optimiser "{recipe.optimiser}"'
         raise RecipeError(
-            f'{method.name} needs optimiser "sgd", not "{recipe.optimiser}": it takes what a client has '
-            "changed for a sum of gradients. Change the optimiser or the algorithm."
-        )
-    if recipe.momentum and recipe.optimiser_state == "kept":
-        raise RecipeError(
-            f'{method.name} with momentum {recipe.momentum} needs optimiser_state "renewed": what a client '
-            "has changed must come from this round's gradients. Renew the optimiser or set momentum to 0."
+            f"{method.name} was given {found}; it takes what a client has changed for a sum of this round's gradients. "
+            'Take optimiser "sgd" with optimiser_state "renewed", or another algorithm.'
         )

@@ -15,8 +15,8 @@ PAIRWISE = "donot_use_mm_for_euclid_dist"  # by a matrix product, near distances
 class FedProto(Method):
     r"""Federated prototype learning.
 
-    The prototype of class j at client k is the mean feature of its n_kj training images of that class; the
-    server averages them, and each image's feature is drawn to the global prototype of its class:
+    The prototype of class j at client k is the mean feature of its n_kj training images of that class; the server
+    averages them, and each image's feature is drawn to the global prototype of its class:
 
     .. math::
         C_k^{(j)} = \tfrac{1}{n_{kj}} \sum_{i : y_i = j} f_k(x_i)  \tag{3}
@@ -27,42 +27,31 @@ class FedProto(Method):
 
         \hat y = \arg\min_j \lVert f_k(x) - \bar C^{(j)} \rVert  \tag{4}
 
-    over a batch of n images with features of length d. A class that nobody has seen yet has no prototype: it
-    adds nothing to Eq. 7 and is not predicted. In round 1 there are none. Each client sends classes x (d + 1)
-    numbers, the server as many; it keeps them.
-
-    Where another method mixes images and their labels, with shares s_ij of class j, a feature is drawn to the mixed
-    prototype, the sum over j of s_ij C^(j), as far as its classes are known. Its gradient is that of the sum over j of
-    s_ij times the distance of Eq. 7: they differ by the prototypes' distances from each other.
+    over a batch of n images with features of length d. A class that nobody has seen yet, as all in round 1, adds
+    nothing to Eq. 7 and is not predicted. Each client sends classes x (d + 1) numbers, the server as many; it keeps
+    them. Where another method mixes labels, with shares s_ij of class j, a feature is drawn to the mixed prototype, the
+    sum over j of s_ij C^(j), as far as its classes are known.
 
     Args:
         mu: at least 0. 1 in FedRDN, Sec. 4.1, and in FedProto.
-        share_model: False is the paper: prototypes are all that is exchanged, each client keeps its whole
-            network and predicts by the nearest global prototype, Eq. 4. True: the network is averaged as well
-            and its classifier predicts, which is FedAvg with one more term, and FedAvg where mu is 0.
+        share_model: False is the paper: prototypes are all that is exchanged, each client keeps its whole network and
+            predicts by the nearest global prototype, Eq. 4. True: the network is averaged as well and its classifier
+            predicts, which is FedAvg with one more term, and FedAvg where mu is 0.
 
     Reference: Tan et al., *FedProto: federated prototype learning across heterogeneous clients*, AAAI 2022,
-    Algorithm 1. FedRDN sets it beside methods with one global model; its code for it is not released.
+    Algorithm 1. FedRDN compares it with methods of one global model; its code for it is not released.
 
     As printed:
 
-    1. Eq. 6 prints another factor, 1 over the number of clients with the class, which would shrink the
-       prototypes with every client; we leave it out.
-    2. Eq. 7 prints the distance of the client's prototypes to the global ones, summed over classes, which a
-       batch cannot give; we take the released form.
-    3. Eq. 3 is over all training images, by the trained network; they are seen as at test time.
+    1. Eq. 6 prints another factor, 1 over the number of clients with the class, which we leave out.
+    2. Eq. 7 prints the distance of the client's prototypes to the global ones, which a batch cannot give; ours is the
+       released form (``nn.MSELoss``).
 
-    As released:
-
-    1. Eq. 6 with equal weights for the clients that have the class. Ours: by images, as printed.
-    2. Eq. 7 as written here, the mean over images and features (``nn.MSELoss``).
-    3. Eq. 3 over the features of the last local epoch, while the network still changes. Ours: as printed.
-
-    PFLlib takes Eq. 3 over all features that a client saw in the round's training, and counts clients alike in Eq. 6.
+    As released: Eq. 6 counts clients alike, Eq. 3 is over the features of the last local epoch. Ours: as printed.
     """
 
     tasks = classification_only("a prototype is the mean feature vector of the images of one class")
-    counts = ("images",)
+    ranges = {"images": (0, 1e9)}
 
     mu: float = option(1.0, at_least=0)
     share_model: bool = False

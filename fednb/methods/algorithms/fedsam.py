@@ -17,23 +17,18 @@ class FedSAM(Method):
 
         w \leftarrow w - \eta \nabla F(w + \epsilon)  \tag{2}
 
-    on one batch, with the same draws in both passes; the step of Eq. 2 is the recipe's optimiser's. Sends and
-    keeps nothing of its own; each step takes two passes.
+    on one batch, with the same draws in both passes; the step of Eq. 2 is the recipe's optimiser's. Sends and keeps
+    nothing of its own; each step takes two passes.
 
     Args:
         rho: radius, at least 0. 0 is FedAvg. 0.05 in FedFA's released code; FedFA prints none.
 
-    Reference: Qu et al., *Generalized federated learning via sharpness aware minimization*, ICML 2022,
-    Algorithm 1 (FedSAM); Foret et al., *Sharpness-aware minimization for efficiently improving
-    generalization*, ICLR 2021.
+    Reference: Qu et al., *Generalized federated learning via sharpness aware minimization*, ICML 2022, Algorithm 1
+    (FedSAM); Foret et al., *Sharpness-aware minimization for efficiently improving generalization*, ICLR 2021.
 
-    As printed: the papers do not say what batch normalisation does; its running statistics see the first pass only, as
-    in the released code.
+    As printed: nothing is said of batch normalisation. Ours, as released: running statistics see the first pass only.
 
-    As released (FedFA's code):
-
-    1. Running statistics frozen in the second pass.
-    2. The base optimiser is Adam.
+    As released (FedFA's code): the base optimiser is Adam.
     """
 
     tasks = EVERY_TASK

@@ -14,8 +14,8 @@ class HarmoFL(Method):
     r"""Amplitude normalisation, and perturbed weights.
 
     With A and P the amplitude and phase of the Fourier transform of each channel of an image x, a client follows the
-    mean amplitude of its batches of M images in round 1, the server averages what the clients have in the end, and from
-    then on that is everybody's, in training and at test time:
+    mean amplitude of its batches of M images in round 1; the mean over clients is everybody's from then on, in training
+    and at test time:
 
     .. math::
         \bar A \leftarrow (1 - \nu) \bar A + \nu \tfrac{1}{M} \sum_m A(x_m), \quad
@@ -25,17 +25,12 @@ class HarmoFL(Method):
 
         \bar A = \sum_k \tfrac{n_k}{\sum_j n_j} \bar A_k  \tag{3}
 
-    Each step is that of ``fedsam``: the gradient is taken at weights that went up the gradient by the length alpha.
-
-    The result of Eq. 2 is not clipped: pixels may leave [0, 1]. The methods that are named after it see normalised
-    images. Where no amplitude is known yet (the cross-site test of a run of one round) images are as they are.
-
-    A client sends its mean amplitude in the first round it takes part in, if none is known by then; the server keeps
-    the average and sends it with each message. Of an amplitude, which is symmetric, half is sent:
-    channels x height x (width // 2 + 1) floats. Clients keep nothing.
+    Each step is that of ``fedsam``, of radius alpha. Pixels may leave [0, 1]. A client sends its mean amplitude in its
+    first round, if none is known by then; the server keeps the average and sends it with each message: half of a
+    symmetric amplitude, channels x height x (width // 2 + 1) floats. Clients keep nothing.
 
     Args:
-        alpha: length of the perturbation, at least 0. 0 takes plain steps. 0.05 in the paper and in the released code.
+        alpha: at least 0. 0 takes plain steps. 0.05 in the paper and in the released code.
         amplitude: False leaves images as they are; with alpha 0 it is FedAvg, else FedSAM with rho alpha.
         momentum: nu, in (0, 1]; of the variant "paper" only. 0.1 in the released code's signature.
         variant: "paper" or "released".
@@ -43,11 +38,8 @@ class HarmoFL(Method):
     Reference: Jiang et al., *HarmoFL: harmonizing local and global drifts in federated learning on heterogeneous
     medical images*, AAAI 2022.
 
-    As printed (``variant="paper"``; not checked against the text: the tags are ours, and nu was not found):
-
-    1. All of the amplitude is replaced, and the phase is the image's own.
-    2. The average before the first batch is 0, by which the first images would be all but black; the first batch sets
-       it here, as released.
+    As printed (``variant="paper"``; not checked against the text: the tags are ours, and nu was not found): all of the
+    amplitude is replaced. The average before the first batch is 0; ours is set by the first batch, as released.
 
     As released (github.com/med-air/HarmoFL; ``variant="released"``; its compiled code was run, and 1 and 2 hold):
 
@@ -55,14 +47,8 @@ class HarmoFL(Method):
        alone: each channel gets the same mean brightness, and nothing else changes.
     2. The momentum passes through a C integer (``int momentum``, Cython 0.29): 0.1 becomes 0, and the average stays
        that of a client's first batch.
-    3. Amplitudes are exchanged after round 1 only, to save bytes. Ours go up then, and down each time, since a client
-       may have missed a round.
-    4. Clients count alike, ``weights="equal"`` of a recipe. Ours: the recipe's weights, in both variants.
-    5. Its networks have batch normalisation without running statistics and without weights. Ours have both, and the
-       running statistics see the first pass of a step only, as in ``fedsam``.
-    6. Each client's optimiser lives through all rounds, ``optimiser_state="kept"`` of a recipe. Ours: the recipe's.
-    7. Every site is cut to as many training images as the smallest has, unless ``--imbalance`` is given. Ours: all
-       images of a site.
+    3. Clients count alike, each one's optimiser lives through all rounds, batch normalisation has neither running
+       statistics nor weights, and every site is cut to the size of the smallest. Ours: as the recipe says.
     """
 
     tasks = EVERY_TASK
@@ -82,7 +68,8 @@ class HarmoFL(Method):
         spectrum = torch.fft.rfft2(batch.images)
         known = client.inbox(self) or client.scratch(self)
         if batch.training and known is client.scratch(self):
-            self._follow(known, spectrum.abs().mean(0))
+            mean, kept = spectrum.abs().mean(0), 1 - self.momentum if self.variant == "paper" else 1
+            known["amplitude"] = torch.lerp(mean, known["amplitude"], kept) if known else mean  # Eq. 1
         if known:
             batch.images = self._normalised(batch.images, spectrum, known["amplitude"])
 
@@ -97,11 +84,6 @@ class HarmoFL(Method):
 
     def aggregate(self, server: Server) -> None:
         server.memory(self).update(server.scratch(self))
-
-    def _follow(self, scratch: dict, mean: Tensor) -> None:
-        """Eq. 1, given the mean amplitude of a batch."""
-        kept = 1 - self.momentum if self.variant == "paper" else 1
-        scratch["amplitude"] = torch.lerp(mean, scratch["amplitude"], kept) if scratch else mean
 
     def _normalised(self, images: Tensor, spectrum: Tensor, amplitude: Tensor) -> Tensor:
         """Eq. 2; as released, of the zero frequency alone."""

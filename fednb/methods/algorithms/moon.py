@@ -22,11 +22,8 @@ class Moon(Method):
 
     with z the features of an image under the network in training, z_glob under the weights that came and z_prev under
     those that this client sent last, and sim the cosine; averaged over the batch. A client that trains for the first
-    time has sent none and adds no term. Sends nothing of its own; a client keeps the whole network that it trained
-    last. A step takes two passes forward more.
-
-    Both networks are as at test time: no layer draws, and running statistics are used and left alone. Beside another
-    method all three see the images as that leaves them; beside FedMix, z is that of the shrunk image.
+    time adds no term. Sends nothing of its own; a client keeps the whole network that it trained last. All three
+    networks see the images as other methods leave them; the two that are compared with are as at test time.
 
     Args:
         mu: at least 0. 0 is FedAvg. The paper takes the best of 0.1, 1, 5 and 10: 5 for CIFAR-10, 1 for CIFAR-100 and
@@ -35,17 +32,11 @@ class Moon(Method):
 
     Reference: Li et al., *Model-contrastive federated learning*, CVPR 2021, Algorithm 1, Eq. 3 and 4.
 
-    As printed:
+    As printed: the features are a projection head's, two layers between network and classifier. Our networks have
+    none, so that rivals train the same ones; z is what the classifier sees, as there.
 
-    1. The features are a projection head's: two layers, of 256 features in the end, between network and classifier.
-       Our networks have none, so that rivals train the same ones; z is what the classifier sees, as there.
-    2. What a client without a previous network does is open; ours adds no term.
-
-    As released (github.com/QinbinLi/MOON):
-
-    1. Round 1 has no previous network: the term is the cross entropy of one class, 0. A client that first trains later
-       has one of random weights, other than the server's. Ours: no term.
-    2. The networks that are compared with are in evaluation mode: taken here.
+    As released (github.com/QinbinLi/MOON): a client that first trains in a later round has a previous network of random
+    weights. Ours: no term.
     """
 
     printed = "MOON"
@@ -64,7 +55,7 @@ class Moon(Method):
         if not received:
             return None
         own = batch.features.to(batch.images.dtype)
-        others = [features_under(client, entries, batch.images) for entries in (received, previous)]
+        others = [_features_under(client, entries, batch.images) for entries in (received, previous)]
         similar = torch.stack([F.cosine_similarity(own, other) for other in others], 1)
         first = torch.zeros(len(own), dtype=torch.int64, device=own.device)
         return self.mu * F.cross_entropy(similar / self.tau, first)  # Eq. 3, 4
@@ -75,7 +66,7 @@ class Moon(Method):
         return {}
 
 
-class Features(nn.Module):
+class _Features(nn.Module):
     """A network that ends before its head."""
 
     def __init__(self, model: nn.Module):
@@ -86,15 +77,12 @@ class Features(nn.Module):
         return self.model.features(images)
 
 
-def features_under(client: Client, entries: Message, images: Tensor) -> Tensor:
-    """Features ``[n, d]`` of images that went through all ``inputs``, by the client's network with these entries.
-
-    As at test time, in the precision of the images. The network itself is as it was afterwards, and in training.
-    """
+def _features_under(client: Client, entries: Message, images: Tensor) -> Tensor:
+    """Features ``[n, d]`` by the client's network with these entries, as at test time; it is in training afterwards."""
     client.model.eval()
     with client.autocast():
         held = {f"model.{name}": value for name, value in entries.items()}
-        features = functional_call(Features(client.model), held, (images,))
+        features = functional_call(_Features(client.model), held, (images,))
     client.model.train()
     return features.to(images.dtype)
 

@@ -1,6 +1,6 @@
 """PartialFed: each client loads a part of the global network and goes on with its own last values in the rest."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,6 @@ from fednb.errors import RecipeError, nearest
 from fednb.methods import EVERY_TASK, Client, Message, Method, entries, option, part
 
 NORMALISATION = "normalisation"
-OF_VARIANT = {"layers": "fixed", "temperature": "adaptive", "decay": "adaptive", "strategy_rate": "adaptive"}
 
 
 @dataclass(frozen=True)
@@ -19,15 +18,14 @@ class PartialFed(Method):
     .. math:: w_{k,\ell} = \begin{cases} w_\ell & \text{if client } k \text{ loads layer } \ell \\
         w_{k,\ell}' & \text{if it keeps it} \end{cases}  \tag{1}
 
-    with w the global weights and w_k' those that the client ended its last round with. It trains from there, and
-    **all** layers go to the server and are averaged (of FedBN, those that every client loads). It is tested with the
-    same mixture, of the new global weights and what it has just learned. Before a client's first round w_k' are the
-    weights that all start from; where choices are learned it has made none by then, and loads everything. An unseen
-    client loads everything, so that it has the global network.
+    with w the global weights and w_k' those that the client ended its last round with (before its first, those that all
+    start from). It trains from there, and **all** layers go to the server and are averaged (of FedBN, those that every
+    client loads). It is tested with the same mixture, of the new global weights and what it has just learned. An unseen
+    client loads everything.
 
-    ``fixed``: the layers that are not loaded are named. ``adaptive``: each client learns which. For layer l it has two
-    logits a_l, of loading and of keeping, 0 at first, and in every round, before it trains, one step a batch through
-    its images, with Gumbel noise g and the network's weights held:
+    ``fixed``: the layers that are not loaded are named. ``adaptive``: each client learns which, and loads everything in
+    its first round. For layer l it has two logits a_l, of loading and of keeping, 0 at first, and in every round,
+    before it trains, one step a batch through its images, with Gumbel noise g and the network's weights held:
 
     .. math::
         s_\ell = \mathrm{softmax}((a_\ell + g_\ell) / \tau), \quad
@@ -37,43 +35,30 @@ class PartialFed(Method):
         a \leftarrow a - \eta_a \nabla_a F_k(w^v) \text{, } \partial v / \partial a := \partial s / \partial a  \tag{3}
 
     and then does not load the layers whose second logit is the larger. A layer is one module with its weight, bias and
-    running statistics; layers that never leave the client for another reason have no choice.
-
-    Sends nothing of its own. A client keeps the last values of its layers and, adaptive, the logits; adaptive costs
-    about one more epoch a round.
+    running statistics. Sends nothing of its own. A client keeps the last values of its layers and, adaptive, the
+    logits; adaptive costs about one more epoch a round.
 
     Args:
         variant: "fixed" or "adaptive".
-        layers: of the fixed variant, what is not loaded: "normalisation" (all layers of batch normalisation, if there
-            are any) and names of modules, such as "head" or "stage1". ["normalisation"] trains and tests as FedBN, but
-            for unseen clients; [] is FedAvg.
-        temperature, decay: of the adaptive variant: tau is temperature * decay ** (round - 1). Both above 0. 5 and
-            0.965 are PFLlib's (see below).
+        layers: of the fixed variant, what is not loaded: "normalisation" (all layers of batch normalisation) and names
+            of modules, such as "head" or "stage1". ["normalisation"] is FedBN but for unseen clients, [] is FedAvg.
+        temperature, decay: of the adaptive variant: tau is temperature * decay ** (round - 1). Above 0. 5 and 0.965 are
+            PFLlib's.
         strategy_rate: of the adaptive variant: eta_a, at least 0. 0 is FedAvg. 1 is ours.
 
     Reference: Sun et al., *PartialFed: cross-domain personalized federated learning via partial initialization*,
-    NeurIPS 2021. FRAug prints a row (Table 2), of its own reimplementation since there is no code, and says neither
-    which variant it is nor with what settings. The paper's text was not at hand: what stands here is its abstract, a
-    summary by a reader (qiao1.top/posts/2cb917ce) and the code of a former PFLlib (``clientpartial.py``, c79e660). The
-    numbers of the equations are ours.
+    NeurIPS 2021, from its abstract, a summary by a reader (qiao1.top/posts/2cb917ce) and the code of a former PFLlib
+    (``clientpartial.py``, c79e660); the numbers of the equations are ours. FRAug (Table 2) prints no variant or setting
+    of its reimplementation.
 
     As printed:
 
-    1. Clients load a part of the global network, by hand or learned, and the server averages as FedAvg (abstract and
-       summary).
-    2. Fixed: by the summary, keeping upper layers is better than keeping lower ones, and not to load batch
-       normalisation is better than to load it; it then joins the classifier to that, and ends. The default is these
-       two together; that it is the paper's best strategy for shifted features is not verified.
-    3. Adaptive: that choices are learned through a Gumbel softmax. What follows is ours, not verified: a straight
-       choice with the softmax's gradient; the start at 0; a choice for each module; learning before the round's
-       training, on all training images, seen as at test time, so that neither statistics nor other methods' draws move;
-       plain gradient descent; layers of which both logits are equal are loaded.
-    4. The images that choose are those that a client's own layers have learned from. That favours keeping. (Held-out
-       images would choose better, and are for testing.)
+    1. Fixed: by the summary, it is better to keep upper layers than lower ones, and not to load batch normalisation.
+       The default is these two together.
+    2. Adaptive: choices are learned through a Gumbel softmax. Ours, not verified: the straight choice with the
+       softmax's gradient, the start at 0, a choice for each module, and when and on which images it learns.
 
-    As released: no code of the authors. PFLlib's former code sets tau 5 and decay 0.965, has a choice for each tensor,
-    begins after some rounds of FedAvg, learns from a part of the batches between steps of the network, and mixes
-    weights softly, all over again before each batch.
+    As released: no code of the authors.
     """
 
     tasks = EVERY_TASK
@@ -87,17 +72,6 @@ class PartialFed(Method):
     temperature: float = option(5.0, above=0)
     decay: float = option(0.965, above=0)
     strategy_rate: float = option(1.0, at_least=0)
-
-    def __post_init__(self):
-        super().__post_init__()
-        for each in fields(self):
-            value = getattr(self, each.name)
-            other = OF_VARIANT.get(each.name, self.variant) != self.variant
-            if other and (tuple(value) if each.name == "layers" else value) != each.default:
-                raise RecipeError(
-                    f"{self.name} has {each.name} {value!r}, an option of the variant {OF_VARIANT[each.name]}; "
-                    f"this is {self.variant}. Leave it out, or take the other variant."
-                )
 
     def build(self, model: nn.Module) -> nn.Module:
         """Raises RecipeError for a layer that the network has not."""
@@ -155,6 +129,7 @@ class PartialFed(Method):
         parameters = {name: p for name, p in client.model.named_parameters() if name in own}
         client.model.eval()
         for indices in torch.randperm(len(client.site.train), generator=draw).split(client.recipe.batch_size):
+            logits = logits.detach().requires_grad_()
             noise = torch.empty(logits.shape).exponential_(generator=draw).log().neg().to(logits)
             soft = ((logits + noise) / temperature).softmax(1)  # Eq. 2
             _mix(client.model, _kept(soft, own), received, own)
@@ -163,9 +138,10 @@ class PartialFed(Method):
             loss = client.task.loss(client.logits(batch), batch.targets)
             found = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
             gradients = choice_gradients(dict(zip(parameters, found, strict=True)), received, own)
-            logits = logits - self.strategy_rate * through_softmax(gradients, soft, temperature)  # Eq. 3
+            (slope,) = torch.autograd.grad(soft, logits, gradients)
+            logits = logits - self.strategy_rate * slope  # Eq. 3
         client.model.train()
-        return logits
+        return logits.detach()
 
 
 def choice_gradients(gradients: Message, received: Message, own: Message) -> Tensor:
@@ -175,11 +151,6 @@ def choice_gradients(gradients: Message, received: Message, own: Message) -> Ten
     for name, gradient in gradients.items():
         chosen[places.index(_place(name))] += torch.stack([(gradient * w[name]).sum() for w in (received, own)])
     return chosen
-
-
-def through_softmax(gradients: Tensor, soft: Tensor, temperature: float) -> Tensor:
-    """The gradient for the logits of ``softmax((a + g) / temperature)``, ``[layers, 2]``."""
-    return soft * (gradients - (gradients * soft).sum(1, keepdim=True)) / temperature
 
 
 def _place(name: str) -> str:

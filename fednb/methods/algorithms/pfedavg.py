@@ -12,9 +12,8 @@ class PFedAvg(Method):
     .. math:: w_k = \text{local training of } w \text{ for } E_f \text{ epochs}  \tag{1}
 
     from the global weights w of the round, for the test of client k alone: rounds are those of FedAvg, bit for bit, and
-    w_k is forgotten after the test. Sends and keeps nothing of its own. Fine-tuning is by the recipe's optimiser, flow
-    and augmentations, from the momenta of its rounds where these go on, in draws of its own, on the client's training
-    images; an unseen client does the same.
+    w_k is forgotten after the test. Sends and keeps nothing of its own. Fine-tuning is by the recipe's optimiser (from
+    the momenta of its rounds where these go on), flow and augmentations; an unseen client does the same.
 
     Args:
         epochs: E_f, at least 0. 0 is FedAvg. 1 is ours: FRAug prints none.
@@ -23,21 +22,13 @@ class PFedAvg(Method):
     ours), settings or code. The idea is older: Wang et al., *Federated evaluation of on-device personalization*, 2019;
     Yu et al., *Salvaging federated learning by local adaptation*, 2020 (neither is read here for settings).
 
-    As printed:
-
-    1. FRAug does not say when clients fine-tune. Ours: before each test, so that a curve over rounds is of the
-       personal networks; FedAvg's learning is untouched.
-    2. All weights are tuned. (FedBABU tunes from a head that was never trained.)
+    As printed: FRAug does not say when clients fine-tune. Ours: all weights, before each test.
     """
 
     printed = "pFedAvg"
     tasks = EVERY_TASK
 
     epochs: int = option(1, at_least=0)
-
-    @property
-    def trains_before_a_test(self) -> bool:
-        return self.epochs > 0
 
     def adapt(self, client: Client) -> None:
         if self.epochs:

@@ -29,54 +29,42 @@ class PFedHN(Method):
         \varphi \leftarrow \varphi - \alpha \, (\nabla_\varphi \theta_i)^\top (\theta_i - \tilde\theta_i), \quad
         v_i \leftarrow v_i - \alpha \, (\nabla_{v_i} \theta_i)^\top (\theta_i - \tilde\theta_i)  \tag{2}
 
-    by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i;
-    the client sends its change; the server keeps phi, all embeddings and their momentum. Each is as large as the
-    parameters, and phi ``hidden`` + 1 times that (three times with momentum and gradient, in learning). The clients of
-    a round train one after the other, by name: Eq. 2 is one step as soon as a client has replied, whatever its number
-    of images, and the next one's weights are made from the new phi. Over a network, too, one is asked after the other,
-    and there is no step for a client that does not answer. All are tested with weights made from the round's last phi.
+    by SGD with momentum and weight decay. There is no global model and no mean: the server sends a client its theta_i,
+    the client its change; the server keeps phi, all embeddings and their momentum, phi being ``hidden`` + 1 times as
+    large as the parameters. The clients of a round train one after the other, by name: Eq. 2 is one step as soon as a
+    client has replied, whatever its number of images. All are tested with weights made from the round's last phi, and
+    with running statistics of their training images, measured with these weights.
 
-    Running statistics never leave a client: it is tested with those of its training images, measured with the weights
-    that came. Parameters that stay at a client for another method are its own. A client that is in no round takes the
-    mean of the others' embeddings; with a personal head, which nobody can tell it, that is refused. A client keeps the
-    whole network that it trained last, though every message replaces all but statistics and a personal head.
+    Parameters that stay at a client for another method are its own. A client that is in no round takes the mean of the
+    others' embeddings; with a personal head that is refused.
 
     Args:
         personal_head: True is pFedHN-pc: the head is the client's own and is neither made nor sent.
         embedding: length of v_i, at least 0; 0 takes 1 + N / 4 for N clients, rounded down, as released.
         hidden: width of the perceptron, at least 0. 100 as released. 0 leaves nothing but the biases of its outputs,
-            one model for all: with one client, rate 1, momentum 0 and decay 0 that is FedAvg, up to rounding and with
-            running statistics that stay at the client.
+            one model for all: FedAvg, up to rounding and running statistics, with one client, rate 1 and neither
+            momentum nor decay.
         layers: hidden layers after the first, at least 0. 3 as released.
         rate: alpha, at least 0. 0.01 as released, 0.05 there for pFedHN-pc.
         momentum: in [0, 1). 0.9 as released.
         decay: weight decay, at least 0. 0.001 as released.
         updates: "sequential", as printed and released; "simultaneous": the clients of a round train weights made from
-            the same phi, and the steps are taken at its end. All of them then go the same way, as one step of the
-            number of clients times ``rate`` / (1 - ``momentum``): many clients diverge. With one client a round both
-            are the same run, bit for bit.
+            the same phi, and the steps are taken at its end: many clients diverge.
 
     Raises RecipeError for a hypernetwork of more than 2 GB.
 
-    Reference: Shamsian et al., *Personalized federated learning using hypernetworks*, ICML 2021,
-    Algorithm 1; pFedHN-pc is its variant with personal classifiers. Checked against the released code, not against the
-    text; the numbers of the equations are ours. DisTrans prints no setting of its pFedHN.
+    Reference: Shamsian et al., *Personalized federated learning using hypernetworks*, ICML 2021, Algorithm 1, checked
+    against the released code; the numbers of the equations are ours. DisTrans prints no setting of its pFedHN.
 
-    As printed:
-
-    1. One client a round, K local steps: the recipe's ``participation`` and ``local_steps``.
-    2. A new client learns an embedding for the finished phi. Ours: the mean of the embeddings, without training.
+    As printed: a new client learns an embedding for the finished phi. Ours: the mean of the embeddings.
 
     As released (github.com/AvivSham/pFedHN):
 
-    1. One client, drawn at random, a step. Ours: each client of the round has one, in the order of their names.
-    2. All of phi starts as torch draws it. Ours: the biases of the outputs start as the network's own weights and
-       their matrices as 0, so that every client starts from the network that all other methods start from. Drawn,
-       they would make scales of batch normalisation around 0, and weights of one size in layers of every width.
-    3. Gradients are clipped to norm 50, at clients and server. Not copied.
-    4. Momentum and decay move all embeddings in every step. Ours: the embedding whose client replied.
-    5. The client's optimiser is SGD with rate 0.005, momentum 0.9 and decay 5e-5, 50 steps on batches of 64: the
-       recipe's. That of the personal head goes on from round to round: the recipe's ``optimiser_state``.
+    1. One client, drawn at random, a step. Ours: each client of the round has one.
+    2. All of phi starts as torch draws it. Ours: the biases of the outputs start as the network's own weights and their
+       matrices as 0, so that every client starts from the network of all other methods.
+    3. Gradients are clipped to norm 50, and momentum and decay move all embeddings in every step. Ours: no clipping,
+       and the embedding whose client replied.
     """
 
     printed = "pFedHN"
@@ -99,7 +87,7 @@ class PFedHN(Method):
         if self.personal_head and recipe.unseen:
             raise RecipeError(
                 f"{self.name} with a personal head keeps entries of the network at its clients and has no value for "
-                f"them at an unseen one ({', '.join(recipe.unseen)}). Leave unseen empty, or take pfedhn without one."
+                f"them at an unseen one ({', '.join(recipe.unseen)}). Leave unseen empty, or take pfedhn."
             )
 
     def keeps(self, model: nn.Module) -> set[str]:
@@ -185,13 +173,11 @@ class PFedHN(Method):
         return torch.autograd.grad(list(made.values()), list(leaves.values()), [change[name] for name in made])
 
     def _refuse_too_large(self, first: Message) -> None:
-        count = sum(value.numel() for value in first.values())
         size = sum(value.numel() * value.element_size() for value in first.values())
         if (self.hidden + 1) * size > LIMIT:
             raise RecipeError(
-                f"{self.name} has hidden {self.hidden} and a network of {count:,} parameters; its hypernetwork needs "
-                f"{(self.hidden + 1) * size / 1e9:.1f} GB, and {LIMIT / 1e9:.0f} GB is its limit. Take a hidden of at "
-                f"most {max(int(LIMIT // size) - 1, 0)}, or a smaller network."
+                f"{self.name} has hidden {self.hidden} and needs {(self.hidden + 1) * size / 1e9:.1f} GB for its "
+                f"hypernetwork; expected at most {LIMIT / 1e9:.0f} GB. Take a smaller hidden or network."
             )
 
 

@@ -7,9 +7,7 @@ from fednb.methods.algorithms.pfedhn import PFedHN
 
 @dataclass(frozen=True)
 class PFedHNPC(PFedHN):
-    """pFedHN with ``personal_head=True``.
-
-    The server makes and sends the body alone. Each client keeps its head.
+    """pFedHN with ``personal_head=True``: the server makes and sends the body alone, and each client keeps its head.
 
     Args:
         rate: 0.05 as released for this variant. The others are those of pFedHN.

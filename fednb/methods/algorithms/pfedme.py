@@ -5,10 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.errors import RecipeError
 from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, option
-from fednb.methods.algorithms.fedprox import refuse_divergence
-from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -28,62 +25,41 @@ class PFedMe(Method):
     .. math:: w \leftarrow (1 - \beta) w + \beta \sum_k p_k w_k  \tag{3}
 
     A client sends w_k, in the place of the model. It keeps theta_k, as large as the model, from its last round on, and
-    is tested with it; before its first, or in no round, it is tested with the global model. A round costs K passes over
-    each batch.
-
-    The K steps are the recipe's optimiser's, at its learning rate; Eq. 1 and 2 are of the parameters that are shared
-    (others, which stay at the client for another method, are trained by the K steps alone). Running statistics are
-    those of theta: they see all K passes and get the plain mean, and theta_k is tested with its own.
+    is tested with it; before its first, or in no round, with the global model. The K steps are the recipe's
+    optimiser's, at its learning rate; Eq. 1 and 2 are of the parameters that are shared. Running statistics are those
+    of theta: they see all K passes and get the plain mean.
 
     Args:
         penalty: lambda, at least 0. 15 in the released commands for MNIST (15 to 30 in its others).
         steps: K, at least 1. 5 as released.
-        local_rate: eta, at least 0; eta lambda at most 1. 0.005 as released, beside an inner learning rate of 0.09.
+        local_rate: eta, at least 0; with eta lambda above 1, Eq. 2 steps over theta_k. 0.005 as released, where the
+            inner learning rate is 0.09.
         beta: above 0. 1 as released in most commands, 2 where tuned; varied up to 4.
         personalised: True tests theta_k, the paper's "pFedMe (PM)". False tests the global model, "pFedMe (GM)", and
             keeps nothing; with steps 1, local_rate times penalty 1 and beta 1 that is FedAvg.
 
-    Raises RecipeError where the K steps of SGD diverge from Eq. 1's solution however many they are: see
-    ``fedprox.refuse_divergence``.
-
-    Reference: Dinh et al., *Personalized federated learning with Moreau envelopes*, NeurIPS 2020,
-    Algorithm 1. Values are those of the released commands, not checked against the paper's text; the numbers of the
-    equations are ours. DisTrans prints no setting of its pFedMe.
+    Reference: Dinh et al., *Personalized federated learning with Moreau envelopes*, NeurIPS 2020, Algorithm 1. Values
+    are those of the released commands, not checked against the paper's text; the numbers of the equations are ours.
+    DisTrans prints no setting of its pFedMe.
 
     As printed:
 
-    1. R local rounds of one fresh batch each, 20 in the experiments: the recipe's ``local_steps``.
-    2. All clients train in every round and the server draws those whose w_k it averages, with equal weights. Ours:
+    1. All clients train in every round and the server draws those whose w_k it averages, with equal weights. Ours:
        those drawn train, and weights are the recipe's, by size as released.
-    3. Eq. 1 is solved up to a given accuracy by any first-order method. Ours: K steps, as released.
+    2. Eq. 1 is solved up to a given accuracy. Ours: K steps, as released (plain SGD with a weight decay of 0.001).
 
-    As released (github.com/CharlieDinh/pFedMe):
-
-    1. The list of tensors that a client tests as theta_k is the network's own, into which w_k is copied before: as we
-       read it, the released "personalized" results are those of w_k. Ours: theta_k.
-    2. The inner steps are plain SGD with a weight decay of 0.001: the recipe's ``weight_decay``.
+    As released (github.com/CharlieDinh/pFedMe): w_k is copied into the tensors that are tested as theta_k, so that, as
+    we read it, the "personalized" results are those of w_k. Ours: theta_k.
     """
 
     printed = "pFedMe"
     tasks = EVERY_TASK
-    trains_before_a_test = False
 
     penalty: float = option(15.0, at_least=0)
     steps: int = option(5, at_least=1)
-    local_rate: float = 0.005
+    local_rate: float = option(0.005, at_least=0)
     beta: float = option(1.0, above=0)
     personalised: bool = True
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.local_rate < 0 or self.local_rate * self.penalty > 1:
-            raise RecipeError(
-                f"{self.name} has local_rate {self.local_rate} and penalty {self.penalty}; expected a local_rate of at "
-                "least 0 and a product of at most 1, beyond which a client's weights would step over its own model."
-            )
-
-    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        refuse_divergence(self, "penalty", recipe)
 
     def begin(self, client: Client) -> None:
         parameters = list(client.parameters().values())

@@ -1,49 +1,39 @@
 """SCAFFOLD: control variates correct every local gradient for the drift of its client."""
 
-from dataclasses import dataclass
-
 import torch
 
-from fednb.errors import RecipeError
 from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, add
 from fednb.methods.algorithms.fednova import gradient_weight, require_fresh_sgd
 from fednb.recipe import Recipe
 
 
-@dataclass(frozen=True)
 class Scaffold(Method):
     r"""Stochastic controlled averaging.
 
-    A client k starts at y = w and steps with the corrected gradient; then, by the paper's option II,
+    A client k starts at y = w and steps with the corrected gradient; by the paper's option II,
 
     .. math::
         y \leftarrow y - \eta \, (g_k(y) + c - c_k)  \tag{3}
 
         c_k \leftarrow c_k + \Delta c_k, \quad \Delta c_k = \tfrac{1}{K_k \eta} (w - y) - c  \tag{4}
 
-        w \leftarrow w + \eta_g \sum_k p_k (y_k - w), \quad
+        w \leftarrow \sum_k p_k y_k, \quad
         c \leftarrow c + \tfrac{|S|}{N} \sum_k p_k \Delta c_k  \tag{5}
 
-    with p_k the weights of the round's clients S of N. All variates start at 0. The server sends c and a
-    client Delta c_k; the server keeps c and a client c_k: each as large as the parameters. With one client it is
-    FedAvg.
+    with p_k the weights of the round's clients S of N. All variates start at 0. The server sends c and a client Delta
+    c_k; the server keeps c and a client c_k: each as large as the parameters. With one client it is FedAvg.
 
-    Args:
-        server_learning_rate: eta_g. 1 as in the paper's experiments.
+    Raises RecipeError for Adam and for a momentum kept from round to round, where Eq. 4 does not hold.
 
-    Raises RecipeError for Adam and for a momentum kept from round to round, where Eq. 4 does not hold, and for a rate
-    of 0.
-
-    Reference: Karimireddy et al., *SCAFFOLD: stochastic controlled averaging for federated learning*,
-    ICML 2020, Algorithm 1 and Eq. 3 to 5.
+    Reference: Karimireddy et al., *SCAFFOLD: stochastic controlled averaging for federated learning*, ICML 2020,
+    Algorithm 1 and Eq. 3 to 5.
 
     As printed:
 
-    1. The paper's p_k are equal (the recipe's ``weights="equal"``). By size, :math:`|S|/N` is the clients' share of
-       all images, so that c stays the weighted mean of all c_k and the corrections of all clients cancel.
-    2. The paper's clients take plain SGD steps. With momentum a gradient enters w - y with a larger weight,
-       so K_k in Eq. 4 is the sum of these weights (``fednova.gradient_weight``). With the number of steps c_k
-       would be several times a gradient, and the variates would grow from round to round without limit.
+    1. The server's rate is 1, as in the paper's experiments; its p_k are equal (the recipe's ``weights="equal"``). By
+       size, :math:`|S|/N` is the clients' share of all images, so that c stays the weighted mean of all c_k.
+    2. The paper's clients take plain SGD steps. With momentum a gradient enters w - y with a larger weight, so K_k in
+       Eq. 4 is the sum of these weights (``fednova.gradient_weight``); else the variates would grow without limit.
     3. Weight decay counts as part of the gradient. Running statistics get the plain mean.
 
     In none of the four papers' released codes.
@@ -52,15 +42,8 @@ class Scaffold(Method):
     printed = "SCAFFOLD"
     tasks = EVERY_TASK
 
-    server_learning_rate: float = 1.0
-
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         require_fresh_sgd(self, recipe)
-        if recipe.learning_rate == 0:
-            raise RecipeError(
-                f"{self.name} has learning_rate 0; expected more: Eq. 4 divides what a client has changed by it. Raise "
-                "it, or take fedavg."
-            )
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         server.memory(self).update({n: torch.zeros_like(server.model[n]) for n in server.parameters})
@@ -100,7 +83,3 @@ class Scaffold(Method):
         common = server.memory(self)
         for name, total in server.scratch(self).items():
             common[name] = common[name] + server.share * total  # Eq. 5
-
-    def aggregate_model(self, server: Server, mean: Message) -> Message:
-        rate = self.server_learning_rate
-        return mean | {n: torch.lerp(server.model[n], mean[n], rate) for n in server.parameters}  # Eq. 5

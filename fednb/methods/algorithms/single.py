@@ -11,20 +11,16 @@ class Single(Method):
     .. math:: w_k \leftarrow \text{local training of } w_k \quad \text{for every client } k  \tag{1}
 
     All clients begin at the same weights. Each client keeps the whole network and is tested with its own; nothing of it
-    is sent, averaged or loaded. With one client it is FedAvg.
-
-    An unseen client has nobody's weights and is refused. What augmentations exchange is still exchanged: Single is
-    alone only where they exchange nothing.
+    is sent, averaged or loaded. With one client it is FedAvg. An unseen client has nobody's weights and is refused.
+    What augmentations exchange is still exchanged.
 
     Reference: FRAug, Sec. 4.1.2 ("training an individual model on each client separately"; Table 2), which prints no
     settings and no equation for it; the number is ours.
 
     As released (FRAug's ``ray_baselines.py``):
 
-    1. Up to 40 epochs of SGD (0.01, momentum 0.9, Nesterov, weight decay 5e-4), stopped early by validation. Ours: the
-       recipe's rounds and optimiser, so that it sees each image as often as FedAvg does.
-    2. By default it is tested on all images of a site, of OfficeHome and Digits the training images among them. Ours:
-       on the site's test images, as every method.
+    1. Up to 40 epochs of SGD (0.01, momentum 0.9, Nesterov, weight decay 5e-4), stopped early by validation.
+    2. It is tested on all images of a site, training images among them. Ours: on the site's test images.
     """
 
     tasks = EVERY_TASK

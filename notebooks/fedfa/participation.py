@@ -1,9 +1,11 @@
 """What a site gains by taking part: its score where it trained with the others, and where it was left out."""
 
+import pandas
+
 from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.comparison import UNSEEN_SITES
-from fednb.report.effects import COLUMNS, Pair, columns, effects_of
+from fednb.report.effects import EFFECT, Pair, columns, effects_of
 from fednb.report.intervals import alike, by_seed, moderated, of_settings, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
@@ -13,26 +15,24 @@ def participation(results, rule: str | None = None) -> Table:
     """Each setting's score at the sites that were left out in turn, and at the same sites in the runs that had them.
 
     results: of runs with unseen sites, such as one for each site; others are passed over. rule: see
-        ``fednb.report.selection``, the protocol's unless given: it looks at the sites that took part, for both numbers.
+    ``fednb.report.selection``, the protocol's unless given: it looks at the sites that took part, for both numbers.
 
     Its frame holds row, run, client (a site or ``"average"``), images, unseen and seen (in per cent) and, of the
     average, the *participation gap* seen - unseen (Yuan et al. 2022) as ours, low, high, p, seeds and direction. Each
     image is held against itself, as in ``fednb.report.effects``; of the runs of a seed that had the site the mean is
     taken.
     """
-    import pandas
-
     rule = rule or protocol.rules()["selection"]
     frame = wording.frame_of(results)
     frame = frame[frame["key"].isin(frame.loc[frame["took_part"].eq(False), "key"])]
     pairs = _pairs(*(dict(wording.settings(selected(frame, rule, unseen))) for unseen in (False, True)))
-    scores = None if wording.counted(frame) else {record.key: record for record in results.records}
+    scores = wording.scored(frame, results)
     found = [
         of_settings([pair[side] for pair in pairs.values()], scores, alike(results, rule, bool(side))[1])
         for side in (0, 1)
     ]
     rows = []
-    for label, seen, unseen, gap in zip(pairs, *found, effects_of(_with_runs(pairs), results.records, {}), strict=True):
+    for label, seen, unseen, gap in zip(pairs, *found, effects_of(_with_runs(pairs), results, {}), strict=True):
         images = pairs[label].worse.groupby("client")["images"].first()
         for client in unseen:
             values = {"unseen": unseen[client].value, "seen": seen[client].value}
@@ -40,20 +40,16 @@ def participation(results, rule: str | None = None) -> Table:
             values |= {"row": label, "run": pairs[label].worse["run"].iloc[0], "client": client}
             rows.append({"images": images.get(client, images.sum()), **values, **told})
     about = ["row", "run", "client", "images", "unseen", "seen"]
-    numbers = pandas.DataFrame(rows, columns=[*about, *COLUMNS, "direction"])
+    numbers = pandas.DataFrame(rows, columns=[*about, *EFFECT, "direction"])
     shown = {}
     for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name != "average"):
         here = numbers[numbers["client"] == client].set_index("row")
         if client == "average":
-            shown = {
-                "verdict": here["direction"],
-                "gap": here["ours"].map(wording.signed),
-                "95 %": wording.told_bounds(here),
-            }
+            gap, bounds = here["ours"].map(wording.signed), wording.told_bounds(here)
+            shown = {"verdict": here["direction"], "gap": gap, "95 %": bounds}
         count = "/".join(map(str, sorted(set(here["images"]))))
-        shown[f"{labels.site(client)} ({count})"] = (
-            here["unseen"].map(wording.number) + " | " + here["seen"].map(wording.number)
-        )
+        unseen, seen = (here[name].map(wording.number) for name in ("unseen", "seen"))
+        shown[f"{labels.site(client)} ({count})"] = unseen + " | " + seen
     average = numbers[numbers["client"] == "average"]
     marked = wording.mark(frame)
     caption = (
@@ -70,11 +66,8 @@ def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:
     """With the spread of a run's own gap: the two sides are the same runs, or share some. It is not moderated where a
     partition moves the gaps of all methods of its seed."""
     values = [by_seed(pair.better)["average"] - by_seed(pair.worse)["average"] for pair in pairs.values()]
-    spreads = (
-        map(unmoderated, values)
-        if any(wording.dealt_by_seed(pair.better) for pair in pairs.values())
-        else moderated(values)
-    )
+    own_partitions = any(wording.dealt_by_seed(pair.better) for pair in pairs.values())
+    spreads = map(unmoderated, values) if own_partitions else moderated(values)
     return [pair._replace(runs=(own,)) for pair, own in zip(pairs.values(), spreads, strict=True)]
 
 

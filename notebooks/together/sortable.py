@@ -1,0 +1,32 @@
+"""The scoreboard as a table that a reader sorts, searches and filters."""
+
+from IPython.display import HTML
+from itables import JavascriptCode, init_notebook_mode
+from itables.javascript import to_html_datatable
+
+from fednb.report import TESTED, labels
+
+
+def sortable(claims):
+    """The claims of ``fednb.report.recorded_board`` as a sortable table, offline, by itables; a static one where no
+    script runs. A page's address with ``#FedRDN larger`` opens it with that search."""
+    init_notebook_mode(all_interactive=False, connected=False)
+    columns = {
+        "paper": claims["of"].map(labels.printed),
+        "data": claims["federation"].map(labels.federation),
+        "claim": claims["effect"],
+        "at": claims["setting"].replace("", "not run"),
+        "verdict": claims["verdict"],
+        "printed": claims["paper"].round(2),
+        "ours": claims["ours"].round(1),
+        "low": claims["together_low"].round(1),
+        "high": claims["together_high"].round(1),
+        "seeds": claims["seeds"],
+        "table": claims["table"].str.replace("table", ""),
+    }
+    options = {"layout": {"top1": "searchBuilder"}, "pageLength": 25, "classes": "compact"}
+    options |= {"display_logo_when_loading": False, "style": "width: 100%"}
+    options["search"] = {"search": JavascriptCode("decodeURIComponent(location.hash.slice(1))")}
+    tested = claims["verdict"].map({word: place for place, word in enumerate(TESTED)}).fillna(len(TESTED))
+    shown = claims.assign(**columns).loc[tested.sort_values(kind="stable").index, [*columns]]
+    return HTML(to_html_datatable(shown, table_id="board", connected=False, maxBytes=0, showIndex=False, **options))
