@@ -169,8 +169,7 @@ def with_lists(root: Path, folder: str, classes, sizes: dict[str, tuple[int, int
 
 
 def things(root: Path, each: int = 15) -> None:
-    folders = [folder for folder, _ in office_home.DOMAINS.values()]
-    in_folders(root / "office_home", folders, office_home.CLASSES, each, 4)
+    in_folders(root / "office_home", list(office_home.DOMAINS.values()), office_home.CLASSES, each, 4)
 
 
 def drawings(root: Path, each: int = 20) -> None:
@@ -365,7 +364,7 @@ ROWS = [
         "office_home",
         things,
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
-        lambda site: [f"office_home/{office_home.DOMAINS[site][0]}"],
+        lambda site: [f"office_home/{office_home.DOMAINS[site]}"],
         image="office_home/Clipart/Soda/*.png",
     ),
     Row(

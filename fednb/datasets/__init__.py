@@ -14,9 +14,9 @@ It has
   or, where the options decide that, ``task(**options) -> str``.
 
 Of every loader, unless its docstring says otherwise: images are RGB, three equal channels of grey ones, resized
-bilinearly without cropping to ``size`` x ``size`` pixels; ``seed`` is that of all draws; ``notes`` says where fewer
-images are used than are published. It raises DataError when a file that it needs is missing or damaged, and when there
-are too few images for its options; RecipeError for an option out of its range.
+bilinearly without cropping to ``size`` x ``size`` pixels; ``seed`` is that of all draws. It raises DataError when a
+file that it needs is missing or damaged, and when there are too few images for its options; RecipeError for an option
+out of its range.
 """
 
 import inspect
