@@ -37,8 +37,7 @@ class Row:
     """make: writes the files of the data set into a data folder, in lossless formats; None where it is embedded.
     own: patterns of all that a site needs there, of a loader that reads one site without the others.
     lacks: files and folders there that it cannot do without. image: a pattern of some of which the first variant uses
-    one. file: what else it reads. listed: whether a list or a table says which images there are. tested: whether every
-    seed tests on the same images. labelled: whether images lie in folders of their class."""
+    one. file: what else it reads."""
 
     name: str
     make: Callable[[Path], None] | None = None
@@ -47,9 +46,6 @@ class Row:
     lacks: tuple[str, ...] = ()
     image: str = ""
     file: str = ""
-    listed: bool = False
-    tested: bool = False
-    labelled: bool = False
 
 
 def picture(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
@@ -104,24 +100,16 @@ def hundred(root: Path) -> None:
         entries.tofile(root / "cifar-100-binary" / f"{part}.bin")
 
 
-def written(number: int, counts: dict[str, int]) -> dict:
-    """What one of LEAF's files holds: images of noise, the classes in turn."""
-    random = np.random.RandomState(number)
-    entries = {
-        name: {
-            "x": [[grey / 255 for grey in image] for image in random.randint(0, 256, (count, 784)).tolist()],
-            "y": [(number + position) % 62 for position in range(count)],
-        }
-        for name, count in counts.items()
-    }
-    return {"users": list(counts), "num_samples": list(counts.values()), "user_data": entries}
-
-
 def writers(root: Path) -> None:
-    """Two files of LEAF's; the last writer has too few images."""
+    """Two files of LEAF's, images of noise, the classes in turn; the last writer has too few images."""
     (root / "emnist").mkdir(parents=True)
     for number, counts in enumerate([{"f0100_03": 20, "f0101_47": 35}, {"f0300_11": 28, "f0301_02": 9}]):
-        (root / "emnist" / f"all_data_{number}.json").write_text(json.dumps(written(number, counts)))
+        random, entries = np.random.RandomState(number), {}
+        for name, count in counts.items():
+            x = [[grey / 255 for grey in image] for image in random.randint(0, 256, (count, 784)).tolist()]
+            entries[name] = {"x": x, "y": [(number + position) % 62 for position in range(count)]}
+        held = {"users": list(counts), "num_samples": list(counts.values()), "user_data": entries}
+        (root / "emnist" / f"all_data_{number}.json").write_text(json.dumps(held))
 
 
 def digits(root: Path) -> None:
@@ -167,43 +155,42 @@ def write_list(root: Path, name: str, paths: list[str]) -> None:
 
 
 def office(root: Path) -> None:
-    """All lists in their length; the first test image of each site has the bytes of a training image."""
-    number = 0
-    for domain, sizes in office_caltech10.TABLE11.items():
-        paths = [f"{domain}/{office_caltech10.CLASSES[i % 10]}/{i:04}.png" for i in range(sum(sizes))]
-        tests = sizes[2]
-        for position, path in enumerate(paths):
-            number += 1
-            picture(root / "office_caltech_10" / path, number + tests * (position == 0), size=6)
-        write_list(root, f"office_caltech_10_{domain}_train", paths[tests:])
-        write_list(root, f"office_caltech_10_{domain}_test", paths[:tests])
+    """All lists in their length."""
+    sizes = {domain: (sum(sizes), sizes[2]) for domain, sizes in office_caltech10.TABLE11.items()}
+    with_lists(root, "office_caltech_10", office_caltech10.CLASSES, sizes, 1)
 
 
 def pictured(root: Path) -> None:
-    """Lists as FedBN has them, but of 215 and 10 images; the first test image of each site has the bytes of a training
-    image, and an eleventh class is not read."""
+    """Lists as FedBN has them, but of 215 and 10 images; an eleventh class is not read."""
+    with_lists(root, "DomainNet", domainnet.CLASSES, dict.fromkeys(domainnet.LISTS.domains, (225, 10)), 0)
     for site, domain in enumerate(domainnet.LISTS.domains):
-        paths = [f"{domain}/{domainnet.CLASSES[i % 10]}/{domain}_{i:03}.png" for i in range(225)]
-        for number, path in enumerate(paths):
-            picture(root / "DomainNet" / path, 225 * site + number + 10 * (number == 0), size=6)
         picture(root / "DomainNet" / domain / "aircraft_carrier" / "0.png", site)
-        write_list(root, f"domainnet_{domain}_test", paths[:10])
-        write_list(root, f"domainnet_{domain}_train", paths[10:])
+
+
+def with_lists(root: Path, folder: str, classes, sizes: dict[str, tuple[int, int]], number: int) -> None:
+    """All and test images of each domain; the first test image has the bytes of a training image."""
+    for domain, (count, tests) in sizes.items():
+        paths = [f"{domain}/{classes[i % 10]}/{i:04}.png" for i in range(count)]
+        for position, path in enumerate(paths):
+            picture(root / folder / path, number + tests * (position == 0), size=6)
+            number += 1
+        write_list(root, f"{folder.lower()}_{domain}_train", paths[tests:])
+        write_list(root, f"{folder.lower()}_{domain}_test", paths[:tests])
 
 
 def things(root: Path, each: int = 15) -> None:
-    """So many images of each class at each site."""
-    folders = [folder for folder, _ in office_home.DOMAINS.values()]
-    for number in range(4 * 65 * each):
-        folder, name = folders[number % 4], office_home.CLASSES[number // 4 % 65]
-        picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
+    in_folders(root / "office_home", list(office_home.DOMAINS.values()), office_home.CLASSES, each, 4)
 
 
 def drawings(root: Path, each: int = 20) -> None:
-    """So many images of each class at each site."""
-    for number in range(4 * 7 * each):
-        domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
-        picture(root / "pacs" / domain / name / f"{number:04}.png", number, size=6)
+    in_folders(root / "pacs", list(pacs.DOMAINS), pacs.CLASSES, each, 6)
+
+
+def in_folders(place: Path, folders: list[str], classes, each: int, size: int) -> None:
+    """So many images of each class at each of four sites."""
+    for number in range(4 * len(classes) * each):
+        name = classes[number // 4 % len(classes)]
+        picture(place / folders[number % 4] / name / f"{number:04}.png", number, size=size)
 
 
 def eyes(root: Path) -> None:
@@ -306,7 +293,6 @@ ROWS = [
         lacks=("bioid/identity_BioID.txt", "bioid/images"),
         image="bioid/images/000001.pgm",
         file="bioid/identity_BioID.txt",
-        listed=True,
     ),
     Row(
         "bird200",
@@ -315,7 +301,6 @@ ROWS = [
         lacks=("CUB_200_2011/image_class_labels.txt", "CUB_200_2011/train_test_split.txt", "CUB_200_2011/images"),
         image="CUB_200_2011/images/007.Species_7/Species_0006.png",
         file="CUB_200_2011/images.txt",
-        **dict.fromkeys(("listed", "tested", "labelled"), True),
     ),
     Row(
         "celeba",
@@ -324,7 +309,6 @@ ROWS = [
         lacks=("celeba/identity_CelebA.txt", "celeba/img_align_celeba"),
         image="celeba/img_align_celeba/000001.png",
         file="celeba/identity_CelebA.txt",
-        listed=True,
     ),
     Row(
         "ch_mnist",
@@ -332,7 +316,6 @@ ROWS = [
         ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1}),
         lacks=("ch_mnist", "ch_mnist/05_DEBRIS"),
         image="ch_mnist/03_COMPLEX/002.tif",
-        **dict.fromkeys(("tested", "labelled"), True),
     ),
     Row(
         "cifar10",
@@ -344,7 +327,6 @@ ROWS = [
         ),
         lacks=("cifar10/train", "cifar10/test/frog"),
         image="cifar10/train/airplane/0.png",
-        labelled=True,
     ),
     Row(
         "cifar100",
@@ -366,9 +348,8 @@ ROWS = [
         ),
         lambda site: [f"DomainNet/{site}", f"splits/*_{site}_*.csv"],
         lacks=("DomainNet/sketch", "DomainNet/real/bird", "splits/domainnet_real_test.csv"),
-        image="DomainNet/real/bird/real_000.png",
+        image="DomainNet/real/bird/0000.png",
         file="splits/domainnet_real_test.csv",
-        **dict.fromkeys(("listed", "labelled"), True),
     ),
     Row(
         "emnist",
@@ -394,7 +375,6 @@ ROWS = [
         ),
         lambda site: [f"*/{site}"],
         image="own/north/cat/0.png",
-        labelled=True,
     ),
     Row(
         "office_caltech10",
@@ -407,16 +387,14 @@ ROWS = [
         lacks=("office_caltech_10/webcam", "office_caltech_10/dslr/mug", "splits/office_caltech_10_dslr_test.csv"),
         image="office_caltech_10/dslr/back_pack/0000.png",
         file="splits/office_caltech_10_dslr_test.csv",
-        **dict.fromkeys(("listed", "labelled"), True),
     ),
     Row(
         "office_home",
         things,
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
-        lambda site: [f"office_home/{office_home.DOMAINS[site][0]}"],
+        lambda site: [f"office_home/{office_home.DOMAINS[site]}"],
         lacks=("office_home/Real World", "office_home/Art/ToothBrush"),
         image="office_home/Clipart/Soda/*.png",
-        **dict.fromkeys(("tested", "labelled"), True),
     ),
     Row(
         "pacs",
@@ -425,7 +403,6 @@ ROWS = [
         lambda site: [f"pacs/{site}"],
         lacks=("pacs/sketch", "pacs/photo/guitar"),
         image="pacs/cartoon/dog/*.png",
-        **dict.fromkeys(("tested", "labelled"), True),
     ),
     Row(
         "prostate_mri",
@@ -442,7 +419,6 @@ ROWS = [
         lambda site: [f"retinal_vessels/{site}"],
         lacks=("retinal_vessels", "retinal_vessels/HRF/fov", "retinal_vessels/DRIVE/masks/test_03.png"),
         image="retinal_vessels/STARE/images/im0004.png",
-        tested=True,
     ),
     Row(
         "rxrx1",
@@ -451,7 +427,6 @@ ROWS = [
         lacks=("rxrx1_v1.0/metadata.csv", "rxrx1_v1.0/images"),
         image="rxrx1_v1.0/images/RPE-02/Plate1/B03_s2.png",
         file="rxrx1_v1.0/metadata.csv",
-        **dict.fromkeys(("listed", "tested"), True),
     ),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),

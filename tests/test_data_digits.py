@@ -1,7 +1,6 @@
 """The four sources of digits: formats, counts, fractions, MNIST-M's origin, and damaged files."""
 
 import gzip
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -19,10 +18,10 @@ def load(root, **options):
     return fednb.datasets.load("digits", root, **options)
 
 
-def noise(seed: int, n: int, size: int, channels: int | None = None):
+def noise(seed: int, n: int, size: int, *channels: int):
     """Images [n, size, size] or [n, size, size, channels] and labels 0..9, each as often."""
-    shape = (n, size, size) if channels is None else (n, size, size, channels)
-    return np.random.RandomState(seed).randint(0, 256, shape, np.uint8), (np.arange(n) * 7 % 10).astype(np.uint8)
+    images = np.random.RandomState(seed).randint(0, 256, (n, size, size, *channels), np.uint8)
+    return images, (np.arange(n) * 7 % 10).astype(np.uint8)
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -30,19 +29,24 @@ def idx(array: np.ndarray) -> bytes:
     return bytes((0, 0, 8, array.ndim)) + sizes + array.tobytes()
 
 
-def write_mnist(folder, train, test, gzipped=False):
+def write_mnist(folder, gzipped=False):
     folder = folder / "MNIST" / "raw"
     folder.mkdir(parents=True)
-    for name, (x, y) in {"train": train, "t10k": test}.items():
+    for name, (x, y) in zip(("train", "t10k"), MNIST, strict=True):
         for kind, array in {"images-idx3": x, "labels-idx1": y}.items():
             content = gzip.compress(idx(array)) if gzipped else idx(array)
             (folder / f"{name}-{kind}-ubyte{'.gz' * gzipped}").write_bytes(content)
 
 
 def write_npz(file, train, test, **more):
+    """An array that is None is left out."""
     file.parent.mkdir(parents=True, exist_ok=True)
     named = {"x_train": train[0], "y_train": train[1], "x_test": test[0], "y_test": test[1], **more}
     np.savez(file, **{name: array for name, array in named.items() if array is not None})
+
+
+def larger(image: np.ndarray) -> np.ndarray:
+    return np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR))
 
 
 MNIST = noise(1, 400, 28), noise(2, 100, 28)
@@ -56,7 +60,7 @@ def root(tmp_path, monkeypatch):
     """All but SVHN, as if the sources had no more images than the ones made here."""
     made = {"mnist": (400, 100), "mnist_m": (100, 50), "usps": (300, 60), "svhn": (200, 40)}
     monkeypatch.setattr(digits, "COMPLETE", made)
-    write_mnist(tmp_path / "digits", *MNIST, gzipped=True)
+    write_mnist(tmp_path / "digits", gzipped=True)
     write_npz(tmp_path / "digits" / "mnist_m.npz", *MNIST_M, **ORIGIN)
     write_npz(tmp_path / "digits" / "usps.npz", *USPS)
     return tmp_path
@@ -70,32 +74,17 @@ class TestFederation:
         for part in (getattr(site, split) for site in federation.sites for split in SPLITS):
             per_class = part.targets.bincount(minlength=10)
             assert per_class.max() - per_class.min() <= 1
-        (x, y), _ = MNIST
-        resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
-        source = {image.tobytes(): int(label) for image, label in zip(resized, y, strict=True)}
+        source = {larger(image).tobytes(): int(label) for image, label in zip(*MNIST[0], strict=True)}
         train = federation.site("mnist").train
         assert torch.equal(train.images[:, :1].expand(-1, 3, -1, -1), train.images)
-        for image, label in zip(train.images, train.targets, strict=True):
-            assert source[image[0].numpy().tobytes()] == label
-        source = {image.tobytes() for image in MNIST_M[0][0]}
-        train = federation.site("mnist_m").train
-        assert {image.permute(1, 2, 0).numpy().tobytes() for image in train.images} <= source
+        assert [source[image[0].numpy().tobytes()] for image in train.images] == train.targets.tolist()
+        source = {image.transpose(2, 0, 1).tobytes() for image in MNIST_M[0][0]}
+        assert different(federation.site("mnist_m").train) <= source
 
     def test_domains_choose_the_sites_and_their_order(self, root):
         assert "svhn is not on disk and left out." in load(root).notes
-        assert fednb.datasets.available("digits", root) is None
-        with pytest.raises(DataError, match=r"no svhn in .*digits"):
-            load(root, domains=["usps", "svhn"])
         federation = load(root, domains=["usps", "mnist"])
         assert list(counts(federation)) == ["usps", "mnist"] and federation.notes == ()
-        with pytest.raises(RecipeError, match='no domain "minst"; did you mean "mnist"'):
-            load(root, domains=["minst"])
-
-    def test_a_fraction_that_leaves_nothing(self, root):
-        with pytest.raises(RecipeError, match="mnist_m is left with 3 training, 0 validation"):
-            load(root, fraction=0.03)
-        with pytest.raises(RecipeError, match="usps is left with .* and 0 test images"):
-            load(root, domains=["usps"], test_fraction=0.005)
 
     def test_the_fraction_is_of_the_complete_source(self, root, monkeypatch):
         """MNIST-M is said to have 1,000 and 200 images; 100 and 50 are on disk."""
@@ -103,50 +92,48 @@ class TestFederation:
         assert counts(load(root, fraction=0.05, test_fraction=0.1))["mnist_m"] == (45, 5, 20)
         assert counts(load(root, fraction=0.1))["mnist_m"] == (90, 10, 50)
         assert "mnist_m is tested on 50 images; 200 are asked for." in load(root).notes
-        with pytest.raises(DataError, match="fraction=0.5 asks for 500 training images of mnist_m; 100 are on disk"):
-            load(root, fraction=0.5)
 
+    @pytest.mark.parametrize(
+        "options, error, said",
+        [
+            ({"domains": ["usps", "svhn"]}, DataError, "no svhn in .*digits"),
+            ({"domains": ["minst"]}, RecipeError, 'no domain "minst"; did you mean "mnist"'),
+            ({"fraction": 0.03}, RecipeError, "mnist_m is left with 3 training, 0 validation"),
+            ({"domains": ["usps"], "test_fraction": 0.005}, RecipeError, "usps is left with .* and 0 test images"),
+            ({"domains": ["usps"], "more": True}, DataError, r"no usps_more\.npz in .*; say more=False"),
+            ({"fraction": 1.0, "separate_mnist_m": True}, DataError, "400 training images of mnist; 300 are on disk"),
+        ],
+    )
+    def test_what_cannot_be_had(self, root, options, error, said):
+        with pytest.raises(error, match=said):
+            load(root, **options)
 
-class TestMore:
-    """A source in two files; MNIST-M's second has the 60 before those of its first, and 30 to test."""
-
-    def test_the_second_is_used_where_it_is_asked_for(self, root, monkeypatch):
+    @pytest.mark.parametrize("first, said", [(140, None), (241, "index_train has 59 numbers of the file before it")])
+    def test_a_source_in_two_files(self, root, monkeypatch, first, said):
+        """MNIST-M's second has 60 to train on, from ``first`` on, and 30 to test."""
         monkeypatch.setitem(digits.COMPLETE, "mnist_m", (160, 80))
-        place, more = root / "digits", (noise(9, 60, 32, 3)[0], noise(10, 30, 32, 3)[0])
-        for first, said in ((140, None), (241, "index_train has 59 numbers of the file before it")):
-            index = {"index_train": np.arange(first, first + 60), "index_test": np.arange(30)}
-            labels = MNIST[0][1][index["index_train"]], MNIST[1][1][:30]
-            write_npz(place / "mnist_m_more.npz", *zip(more, labels, strict=True), **index)
-            if said:
-                with pytest.raises(DataError, match=f"mnist_m_more.npz cannot be read .{said}"):
-                    load(root, more=True)
-                continue
-            whole = load(root, fraction=1.0, more=True)
-            assert counts(whole)["mnist_m"] == (144, 16, 80) and "240 digits of mnist are in" in whole.notes[-1]
-            files = [np.load(place / f"mnist_m{part}.npz")["x_test"] for part in ("", "_more")]
-            expected = {image.transpose(2, 0, 1).tobytes() for image in np.concatenate(files)}
-            assert different(whole.site("mnist_m").test) == expected
-        with pytest.raises(DataError, match=r"no usps_more\.npz in .*; say more=False"):
-            load(root, domains=["usps"], more=True)
+        index = {"index_train": np.arange(first, first + 60), "index_test": np.arange(30)}
+        train, test = (noise(9, 60, 32, 3)[0], MNIST[0][1][first : first + 60]), noise(10, 30, 32, 3)
+        write_npz(root / "digits" / "mnist_m_more.npz", train, (test[0], MNIST[1][1][:30]), **index)
+        if said:
+            with pytest.raises(DataError, match=f"mnist_m_more.npz cannot be read .{said}"):
+                load(root, more=True)
+            return
+        whole = load(root, fraction=1.0, more=True)
+        assert counts(whole)["mnist_m"] == (144, 16, 80) and "240 digits of mnist are in" in whole.notes[-1]
+        everything = np.concatenate([MNIST_M[1][0], test[0]]).transpose(0, 3, 1, 2)
+        assert different(whole.site("mnist_m").test) == {image.tobytes() for image in everything}
 
 
 class TestOrigin:
-    def originals(self, part, indices):
-        x = MNIST[("train", "test").index(part)][0][indices]
-        resized = [np.asarray(Image.fromarray(image).resize((32, 32), Image.BILINEAR)) for image in x]
-        return {np.stack([image] * 3).tobytes() for image in resized}
-
     def test_digits_of_mnist_m_are_left_out_of_mnist(self, root, monkeypatch):
         """MNIST-M uses all its 150 digits; without them MNIST has 300 and 50."""
         shared = load(root, fraction=1.0)
-        with pytest.raises(DataError, match="asks for 400 training images of mnist; 300 are on disk and free"):
-            load(root, fraction=1.0, separate_mnist_m=True)
         monkeypatch.setitem(digits.COMPLETE, "mnist", (300, 50))
         separate = load(root, fraction=1.0, separate_mnist_m=True)
-        train, test = self.originals("train", np.arange(200, 300)), self.originals("test", np.arange(50, 100))
-        for federation, overlap in ((shared, 150), (separate, 0)):
-            mnist = [different(getattr(federation.site("mnist"), split)) for split in SPLITS]
-            assert len((mnist[0] | mnist[1]) & train) + len(mnist[2] & test) == overlap
+        origins = zip(MNIST, ORIGIN.values(), strict=True)
+        originals = {np.stack([larger(image)] * 3).tobytes() for (x, _), index in origins for image in x[index]}
+        assert [len(different(*f.site("mnist").parts) & originals) for f in (shared, separate)] == [150, 0]
         assert counts(shared)["mnist"] == (360, 40, 100) and counts(separate)["mnist"] == (270, 30, 50)
         assert any(note.startswith("150 digits of mnist are in mnist_m") for note in shared.notes)
         assert not any("digits of mnist" in note for note in separate.notes)
@@ -158,13 +145,11 @@ class TestOrigin:
         with pytest.raises(DataError, match="no mnist_m in"):
             load(root, site="mnist", separate_mnist_m=True)
 
-    def test_a_file_that_does_not_say(self, root):
+    def test_a_file_that_does_not_say_or_says_wrongly(self, root):
         write_npz(root / "digits" / "mnist_m.npz", *MNIST_M)
         assert any("does not say from which digits" in note for note in load(root).notes)
         with pytest.raises(DataError, match=r"mnist_m\.npz has no index_train"):
             load(root, separate_mnist_m=True)
-
-    def test_a_wrong_index_is_refused(self, root):
         for wrong in (np.arange(201, 301), np.arange(350, 450), np.arange(5), -ORIGIN["index_train"]):
             write_npz(root / "digits" / "mnist_m.npz", *MNIST_M, **(ORIGIN | {"index_train": wrong}))
             with pytest.raises(DataError, match="index_train .* does not lead to MNIST images of the same digits"):
@@ -172,18 +157,14 @@ class TestOrigin:
 
 
 class TestFormats:
-    @pytest.mark.parametrize("place, kind", [("digits", "plain"), (".", "gzipped"), (".", "npz")])
-    def test_mnist_in_all_forms_is_the_same(self, tmp_path, root, place, kind):
-        other = tmp_path / "other"
-        if kind == "npz":
-            write_npz(other / place / "mnist.npz", *MNIST)
-        else:
-            write_mnist(other / place, *MNIST, gzipped=kind == "gzipped")
-        assert load(other, domains=["mnist"]).fingerprint == load(root, domains=["mnist"]).fingerprint
-        if kind == "plain":
-            (other / place / "MNIST" / "raw" / "t10k-labels-idx1-ubyte").unlink()
-            with pytest.raises(DataError, match="no mnist in"):
-                load(other, domains=["mnist"])
+    def test_mnist_in_all_forms_is_the_same(self, tmp_path, root):
+        write_npz(tmp_path / "npz" / "mnist.npz", *MNIST)
+        write_mnist(tmp_path / "plain" / "digits")
+        for other in ("npz", "plain"):
+            assert load(tmp_path / other, domains=["mnist"]).fingerprint == load(root, domains=["mnist"]).fingerprint
+        (tmp_path / "plain" / "digits" / "MNIST" / "raw" / "t10k-labels-idx1-ubyte").unlink()
+        with pytest.raises(DataError, match="no mnist in"):
+            load(tmp_path / "plain", domains=["mnist"])
 
     def test_a_damaged_idx_file_is_named(self, root):
         file = root / "digits" / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"
@@ -209,39 +190,25 @@ class TestFormats:
         ],
     )
     def test_what_an_npz_should_not_hold(self, root, change, message):
-        held = dict(zip(("x_train", "y_train", "x_test", "y_test"), (*USPS[0], *USPS[1]), strict=True)) | change
-        np.savez(root / "digits" / "usps.npz", **{k: v for k, v in held.items() if v is not None})
+        write_npz(root / "digits" / "usps.npz", *USPS, **change)
         with pytest.raises(DataError, match=rf"usps\.npz.*{message}"):
             load(root, domains=["usps"])
 
     def test_a_file_of_another_bit_is_named(self, root):
-        file = root / "digits" / "usps.npz"
-        content = bytearray(file.read_bytes())
+        content = bytearray((root / "digits" / "usps.npz").read_bytes())
         content[700] ^= 1
-        file.write_bytes(content)
+        (root / "digits" / "usps.npz").write_bytes(content)
         with pytest.raises(DataError, match=r"usps\.npz cannot be read"):
             load(root, domains=["usps"])
 
 
-class TestReal:
-    def test_counts(self, real_data):
-        if problem := fednb.datasets.available("digits", real_data, domains=["mnist", "mnist_m", "usps"]):
-            pytest.skip(problem)
-        federation = load(real_data, domains=["mnist", "mnist_m", "usps"], fraction=0.01, separate_mnist_m=True)
-        assert {name: cut[:2] for name, cut in counts(federation).items()} == {
-            "mnist": (540, 60),
-            "mnist_m": (531, 59),
-            "usps": (66, 7),
-        }
-        assert federation.site("usps").test.targets.bincount().tolist() == [
-            359, 264, 198, 166, 200, 160, 170, 147, 166, 177,
-        ]  # fmt: skip
-        parts = [different(getattr(federation.site("mnist"), split)) for split in SPLITS]
-        assert all(not first & second for first, second in combinations(parts, 2))
-
-    def test_nearly_all_of_mnist_m(self, real_data):
-        if problem := fednb.datasets.available("digits", real_data, domains=["mnist_m"], more=True):
-            pytest.skip(problem)
-        federation = load(real_data, domains=["mnist", "mnist_m"], fraction=0.1, more=True)
-        assert counts(federation)["mnist_m"] == (5310, 590, 9000)
-        assert "mnist_m is tested on 9000 images; 9001 are asked for." in federation.notes
+def test_counts_of_real_images(real_data):
+    if problem := fednb.datasets.available("digits", real_data, domains=["mnist", "mnist_m", "usps"], more=True):
+        pytest.skip(problem)
+    federation = load(real_data, domains=["mnist", "mnist_m", "usps"], fraction=0.01, separate_mnist_m=True)
+    assert [cut[:2] for cut in counts(federation).values()] == [(540, 60), (531, 59), (66, 7)]
+    tested = federation.site("usps").test.targets.bincount().tolist()
+    assert tested == [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
+    federation = load(real_data, domains=["mnist", "mnist_m"], fraction=0.1, more=True)
+    assert counts(federation)["mnist_m"] == (5310, 590, 9000)
+    assert "mnist_m is tested on 9000 images; 9001 are asked for." in federation.notes

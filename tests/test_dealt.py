@@ -29,7 +29,7 @@ def test_a_recipe_without_it_is_the_same_recipe():
     assert Recipe(federation=PLAIN).short["federation"] == PLAIN
     assert len({Recipe(federation=own, seed=1).key for own in (PLAIN, PLAIN | {"seed": 1}, OWN)}) == 3
     assert RECIPE.full["federation"]["seed"] == RECIPE.short["federation"]["seed"] == "run"
-    assert Recipe.from_dict(RECIPE.full) == Recipe.from_dict(RECIPE.short) == RECIPE
+    assert Recipe(**RECIPE.full) == Recipe(**RECIPE.short) == RECIPE
 
 
 def test_every_loader_with_a_seed_takes_it_and_no_other():
@@ -98,5 +98,5 @@ def test_a_client_elsewhere_deals_its_images_out_by_the_runs_seed(root):
     """It knows the recipe, its site's name and the data folder alone."""
     for seed in (0, 1):
         recipe = RECIPE.with_(seed=seed)
-        there = federation_of(Recipe.from_dict(recipe.short), root, "client_1")
+        there = federation_of(Recipe(**recipe.short), root, "client_1")
         assert there.fingerprint == federation_of(recipe, root).only("client_1").fingerprint

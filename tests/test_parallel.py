@@ -15,7 +15,7 @@ import torch
 from fednb.errors import RunError
 from fednb.loop import parallel
 
-WAYS = {"in turn": parallel.in_turn, "in processes": partial(parallel.in_processes, jobs=2)}
+WAYS = {"in processes": partial(parallel.in_processes, jobs=2)}
 
 
 def work(item: str, tell) -> None:

@@ -187,8 +187,6 @@ def test_a_wrong_printed_number_has_a_star_and_what_cannot_be_compared_is_refuse
     ours = results(run("fedavg", [FEDAVG]))
     with pytest.raises(RecipeError, match="expected one"):
         table(ours, papers.printed("fedrdn", "table1"))
-    with pytest.raises(RecipeError, match='stand under "a rainy day", which no option'):
-        comparison(ours, printed().assign(setting="a rainy day", run_on=""))
     with pytest.raises(RecipeError, match='take "last"'):
         table(across(), printed("table3"), rule="best_test")
 

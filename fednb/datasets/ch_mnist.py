@@ -20,25 +20,24 @@ NEEDS = Needs(
     licence="CC BY 4.0",
 )
 CLASSES = tuple("01_TUMOR 02_STROMA 03_COMPLEX 04_LYMPHO 05_DEBRIS 06_MUCOSA 07_ADIPOSE 08_EMPTY".split())
-COMPLETE = 5000
 SHARES = (0.8, 0.2)  # training and test images
 
 
 def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int = 64, seed: int = 0) -> Federation:
     """Sites client_0, client_1, ...; eight classes. A tenth of each client's training images is validation.
 
-    A fifth of all images is for testing, drawn without regard to classes (as released) and always the same. Both
-    parts are cut by DisTrans' class shares (``_partition.class_shares``); with one class per client each is
-    tested on as many images of other classes as well.
+    A fifth of all images is for testing, drawn without regard to classes (as released) and always the same. Both parts
+    are cut by DisTrans' class shares (``_partition.class_shares``); with one class per client each is tested on as many
+    images of other classes as well.
 
     Args:
         clients: how many sites. DisTrans: 8; 16, 24 and 40 in its Table 5.
-        classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1, which are DH = 0, 25,
-            50, 75, 100 %.
+        classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1, which are DH = 0, 25, 50,
+            75, 100 %.
         seed: of the class shares, of the images that each client gets and of its validation images.
 
-    Reference: DisTrans, Sec. 5 and 5.1. As released: the split depends on the order in which the file system
-    lists the folders, so it is not the one here.
+    Reference: DisTrans, Sec. 5 and 5.1. As released: the split depends on the order in which the file system lists the
+    folders, so it is not the one here.
     """
     images.check_size(size)
     unusual = []
@@ -46,8 +45,7 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
     order = random_state("ch_mnist", "test").permutation(len(whole))
     train, test = (whole.select(part) for part in np.split(order, sizes(len(whole), SHARES)[:1]))
     sites, dealt = by_class_shares(train, test, len(CLASSES), clients, classes_per_client, "ch_mnist", seed)
-    fewer = [f"{len(whole)} of CH-MNIST's {COMPLETE} images are on disk."] if len(whole) < COMPLETE else []
-    return Federation("ch_mnist", sites, CLASSES, [*dealt, *unusual, *fewer])
+    return Federation("ch_mnist", sites, CLASSES, [*dealt, *unusual])
 
 
 def _rows(root: Path, **options) -> Rows:

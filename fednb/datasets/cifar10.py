@@ -68,11 +68,9 @@ class Cifar:
                 clients: 10, 6, 4, 2, 1 of ten (100, 60, 40, 20, 10 of a hundred; Table 6: 10), which are DH = 0, 40,
                 60, 80, 100 %.
             concentration: for Dirichlet. FedFA: 0.6 and 0.3.
-            size: the files have 32. DisTrans' code has 64 for CIFAR-10; its Table 7 counts ResNet-50, used for
-                CIFAR-100 alone, at 64.
+            size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
             train_images, test_images: how many to use, stratified by class; None takes all on disk.
-            spare: whether the test images that ``test_images`` leaves out are handed over as each site's ``spare``,
-                dealt out as its test images are.
+            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
             seed: of all draws.
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
@@ -117,8 +115,8 @@ class Cifar:
         def take(positions: np.ndarray) -> np.ndarray:
             used = [rows[position] for position in positions]
             if used[0][0].suffix.lower() in (".jpg", ".jpeg"):
-                close = f"their pixels are close to {self.title}'s own, not equal"
-                notes.append(f"The {part} images are JPEG files: {close}.")
+                same = f"their pixels are close to {self.title}'s own, not equal."
+                notes.append(f"The {part} images are JPEG files: {same}")
             return decoded(root, f"{self.name}_{part}", used, SIDE, notes).images.numpy()
 
         return targets(rows), take
@@ -126,17 +124,12 @@ class Cifar:
     def _entries(self, file: Path) -> np.ndarray:
         content, length = np.fromfile(file, np.uint8), self.label + 1 + 3 * SIDE * SIDE
         if not len(content) or len(content) % length or content[self.label :: length].max() >= len(self.classes):
-            raise DataError(
-                f"{file} has {len(content)} bytes; expected {length} an image, of which no. {self.label + 1} is its "
-                f"class, below {len(self.classes)}. Fetch it again."
-            )
+            classed = f"of which no. {self.label + 1} is its class, below {len(self.classes)}. Fetch it again"
+            raise DataError(f"{file} has {len(content)} bytes; expected {length} an image, {classed}.")
         return content.reshape(-1, length)
 
-    def _choose(
-        self, part: str, labels: np.ndarray, count: int | None, seed: int, spare: bool, notes: list[str]
-    ) -> list[np.ndarray]:
-        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare; notes
-        on how many."""
+    def _choose(self, part: str, labels, count: int | None, seed: int, spare: bool, notes: list) -> list[np.ndarray]:
+        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare."""
         on_disk, complete = len(labels), COMPLETE[part]
         count = on_disk if count is None else count
         check_whole(**{f"{part}_images": count})

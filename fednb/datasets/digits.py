@@ -85,20 +85,11 @@ def load(
     return Federation("digits", sites, tuple("0123456789"), tuple(notes))
 
 
-def _files(
-    root: Path,
-    *,
-    domains: tuple[str, ...] | None = None,
-    separate_mnist_m: bool = False,
-    more: bool = False,
-    site: str | None = None,
-    **options,
-) -> dict[str, list[Path]]:
+def _files(root: Path, *, domains=None, separate_mnist_m=False, more=False, site=None, **_) -> dict[str, list[Path]]:
     """The files of each domain that is used: those named, else those on disk."""
-    for domain in domains or ():
-        if domain not in DOMAINS:
-            raise RecipeError(f'digits has no domain "{domain}"; {nearest(str(domain), DOMAINS)}')
     named = list(domains or DOMAINS)
+    if unknown := [domain for domain in named if domain not in DOMAINS]:
+        raise RecipeError(f'digits has no domain "{unknown[0]}"; {nearest(str(unknown[0]), DOMAINS)}')
     needed = chosen_sites("digits", named, site)
     if site == "mnist" and separate_mnist_m and "mnist_m" in named:
         needed.append("mnist_m")
@@ -140,10 +131,8 @@ def _choose(
             f"fraction={fraction} and test_fraction={test_fraction} of {complete[0]} and {complete[1]}. Enlarge them."
         )
     if count > len(free["train"]):
-        raise DataError(
-            f"fraction={fraction} asks for {count} training images of {domain}; {len(free['train'])} are on disk and "
-            "free. Get the complete source, or take a smaller fraction."
-        )
+        there = f"{len(free['train'])} are on disk and free. Get the complete source, or take a smaller fraction"
+        raise DataError(f"fraction={fraction} asks for {count} training images of {domain}; {there}.")
     if tested > len(free["test"]):
         notes.append(f"{domain} is tested on {len(free['test'])} images; {tested} are asked for.")
         tested = len(free["test"])
@@ -164,19 +153,13 @@ def _origins(file: Path, held: dict[str, Arrays], chosen: list[Cut], required: b
     if not {"index_train", "index_test"} <= made.keys():
         if not required:
             return None
-        raise DataError(
-            f"{file} has no index_train and index_test; separate_mnist_m needs the MNIST number of each image. Use a "
-            "file that has them, or separate_mnist_m=False."
-        )
+        raise DataError(f"{file} has no index_train and index_test, which separate_mnist_m needs; leave it False.")
     used = {"train": [], "test": []}
     for part, positions in chosen:
         origin, labels = made[f"index_{part}"], held["mnist"][f"y_{part}"]
         within = origin.shape == made[f"y_{part}"].shape and 0 <= origin.min() and origin.max() < len(labels)
         if not within or (labels[origin] != made[f"y_{part}"]).any():
-            raise DataError(
-                f"index_{part} of {file} does not lead to MNIST images of the same digits; expected for each image the "
-                "position of its MNIST image, counted from 0. Get the file again."
-            )
+            raise DataError(f"index_{part} of {file} does not lead to MNIST images of the same digits. Get it again.")
         used[part].extend(origin[positions])
     return used
 

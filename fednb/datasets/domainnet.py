@@ -26,10 +26,8 @@ PERCENT = {"fedbn_95": (95, 5), "fedfa": (32, 20), "fedfa_released": (48, 20)}
 
 
 def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
-    if split == "fedbn":
-        return FEDBN, FEDBN
-    train, validation = PERCENT[split]
-    return length * train // 100, length * validation // 100
+    train, validation = (length * percent // 100 for percent in PERCENT.get(split, (0, 0)))
+    return (FEDBN, FEDBN) if split == "fedbn" else (train, validation)
 
 
 LISTS = Lists(
@@ -62,9 +60,7 @@ def load(
             ``"fedfa_released"``: 48 % and 20 %; FedFA's code has six tenths of that 80 %.
             ``"stratified"``: without lists, the sizes of Table 12, drawn with all classes in proportion, always the
             same. Its test images are not FedBN's.
-        drop_duplicates: leave out training and validation images whose files are byte for byte a test image
-            of the same site.
-
-    ``notes`` counts the images that duplicate a test image.
+        drop_duplicates: leave out training and validation images whose files are byte for byte a test image of the
+            same site; else ``notes`` counts them.
     """
     return LISTS.federation(root, split, size, drop_duplicates, site)

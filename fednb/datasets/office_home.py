@@ -14,13 +14,7 @@ NEEDS = Needs(
     download="one archive of 1.1 GB",
     licence="for research that is not commercial, under fair use: the images belong to their authors",
 )
-# Site, its folder and how many images it has.
-DOMAINS = {
-    "art": ("Art", 2427),
-    "clipart": ("Clipart", 4365),
-    "product": ("Product", 4439),
-    "real": ("Real World", 4357),
-}
+DOMAINS = {"art": "Art", "clipart": "Clipart", "product": "Product", "real": "Real World"}  # of each site, its folder
 CLASSES = tuple(
     """
     Alarm_Clock Backpack Batteries Bed Bike Bottle Bucket Calculator Calendar Candles Chair Clipboards Computer
@@ -30,11 +24,6 @@ CLASSES = tuple(
     Speaker Spoon TV Table Telephone ToothBrush Toys Trash_Can Webcam
     """.split()
 )
-DATA = Domains(
-    "office_home",
-    "Office-Home",
-    DOMAINS,
-    CLASSES,
-    note="Office-Home has no lists: test, validation and training images are drawn by fednb.",
-)
+NOTE = "Office-Home has no lists: test, validation and training images are drawn by fednb."
+DATA = Domains("office_home", DOMAINS, CLASSES, NOTE)
 load, missing = DATA.load, partial(lacking, DATA.rows)

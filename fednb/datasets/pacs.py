@@ -14,14 +14,8 @@ NEEDS = Needs(
     download="about 190 MB",
     licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",
 )
-DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
+DOMAINS = {name: name for name in ("art_painting", "cartoon", "photo", "sketch")}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
-DATA = Domains(
-    "pacs",
-    "PACS",
-    {name: (name, complete) for name, complete in DOMAINS.items()},
-    CLASSES,
-    note="PACS' own lists are not used: test, validation and training images are drawn by fednb.",
-    side=227,
-)
+NOTE = "PACS' own lists are not used: test, validation and training images are drawn by fednb."
+DATA = Domains("pacs", DOMAINS, CLASSES, NOTE, side=227)
 load, missing = DATA.load, partial(lacking, DATA.rows)
