@@ -49,17 +49,13 @@ def paired(image_folder: Path, mask_folder: Path) -> tuple[list[Path], list[Path
 
 
 def refuse_other_size(path: Path, mask: Path) -> None:
-    """DataError where an image and its mask differ in width or height, or one of them is stored turned."""
+    """DataError where an image and its mask differ in width, height or how they are turned."""
     (own, turned), (theirs, other) = images.stored(path), images.stored(mask)
-    if turned != other:
+    if turned != other or own != theirs:
         raise DataError(
-            f"{path} has the EXIF orientation {turned} and {mask} {other} (1: upright); expected the same, as whether "
-            "the mask was drawn on the turned image cannot be known. Save both upright, without the tag."
-        )
-    if own != theirs:
-        raise DataError(
-            f"{mask} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}; expected the same size, a "
-            "mask lies on its image pixel by pixel. Put the one that belongs to the image there."
+            f"{mask} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}, with the EXIF orientations "
+            f"{other} and {turned} (1: upright); expected the same, pixel by pixel. Put the image's mask there, or "
+            "save both upright."
         )
 
 
@@ -115,15 +111,13 @@ def as_classes(
             f"ignored, and no object would be left. Write the numbers of the classes, 1 to {classes - 1}."
         )
     else:
-        for path, own in zip(files, values[:, :IGNORED], strict=True):
-            if not own.any():
-                raise DataError(f"{path} is {IGNORED} (ignored) in every pixel; expected classes, from 0. Remove it.")
-            if own[classes:].any():
-                strange = [str(value) for value in np.flatnonzero(own) if value >= classes]
+        for path, own in zip(files, values, strict=True):
+            found = np.flatnonzero(own)
+            if found[0] == IGNORED or found[found < IGNORED][-1] >= classes:
                 raise DataError(
-                    f"{path} has the values {', '.join(strange[:5])}{', ...' * (len(strange) > 5)}; expected 0 to "
-                    f"{classes - 1} ({classes} classes), or {IGNORED}. Name all classes, or write the values that are "
-                    "meant, in a format without loss such as PNG."
+                    f"{path} has the values {', '.join(map(str, found))[:60]}; expected 0 to {classes - 1} ({classes} "
+                    f"classes), or {IGNORED} where a pixel is ignored, but not all. Name all classes, or write "
+                    "their numbers, in a format without loss such as PNG."
                 )
         if classes == 2 and ignoring:
             notes.append(f"{site}: 255 is ignored in {ignoring} of {len(values)} masks, as 1 is the second class.")

@@ -30,17 +30,11 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
     return (FEDBN, FEDBN) if split == "fedbn" else (train, validation)
 
 
-LISTS = Lists(
-    name="domainnet",
-    folder="DomainNet",
-    domains={
-        **{"clipart": (2103, 526), "infograph": (2626, 657), "painting": (2472, 619)},
-        **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
-    },
-    classes=CLASSES,
-    splits=("fedbn", *PERCENT, "stratified"),
-    sizes=_sizes,
-)
+DOMAINS = {
+    **{"clipart": (2103, 526), "infograph": (2626, 657), "painting": (2472, 619)},
+    **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
+}
+LISTS = Lists("domainnet", "DomainNet", DOMAINS, CLASSES, ("fedbn", *PERCENT, "stratified"), _sizes)
 missing = partial(lacking, LISTS.rows)
 
 

@@ -30,14 +30,8 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
     return (FEDBN_TRAIN, FEDBN_VALIDATION) if split == "fedbn" else (train, length - train)
 
 
-LISTS = Lists(
-    name="office_caltech10",
-    folder="office_caltech_10",
-    domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
-    classes=CLASSES,
-    splits=("fedbn", "fedfa", "stratified"),
-    sizes=_sizes,
-)
+LENGTHS = {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()}
+LISTS = Lists("office_caltech10", "office_caltech_10", LENGTHS, CLASSES, ("fedbn", "fedfa", "stratified"), _sizes)
 missing = partial(lacking, LISTS.rows)
 
 
