@@ -57,9 +57,8 @@ def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
         path, label, mark = (held.get(number, "") for held in (paths, labels, parts))
         if [*names] != NUMBERS or path.split("/")[0] != names.get(label) or mark not in PARTS:
             raise DataError(
-                f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{mark}"; expected a '
-                f"path in the folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch "
-                f"{', '.join(LISTS)} again."
+                f'{place}: image {number} has the path "{path}", class "{label}" and part "{mark}"; expected the folder '
+                f"of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch {', '.join(LISTS)} again."
             )
         listed[PARTS[mark]].append((place / "images" / path, int(label) - 1))
     return list(names.values()), listed

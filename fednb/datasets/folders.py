@@ -195,11 +195,6 @@ def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tup
             f"{where[others[0]]} has the class folder {others[0]}, which the recipe does not name; its classes are "
             f"{', '.join(names)}. Rename the folder, or name the same classes for all sites."
         )
-    if len({name.casefold() for name in names}) < len(names):
-        raise DataError(
-            f"The class folders are {', '.join(names)}; expected names that differ in more than capital letters. Give "
-            "them one name if they are one class."
-        )
     return names
 
 

@@ -28,7 +28,6 @@ CLASSES = tuple(
     "735 775 778 859 864 865 919 940 1034 1098 1110 1112 1120 1122 1126 1131 1135 1138".split()
 )
 TEST, VALIDATION = 0.2, 0.1  # of a client's images; of the others
-LEAST = 10  # images of a client: with fewer a part may be empty
 
 
 def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
@@ -62,8 +61,6 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
             name = f"{cell_type}_{number + 1}"
             group = sorted(batches)[number * each : (number + 1) * each]
             rows = [row for experiment in group for row in batches[experiment]]
-            if len(rows) < LEAST:
-                raise DataError(f"{root / FOLDER / TABLE} has {len(rows)} images for {name}. Fetch it again.")
             rest, test = cut(decoded(root, f"rxrx1_{name}", rows, size, notes), (1 - TEST, TEST), "rxrx1", name)
             sites.append(Site(name, *cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed), test))
     return Federation("rxrx1", sites, CLASSES, notes)
