@@ -16,8 +16,7 @@ def check_parameters(space: dict) -> None:
     """Raises NotebookError where a name that a cell has annotated (``SEEDS: list[int] = [0]``) has another type by now,
     and where the kernel imports another copy of the package than the notebook belongs to.
 
-    space: the ``globals()`` of a notebook. Papermill gives a kernel what it makes of the words: of ``-p DATA 2024`` a
-    number.
+    space: the ``globals()`` of a notebook.
     """
     for name, kind in space.get("__annotations__", {}).items():
         if (misfits := misfit(name, space.get(name), kind)) is not None:

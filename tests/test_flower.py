@@ -85,7 +85,7 @@ def grid(**more) -> Grid:
 
 
 def by_flower(recipe: Recipe, nodes: Grid, tmp_path):
-    return federate.federate(recipe, nodes, Store(tmp_path / "runs"), 3, 0.1)
+    return federate.serve(nodes, recipe, Store(tmp_path / "runs"), 3, 0.1)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not row_of(case).method.pools], ids=label)
@@ -158,7 +158,7 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(settings, toy, tmp_pat
         by_flower(recipe, nodes, tmp_path)
     record = by_flower(recipe, grid(), tmp_path)
     expected = by_flower(recipe, grid(), tmp_path / "undisturbed")
-    assert capsys.readouterr().out.count("round 0/3") == 2
+    assert capsys.readouterr().err.count("round 0/3") == 2
     assert (record.rounds, record.prepare, record.notes) == (expected.rounds, expected.prepare, expected.notes)
     assert (record.artefact("scores")["test"] == expected.artefact("scores")["test"]).all()
     assert not list((tmp_path / "checkpoints").rglob("*.pt"))

@@ -174,7 +174,7 @@ def test_a_loader_and_a_network_from_outside_make_a_run(folder, store):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("", "ours.py of folder mine has no missing; fednb/datasets/__init__.py says what for"),
+        ("", "ours.py of folder mine has no missing; see fednb/datasets/__init__.py"),
         ("def missing(root): return None", r"ours.py fails \(TypeError: missing\(\) got an unexpected keyword"),
         ("def missing(root, **options): return {}['folder']", r"ours.py fails \(KeyError: 'folder'\)"),
     ],
@@ -313,7 +313,7 @@ class TestPapers:
         write_paper(folder)
         write_paper(folder, "another")
         assert papers.names() == [*before[0], "another", "third"] and papers.own() == tuple(before[0])
-        assert papers.source("third") == "folder mine" and papers.source("fedrdn") == ""
+        assert registry.source("papers", "third") == "folder mine"
         assert papers.tables("third") == ["table1"] and papers.caption("third", "table1") == "A caption."
         printed = papers.printed("third", "table1", "shifted_digits")
         assert printed["value"].tolist() == [50.0, 53.0] and set(printed["runs"]) == {2}
@@ -356,17 +356,17 @@ class TestPapers:
     @pytest.mark.parametrize(
         ("file", "text", "said"),
         [
-            ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has the columns .* expected site, too"),
+            ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has .* expected site, too"),
             ("table1", TABLE.replace("53.0", "53 %"), "third_table1.csv has a row fedavg, tinted, .*, 53 %"),
-            ("table1", TABLE + TABLE.splitlines()[1], "has two numbers of fedavg, shifted_digits, average"),
+            ("table1", TABLE + TABLE.splitlines()[1], "has a row fedavg, shifted_digits, average, 50.0; expected each"),
             (
                 "claims",
                 CLAIMS.replace("site", "client"),
-                "third/claims.csv has the columns .*client.*; expected better",
+                "third/claims.csv has .*client.*; expected site, too",
             ),
             ("third", "title = ", "third.toml cannot be read"),
-            ("third", SETTINGS.replace("venue", "place"), "third.toml has no venue; expected algorithm, "),
-            ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
+            ("third", SETTINGS.replace("venue", "place"), "third.toml has .*; expected venue, too"),
+            ("third", SETTINGS.replace("smoke =", "small ="), ".profile. of third.toml has .*; expected smoke, too"),
         ],
     )
     def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):

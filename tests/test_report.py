@@ -754,12 +754,6 @@ def test_the_spread_of_seeds_is_of_one_printed_setting():
     assert (there["low"], there["high"]) == (alone["low"], alone["high"])
 
 
-def test_a_setting_that_nothing_of_ours_makes_is_refused():
-    no_option = printed().assign(setting="a rainy day", run_on="")
-    with pytest.raises(RecipeError, match='stand under "a rainy day", which no option'):
-        comparison(results(run("fedavg", [FEDAVG])), no_option)
-
-
 DIGITS = {"mnist": 100, "mnist_m": 100, "usps": 100}
 
 

@@ -14,11 +14,10 @@ import torch
 from methods import HELD_OUT, SIZES, federation, same
 from small_runs import FULL, SMALL, entries_of, other_images, use_toy
 
-from fednb.errors import RecipeError, StoreError
+from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records import scores, training
-from fednb.records import store as store_module
 from fednb.records.store import Store
 from fednb.records.training import train_one
 from fednb.records.workers import train
@@ -158,21 +157,6 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(store, tmp_path, setti
     interrupted(recipe, store)
     assert resumed_at(recipe, store) == 1
     assert store.find(recipe).rounds == train_one(recipe, Store(tmp_path / "other")).rounds
-
-
-@pytest.mark.usefixtures("toy")
-def test_on_a_full_disk_a_record_takes_the_place_of_its_checkpoint(store, monkeypatch):
-    interrupted(SMALL, store)
-    checkpoint = store.checkpoints / f"{SMALL.key}.pt"
-    write = store_module.write_together
-
-    def small(files):
-        if checkpoint.exists():
-            raise StoreError("no room") from OSError(28, "No space left on device")
-        write(files)
-
-    monkeypatch.setattr(store_module, "write_together", small)
-    assert train_one(SMALL, store).rounds
 
 
 @pytest.mark.usefixtures("toy")

@@ -1,4 +1,4 @@
-"""Several workers on one store divide the work; an interrupted run leaves a checkpoint; devices are taken in turn."""
+"""Several workers on one store divide the work; an interrupted run leaves a checkpoint."""
 
 import errno
 import fcntl
@@ -15,7 +15,7 @@ from methods import federation
 from small_runs import SMALL, record, use_toy
 
 from fednb.errors import HeldError, StoreError
-from fednb.records import signals, workers
+from fednb.records import signals
 from fednb.records.store import Store
 from fednb.records.training import train_one
 from fednb.records.workers import train
@@ -92,29 +92,12 @@ def test_a_lock_lies_beside_the_runs_and_not_beside_the_checkpoints(tmp_path):
     assert not list(tmp_path.glob("*/*.lock"))
 
 
-def test_devices_are_taken_in_turn_and_given_back(tmp_path):
-    def taken(*stack) -> list[str]:
-        with workers._in_turn("cuda:0,cuda:1", tmp_path) as device:
-            return [device, *(taken(*stack[1:]) if stack else [])]
-
-    assert taken(1, 2, 3) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
-    assert taken() == ["cuda:0"]
-    with workers._in_turn("cuda:3", tmp_path / "none") as device:
-        assert device == "cuda:3" and not (tmp_path / "none").exists()
-
-
-def test_a_run_is_trained_on_the_device_that_is_free(store):
-    with workers._in_turn("meta,cpu", store.locks) as other:
-        assert other == "meta" and train([SMALL], store, device="meta,cpu") == {SMALL: None}
-    assert store.find(SMALL).origin["device"] == "cpu"
-
-
 def test_where_the_file_system_has_no_locks_runs_are_trained_and_a_note_says_so(store, monkeypatch):
     def refused(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refused)
-    assert train([SMALL], store, device="cpu,cpu") == {SMALL: None}
+    assert train([SMALL], store) == {SMALL: None}
     assert store.find(SMALL) and any("No locks available" in note and "once more" in note for note in store.notes)
     monkeypatch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
     with pytest.raises(StoreError, match="broken"), store.lock(SMALL):

@@ -39,8 +39,7 @@ class Method:
     hard_labels: why it needs a single label for an image, if it does not read ``batch.label_shares``.
     own_lengths: names of the entries of its offer or reply whose first dimension, the same for all of them in a
     message, differs from client to client. All else has the same names, kinds of numbers and shapes at every client.
-    counts: names of those entries that count a client's images or steps: at least 0, at most what a client of its
-    images can have seen in a round. ranges: the least and the most of other entries, by name.
+    ranges: the least and the most of entries of its offer or reply, by name.
     images_become: what ``inputs`` makes of images in training and at test time alike, such as "normalised"; empty where
     they stay in their units. A method that has numbers for other images is refused after this one.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
@@ -53,7 +52,6 @@ class Method:
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
-    counts: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     images_become: ClassVar[str] = ""
     sequential: ClassVar[bool] = False

@@ -16,7 +16,7 @@ SHARED = "_shared"  # ends the name of what an artefact has in common with those
 
 @dataclass(frozen=True)
 class Record:
-    """What one run measured. Plain values only; anyone can read it without having the data.
+    """What one run measured, in plain values.
 
     recipe: the full recipe. key: its hash. clients: site names.
     images: for each split, the number of images of each client; of ``spare`` where those are scored.
@@ -59,10 +59,8 @@ class Record:
         return unpacked(self.artefact("scores"), self.images[split], split)
 
     def artefact(self, name: str) -> dict:
-        """A small file of arrays beside the record, for example ``features``.
-
-        Raises StoreError where there is none, DamagedError where it is gone or not what was written.
-        """
+        """A small file of arrays beside the record, for example ``features``. StoreError where there is none,
+        DamagedError where it is gone or not what was written."""
         import numpy
 
         with numpy.load(BytesIO(self._content(name)), allow_pickle=False) as arrays:
@@ -97,7 +95,6 @@ class Record:
 
 
 def shared(record: Path, digits: str) -> Path:
-    """Where the records of a folder keep what several have in common, by its checksum."""
     return record.parent / "shared" / f"{digits}.npz"
 
 
@@ -107,10 +104,7 @@ def checksum(content: bytes) -> str:
 
 
 def to_text(record: Record) -> str:
-    """JSON with one line for each top-level entry and one for each column of the rounds, and its own checksum.
-
-    ValueError for a number that is none.
-    """
+    """JSON with a line for each entry and each column of the rounds, and its own checksum; ValueError for NaN."""
     entries = {name: value for name, value in asdict(record).items() if name != "path"}
     entries |= {"checksums": record.checksums | {"record": checksum(_own_text(entries).encode())}}
     rounds = columns.to_text(entries.pop("rounds"), entries["clients"])
@@ -119,11 +113,8 @@ def to_text(record: Record) -> str:
 
 
 def read(path: Path) -> Record:
-    """The record in a file, without fields that this version does not know.
-
-    Its checksum says that it is what a run wrote: nothing else is asked. Raises DamagedError where it is not, and
-    StoreError where the file may not be read.
-    """
+    """The record in a file, without fields that this version does not know. DamagedError where its checksum says that
+    it is not what a run wrote, StoreError where it may not be read."""
     try:
         return parsed(path.read_bytes().decode(), path)
     except OSError as error:

@@ -19,8 +19,7 @@ TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]:
     """The last ten rounds, and those of the best mean over clients on validation and on test images.
 
-    rounds: as in a record. images: for each split, the number of images of each client; 0 for those that are unseen,
-    which choose no round.
+    rounds: as in a record. images: for each split, of each client; 0 where it is unseen and chooses no round.
     """
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):
@@ -35,11 +34,10 @@ def _mean(totals: list, counts: list[int]) -> float:
 
 
 def packed(scores: dict[int, Tensor], spare: dict[int, Tensor]) -> dict[str, ndarray]:
-    """``rounds`` int32 ``[r]``, ``test`` and, where there is any, ``spare``, as small as it can be kept.
+    """``rounds`` int32 ``[r]``, ``test`` and, where there is any, ``spare``: bits, uint8 ``[r, ceil(n / 8)]``, of right
+    and wrong answers, float16 ``[r, n]`` of other scores.
 
-    scores: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites. Right and wrong
-    answers become bits, uint8 ``[r, ceil(n / 8)]``; other scores float16 ``[r, n]``. spare: the same of spare images,
-    in the last of these rounds.
+    scores, spare: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites.
     """
     import numpy
 
