@@ -3,7 +3,8 @@
 A data set has a length and gives, for each position, a pair (image, label), or a dictionary in which ``columns`` name
 both. An image is a PIL picture, read as a file in one's own folders is; an array ``[height, width]`` or ``[height,
 width, channels]``, or a tensor ``[height, width]`` or ``[channels, height, width]``, of 1 to 4 channels, in uint8 or as
-floats in [0, 1], which become uint8. A label is a class number, also in an array of one.
+floats in [0, 1], which become uint8. Where some images are grey and others have three channels, grey ones get three.
+A label is a class number, also in an array of one.
 """
 
 from bisect import bisect_right
@@ -106,6 +107,8 @@ def _pixels(value, place: str) -> tuple[Tensor, set[str]]:
 def _of_one_size(held: dict[str, list[Example]]) -> dict[str, Tensor]:
     """The images of each split, uint8 ``[n, channels, height, width]``; DataError unless all have one size."""
     images = {place: [pixels for pixels, _, _ in own] for place, own in held.items()}
+    if {len(image) for own in images.values() for image in own} == {1, 3}:
+        images = {place: [image.expand(3, -1, -1) for image in own] for place, own in images.items()}
     shape = next((image.shape for own in images.values() for image in own), (3, 1, 1))
     for place, own in images.items():
         for number, image in enumerate(own):

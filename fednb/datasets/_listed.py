@@ -1,7 +1,6 @@
 """Data sets of image files: each lists which files are in which part of a site, and they are decoded here."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +11,6 @@ from fednb.errors import DataError
 from fednb.federation import Site, Split
 
 Rows = list[tuple[Path, int]]  # image files and the numbers of their classes
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Where a data set is from; ``str()`` is one text for errors."""
-
-    what: str
-    layout: str
-    page: str
-    download: str
-    licence: str
-
-    def __str__(self) -> str:
-        return f"{self.what}. Layout: {self.layout}. From {self.page}; {self.download}. Licence: {self.licence}."
 
 
 def lacking(listing: Callable, root: Path, **options) -> str | None:

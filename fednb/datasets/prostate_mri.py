@@ -13,22 +13,20 @@ import torch
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
 from fednb.datasets._files import reading, unpacked
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import sizes
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
 
 TASK = "segmentation"
-NEEDS = Needs(
-    what="the multi-site prostate MRI of Liu, Dou and Heng (2020), made from NCI-ISBI 2013 (RUNMC, BMC), I2CVB and "
-    "PROMISE12 (UCL, BIDMC, HK)",
-    layout="prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask of the same size beside it "
-    "in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 prostate. Reading NIfTI needs "
-    'nibabel: pip install -e ".[prostate]" in a clone of fednb',
-    page="liuquande.github.io/SAML",
-    download="its size is not stated",
-    licence="for research: the terms are those of the three sources",
+NEEDS = (
+    "the multi-site prostate MRI of Liu, Dou and Heng (2020), made from NCI-ISBI 2013 (RUNMC, BMC), I2CVB and "
+    "PROMISE12 (UCL, BIDMC, HK). Layout: prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask "
+    "of the same size beside it in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 "
+    'prostate. Reading NIfTI needs nibabel: pip install -e ".[prostate]" in a clone of fednb. From '
+    "liuquande.github.io/SAML; its size is not stated. Licence: for research: the terms are those of the three "
+    "sources."
 )
 SITES = ("BIDMC", "HK", "I2CVB", "BMC", "RUNMC", "UCL")
 CLASSES = ("background", "prostate")
