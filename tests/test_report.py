@@ -12,6 +12,7 @@ from made_results import mean_accuracy, results, run, seeds_of
 from scipy.stats import t
 
 import fednb
+from at_chance import at_chance
 from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.papers import protocol
@@ -572,7 +573,7 @@ def test_rows_at_the_level_of_a_constant_answer_are_said():
     split = fednb.federation.made(1, 10, (1, 4, 4), classes=2)
     frame = pandas.DataFrame({"row": ["FedAvg", "FedBN"] * 2, "client": ["average"] * 2 + ["a"] * 2})
     for low, said in (([40, 50], "Every row. Nothing was learned"), ([40, 60], "FedAvg."), ([51, 60], "No row.")):
-        line = gates.at_chance(SimpleNamespace(frame=frame.assign(low=low + [0, 0])), split)
+        line = at_chance(SimpleNamespace(frame=frame.assign(low=low + [0, 0])), split)
         assert line.startswith(f"At the level of a constant answer (50.0 %) by its interval: {said}")
 
 
