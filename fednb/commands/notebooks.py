@@ -1,7 +1,4 @@
-"""The notebooks of a project or a checkout: found, read, executed by papermill.
-
-Importing this file needs nothing but Python; papermill is imported by the function that uses it.
-"""
+"""The notebooks of a project or a checkout: found, read, executed by papermill. Listing them needs Python alone."""
 
 import ast
 import contextlib
@@ -60,19 +57,13 @@ class Notebook:
 
 
 def home() -> Path:
-    """The folder that commands work on: the project that the current one is in, else the checkout.
-
-    NotebookError if there is neither.
-    """
+    """The folder that commands work on: the project that the current one is in, else the checkout."""
     return registry.project() or checkout()
 
 
 def checkout(part: str = "notebooks/") -> Path:
-    """The folder of fednb's pyproject.toml: the current one or one above it, else the one beside the package; else what
-    an installed package has of it, the conformance tests and recording.
-
-    part: what is needed of it. NotebookError if there is none: notebooks are in the repository.
-    """
+    """The folder of fednb's pyproject.toml with this part: the current one or one above it, else the one next to the
+    package; else what an installed package has of it. NotebookError where there is none."""
     here = Path.cwd()
     for folder in chain((here, *here.parents, Path(__file__).resolve().parents[2]), _installed()):
         project = folder / "pyproject.toml"
@@ -84,9 +75,8 @@ def checkout(part: str = "notebooks/") -> Path:
     if part != "notebooks/":
         raise NotebookError(f"{part} is in fednb's repository alone; clone it and run the command inside it.")
     raise NotebookError(
-        f"{here} is no project: there is no {registry.PROJECT} in it or above it, and no {part} beside fednb's "
-        "pyproject.toml. Go to your project, make one by `fednb new paper NAME`, or clone the repository and run the "
-        "command inside it."
+        f"{here} is no project: there is no {registry.PROJECT} in it or above it, and it is in no clone of fednb. Go "
+        "to either, or make a project by `fednb new paper NAME`."
     )
 
 
@@ -120,11 +110,8 @@ def select(only: str | None = None) -> list[Notebook]:
 
 
 def report_folder(named: str | None) -> Path:
-    """The folder of the report: the named one, else report/ in ``home``. NotebookError where it is a file."""
-    report = Path(named).absolute() if named else home() / "report"
-    if report.is_file():
-        raise NotebookError(f"{report} is a file; name a folder for the report with --report.")
-    return report
+    """The folder of the report: the named one, else report/ in ``home``."""
+    return Path(named).absolute() if named else home() / "report"
 
 
 def executed(report: Path, notebook: Notebook) -> Path:
@@ -163,8 +150,8 @@ def check(notebook: Notebook, given: dict) -> None:
 def execute(notebook: Notebook, output: Path, given: dict) -> str | None:
     """Execute by papermill into the file `output`; returns what went wrong, or None.
 
-    The kernel starts in the notebook's own folder, as JupyterLab's does. The output takes its place when papermill
-    has finished, also when a cell fails; a dead kernel or a full disk leaves what was there.
+    The kernel starts in the notebook's own folder, as JupyterLab's does. A dead kernel or a full disk leaves what was
+    there.
     """
     import papermill
 

@@ -73,7 +73,7 @@ def main(options) -> int:
     if options.readme:
         return notebooks.tool("readme").update()
     home = notebooks.home()
-    report = Path(options.report).absolute() if options.report else home / "report"
+    report = notebooks.report_folder(options.report)
     for warning in build(home, report):
         print(warning)
     print(f"report: {report / 'index.html'}")

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import sys
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -25,8 +24,8 @@ def main(options) -> int:
     if recording and (changes := recording.dirty(home)):
         raise RunError("recording needs a clean work tree; commit or undo first:\n  " + "\n  ".join(changes))
     report = notebooks.report_folder(options.report)
-    cores, devices = os.cpu_count() or 1, options.device.split(",")
-    jobs = min(options.jobs or (MOST_JOBS if devices == ["cpu"] else len(devices)), cores)
+    cores = os.cpu_count() or 1
+    jobs = min(options.jobs or (MOST_JOBS if options.device == "cpu" else 1), cores)
     at_once = min(jobs, len(chosen))
     given = {notebook.name: _given(notebook, options, jobs // at_once, len(chosen) == 1) for notebook in chosen}
     for notebook in chosen:
@@ -66,10 +65,7 @@ def main(options) -> int:
 
 def _given(notebook: Notebook, options, jobs: int, alone: bool) -> dict:
     """The parameters of a notebook: those of the command's options that it has, and every `--set`, which it must have.
-
-    `--data` is the folder of the data sets, which notebooks find by FEDNB_DATA; it is the user's own folder of sites
-    where a notebook of such is the only one chosen.
-    """
+    `--data` is the user's own folder of sites where a notebook of such is the only one chosen."""
     shared = {"PROFILE": options.profile, "DEVICE": options.device, "JOBS": jobs}
     if alone and options.data and notebook.about.get("data") == "folders":
         shared["DATA"] = str(Path(options.data).expanduser().absolute())
@@ -85,8 +81,8 @@ def require_device(device: str) -> None:
         try:
             torch.zeros(1, device=device, dtype=torch.float64).item()
         except (RuntimeError, AssertionError, TypeError) as error:  # torch's own words are long; its first line says it
-            found = f'device "{device}" cannot be used: {str(error).splitlines()[0]}'
-            raise RunError(f"{found} Choose cpu, or install a torch for it.") from error
+            why = str(error).splitlines()[0]
+            raise RunError(f'device "{device}" cannot be used: {why} Choose cpu, or install a torch for it.') from error
 
 
 def _tell_kernels(options, runs: Path, threads: int) -> None:
@@ -110,22 +106,15 @@ def _execute(chosen: list[Notebook], report: Path, given: dict[str, dict], at_on
 
     from fednb.loop import parallel
 
-    before, ended = _records(runs), threading.Event()
+    before = _records(runs)
     with tqdm(total=len(chosen), unit=" notebooks", disable=None) as bar:
-
-        def count() -> None:
-            while not ended.wait(5):
-                bar.set_postfix_str(f"{_records(runs) - before} runs trained")
 
         def hear(notebook: Notebook, error: str) -> None:
             bar.write(f"{notebook.name}: {error or 'executed'}", file=sys.stdout)
+            bar.set_postfix_str(f"{_records(runs) - before} runs trained")
             bar.update()
 
-        threading.Thread(target=count, daemon=True).start()
-        try:
-            errors = parallel.in_processes(partial(_execute_one, report, given), chosen, hear, at_once)
-        finally:
-            ended.set()
+        errors = parallel.in_processes(partial(_execute_one, report, given), chosen, hear, at_once)
     return {notebook.name: error for notebook, error in errors.items() if error}
 
 
