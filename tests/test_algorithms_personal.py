@@ -19,9 +19,7 @@ from test_algorithms import (
 )
 
 from fednb import randomness
-from fednb.errors import RecipeError
 from fednb.federation import Site, Split
-from fednb.recipe import Recipe
 
 __all__ = ["plain"]  # a fixture
 
@@ -152,19 +150,3 @@ def test_partialfed_adaptive(plain):
             torch.testing.assert_close(learned, logits[site.name], **CLOSE)
     agree(run, w)
     assert seen == {0, 1}  # some layers are loaded and some kept
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"unseen": ["tower"]}, "unseen sites .tower.: it has one client"),
-        ({"participation": 0.5}, "participation 0.5"),
-        ({"buffers": "local"}, 'buffers "local"'),
-        ({"evaluation": ["cross_site"]}, "evaluation cross_site, which compares clients"),
-        ({"augmentations": ["mixup", "fedrdn"]}, "all cannot be combined with fedrdn"),
-    ],
-    ids=str,
-)
-def test_all_refuses_what_needs_clients(settings, message):
-    with pytest.raises(RecipeError, match=message):
-        Recipe(algorithm="all", **settings)
