@@ -240,7 +240,7 @@ class TestPapers:
         write_paper(folder)
         write_paper(folder, "another")
         assert papers.names() == [*before[0], "another", "third"] and papers.own() == tuple(before[0])
-        assert papers.source("third") == "folder mine" and papers.source("fedrdn") == ""
+        assert registry.source("papers", "third") == "folder mine"
         assert papers.tables("third") == ["table1"] and papers.caption("third", "table1") == "A caption."
         printed = papers.printed("third", "table1", "shifted_digits")
         assert printed["value"].tolist() == [50.0, 53.0] and set(printed["runs"]) == {2}
@@ -264,15 +264,15 @@ class TestPapers:
     @pytest.mark.parametrize(
         ("file", "text", "said"),
         [
-            ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has the columns .* expected site, too"),
+            ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has .* expected site, too"),
             ("table1", TABLE.replace("53.0", "53 %"), "third_table1.csv has a row fedavg, tinted, .*, 53 %"),
             (
                 "claims",
                 CLAIMS.replace("site", "client"),
-                "third/claims.csv has the columns .*client.*; expected better",
+                "third/claims.csv has .*client.*; expected site, too",
             ),
-            ("third", SETTINGS.replace("venue", "place"), "third.toml has no venue; expected algorithm, "),
-            ("third", SETTINGS.replace("smoke =", "small ="), "third.toml has no smoke; expected .* and the profiles"),
+            ("third", SETTINGS.replace("venue", "place"), "third.toml has .*; expected venue, too"),
+            ("third", SETTINGS.replace("smoke =", "small ="), ".profile. of third.toml has .*; expected smoke, too"),
         ],
     )
     def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):

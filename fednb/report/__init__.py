@@ -16,33 +16,3 @@ from fednb.report.sentences import sentences, summary
 from fednb.report.tables import joined, rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
-
-__all__ = [
-    "STAND_IN",
-    "TESTED",
-    "at_chance",
-    "board",
-    "by_paper",
-    "common_seeds",
-    "comparison",
-    "cross_site",
-    "curve_board",
-    "curves",
-    "effects",
-    "first_near",
-    "late_rise",
-    "joined",
-    "late_steps",
-    "losses",
-    "over_seeds",
-    "readings",
-    "readings_table",
-    "recorded_board",
-    "rules_table",
-    "runs_table",
-    "scoreboard",
-    "selected",
-    "sentences",
-    "summary",
-    "table",
-]
