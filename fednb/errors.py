@@ -40,6 +40,11 @@ class NotebookError(FednbError):
     """A notebook, or a parameter of one, that cannot be run as asked."""
 
 
+def reason(error: Exception) -> str:
+    """What went wrong in one of many runs, also where it is no error of ours, such as want of memory."""
+    return str(error) if isinstance(error, FednbError) else f"{type(error).__name__}: {error}"
+
+
 def printable(text: str) -> str:
     """The text, with codes for what UTF-8 has not: the bytes of a file's name that are in another encoding."""
     return text.encode(errors="backslashreplace").decode()

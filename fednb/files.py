@@ -1,7 +1,5 @@
 """Files written whole or not at all."""
 
-import errno
-import glob
 import hashlib
 import os
 import tempfile
@@ -9,42 +7,35 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fednb.errors import HeldError, StoreError
+from fednb.errors import StoreError
 
 PART = ".part"
 
 
 def write_atomically(path: Path, write: Callable) -> None:
-    """Writes a file under another name with ``write(file)``, opened for bytes, and puts it in its place at the end.
-
-    A reader sees the old file or the new one. Raises StoreError when the disk is full or not writable; what was
-    there before is kept.
-    """
-    _write({path: write})
+    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one. StoreError, and
+    the old file, when the disk is full or not writable."""
+    write_together({path: write})
 
 
-def write_together(files: dict[Path, bytes]) -> None:
-    """The same for files that belong together: all are whole under other names before the first takes its place.
-
-    They take their places in the order given. HeldError where another process has removed what is being written.
-    """
-    _write({path: lambda file, content=content: file.write(content) for path, content in files.items()})
+def write_text(path: Path, text: str) -> None:
+    write_together({path: text.encode()})
 
 
-def _write(files: dict[Path, Callable]) -> None:
+def write_together(files: dict[Path, bytes | Callable]) -> None:
+    """The same for files that belong together: all are whole under other names before they take their places, in the
+    order given."""
     written = {}
     try:
-        for path, write in files.items():
+        for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = {"dir": path.parent, "prefix": f".{path.name}.", "suffix": PART}
             with tempfile.NamedTemporaryFile(**beside, delete=False) as file:
                 written[path] = Path(file.name)
-                write(file)
+                content(file) if callable(content) else file.write(content)
             written[path].chmod(0o644)
         for path, temporary in written.items():
             os.replace(temporary, path)
-    except FileNotFoundError as error:
-        raise HeldError(f"{path} could not be written: another process removed {error.filename}.") from error
     except (OSError, RuntimeError) as error:
         raise StoreError(
             f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
@@ -56,36 +47,18 @@ def _write(files: dict[Path, Callable]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file if it is there and may be removed."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
-def remove_parts(path: Path) -> None:
-    """Removes half files that a killed process left of a file, and of those beside it that only add to its stem."""
-    for part in path.parent.glob(f".{glob.escape(path.stem)}.*{PART}"):
-        remove(part)
-
-
-def is_full(error: StoreError) -> bool:
-    """Whether a file could not be written for want of room."""
-    return getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def write_text(path: Path, text: str) -> None:
-    """The same for a text in UTF-8."""
-    write_atomically(path, lambda file: file.write(text.encode()))
-
-
 def unwritable(*folders: Path) -> str | None:
-    """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
+    """Why no file can be written to one of these folders, or None."""
     for folder in folders:
-        trial = folder / ".writable"
         try:
-            write_text(trial, "fednb")
-            trial.unlink(missing_ok=True)  # another worker may look at the same time
-        except (StoreError, OSError) as error:
+            write_text(folder / ".writable", "fednb")
+        except StoreError as error:
             return str(error)
+        remove(folder / ".writable")
     return None
 
 

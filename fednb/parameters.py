@@ -1,9 +1,5 @@
-"""The parameters of a notebook hold what their cell says, whoever gives them: ``--set``, papermill or an editor.
+"""The parameters of a notebook hold what their cell says, whoever gives them: ``--set``, papermill or an editor."""
 
-``fits`` says so of what a checkpoint holds, too.
-"""
-
-import json
 import os
 import sys
 from pathlib import Path
@@ -13,22 +9,15 @@ from typing import get_args, get_origin
 from fednb.errors import NotebookError
 from fednb.files import source_hash
 
-SAMPLES = {str: "a", int: 1, float: 1.0, bool: True}
 COPY = "FEDNB_COPY"  # in a kernel that a command starts: the package of that command
 
 
 def check_parameters(space: dict) -> None:
-    """Raises NotebookError where a name that a cell has annotated (``SEEDS: list[int] = [0]``) has another type by now,
-    and where the kernel imports another copy of the package than the notebook belongs to.
-
-    space: the ``globals()`` of a notebook. Papermill gives a kernel what it makes of the words: of ``-p DATA 2024`` a
-    number.
-    """
+    """NotebookError where a name of a notebook's ``globals()`` that a cell has annotated (``SEEDS: list[int] = [0]``)
+    has another type by now, and where the kernel imports another copy of the package than the notebook belongs to."""
     for name, kind in space.get("__annotations__", {}).items():
         if (misfits := misfit(name, space.get(name), kind)) is not None:
-            sample = f"{name}: {sampled(space.get(name), kind)}"
-            quote = "'" if '"' in sample else '"'
-            raise NotebookError(f"{misfits}. To papermill: -y {quote}{sample}{quote}.")
+            raise NotebookError(f"{misfits}.")
     package, here = Path(__file__).parent, Path.cwd()
     around = (folder / "fednb" for folder in (here, *here.parents))
     wanted = Path(os.environ.get(COPY) or next((each for each in around if (each / "registry.py").is_file()), package))
@@ -41,13 +30,15 @@ def check_parameters(space: dict) -> None:
 
 def misfit(name: str, value, kind) -> str | None:
     """What was found and expected, ``"DATA is 2024, of type int; expected str"``, or None where a value fits."""
+    if fits(value, kind):
+        return None
+    quotes = f", with quotes around it: '{name}=\"{value}\"'" if kind is str else ""
     called = kind.__name__ if type(kind) is type else kind
-    return None if fits(value, kind) else f"{name} is {value!r}, of type {type(value).__name__}; expected {called}"
+    return f"{name} is {value!r}, of type {type(value).__name__}; expected {called}{quotes}"
 
 
 def fits(value, kind) -> bool:
-    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, a tuple a list, and
-    neither True nor False a number."""
+    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, True is no number."""
     outer, inner = get_origin(kind) or kind, get_args(kind)
     if outer is UnionType:
         return any(fits(value, each) for each in inner)
@@ -68,15 +59,3 @@ def kind_of(default):
     if isinstance(default, dict):
         return dict[str, kind_of(next(iter(default.values())))] if default else dict
     return object if default is None else type(default)
-
-
-def sampled(value, kind) -> str:
-    """A value of the kind, as JSON, which Python and YAML read alike: the wrong one itself where text is expected."""
-    outer, inner = get_origin(kind) or kind, get_args(kind)
-    if outer is UnionType:
-        return sampled(value, inner[0])
-    if outer is list:
-        return f"[{sampled('a', inner[0])}]" if inner else "[]"
-    if outer is dict:
-        return f'{{"quick": {sampled(0, inner[1])}}}' if inner else "{}"
-    return json.dumps(str(value) if kind is str else SAMPLES.get(kind))

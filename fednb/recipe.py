@@ -6,25 +6,14 @@ import hashlib
 import itertools
 import json
 import math
-from dataclasses import dataclass, fields
-from functools import cached_property, wraps
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 from fednb.errors import RecipeError, nearest
 from fednb.registry import choice, complete, dealt, make, task
 
 ROOMS = {"federation": "datasets", "model": "models", "algorithm": "algorithms"}
-ONE_OF = {
-    "last_batch": ("keep", "drop"),
-    "optimiser": ("sgd", "adam"),
-    "optimiser_state": ("renewed", "kept"),
-    "weights": ("size", "equal"),
-    "buffers": ("averaged", "local"),
-    "precision": ("fp32", "bf16", "fp64"),
-}
-EACH_OF = {
-    "flow": ("flip", "rotation", "crop"),
-    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
-}
 USUAL = {
     "lr": "learning_rate",
     "dataset": "federation",
@@ -33,13 +22,18 @@ USUAL = {
     "method": "algorithm",
 }
 LAST = 10  # rounds of which every image's score is kept
-LEAST = {"rounds": 1, "local_epochs": 1, "batch_size": 1, "local_steps": 0, "seed": -math.inf}  # of whole numbers
-RANGES = {
-    "learning_rate": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
-    "momentum": (lambda value: 0 <= value < 1, "a number in [0, 1)"),
-    "weight_decay": (lambda value: 0 <= value < math.inf, "a number of at least 0"),
-    "participation": (lambda value: 0 < value <= 1, "a share in (0, 1]"),
-}
+
+
+def _one_of(*names: str):
+    return field(default=names[0], metadata={"known": names})
+
+
+def _some_of(*names: str):
+    return field(default=(), metadata={"known": names})
+
+
+def _number(default: float, fits: Callable, expected: str):
+    return field(default=default, metadata={"fits": fits, "expected": expected})
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,93 +42,87 @@ class Recipe:
 
     Args:
         federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
-            ``fednb/datasets``, ``fednb/models`` and ``fednb/methods/algorithms``. A federation that is dealt out by
-            a ``seed`` of
-            its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals it out.
+            ``fednb/datasets``, ``fednb/models`` and ``fednb/methods/algorithms``. Of a federation that is dealt out by
+            chance the option ``"seed": "run"`` is this recipe's seed; a number deals it out alike for all runs.
         augmentations: such names from ``fednb/methods/augmentations``, called in this order.
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees), "crop"
             (moved by up to 4 pixels, mirrored at the edges).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
-        local_steps: mini-batches of a client in a round, over as many epochs as that takes, in the place of
-            ``local_epochs``; 0 counts epochs.
+        local_steps: mini-batches of a client in a round in the place of epochs, unless 0.
         last_batch: "keep" or "drop" an incomplete last batch (kept where it is the only one).
         optimiser: "sgd" or "adam", with ``learning_rate``, ``momentum`` (SGD), ``weight_decay``.
         optimiser_state: "renewed" each round, or "kept" at the client from round to round.
         weights: of the clients in the mean, by training-set "size" or "equal".
         buffers: running statistics of batch normalisation, "averaged" like weights or "local".
         participation: share of the clients drawn each round, in (0, 1].
-        unseen: sites that are in no round and offer nothing; they are tested with the global model. What methods
-            keep at a client has a value there that the method's docstring declares, or the method is refused.
+        unseen: sites that are in no round and offer nothing; they are tested with the global model.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
-        seed: of every draw; of the federation's where that has ``"seed": "run"``.
-        evaluation: more than scores: "cross_site" (each local model of the last round on every site's
-            test images), "features" (of the last global model on all test images), "examples" (what it predicts for
-            each site's first test image), "masks" (how the masks that it predicts for the test images lie on the true
-            ones, some numbers an image, of which ``fednb.report.readings`` makes Dice by slice and by volume, with and
-            without background, and the 95 % Hausdorff distance), "own_statistics" (it at each site with statistics of
-            batch normalisation that are measured on the site's own training images, seen as at test time; the same as
-            the test without batch normalisation), "server" (what the methods keep at the server in the end) and "spare"
-            (the sites' spare images, in each of the last ten rounds, scored as test images are: a second test set,
-            where the loader hands them over).
+        seed: of every draw.
+        evaluation: more than scores. After the last round "cross_site" (each local model on every site's test images),
+            "features" (of the global model, of all test images), "examples" (what it predicts for each site's first
+            test image), "masks" (how its masks of test images lie on the true ones: ``fednb.report.readings``),
+            "own_statistics" (its scores with batch normalisation's statistics of each site's own training images),
+            "server" (what methods keep there); in each of the last ten "spare" (scores of a second test set, the sites'
+            spare images).
 
-    Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
-    what equals a default: a new option does not change the keys of runs made before it. A record holds the full
-    form, and a record whose full form disagrees with today's defaults is refused.
-
-    Raises RecipeError for unknown names, options or values, naming the nearest valid one, for an option's value that
-    its method refuses, for a method that has no meaning for the federation's task, for one that needs a single label an
-    image beside one that mixes them, and for what a method refuses itself.
+    Two recipes are equal when their keys are: hashes of the short form, which leaves out what equals a default, so that
+    a new option changes no key. A record holds the full form, and is refused where that disagrees with the defaults.
+    RecipeError for unknown names, options or values, and for methods that fit neither the task nor each other.
     """
 
     federation: str | dict = "shifted_digits"
     model: str | dict = "digits_cnn"
     algorithm: str | dict = "fedavg"
     augmentations: tuple = ()
-    flow: tuple[str, ...] = ()
-    rounds: int = 10
-    local_epochs: int = 1
-    local_steps: int = 0
-    batch_size: int = 32
-    last_batch: str = "keep"
-    optimiser: str = "sgd"
-    learning_rate: float = 0.01
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    optimiser_state: str = "renewed"
-    weights: str = "size"
-    buffers: str = "averaged"
-    participation: float = 1.0
-    precision: str = "fp32"
-    seed: int = 0
+    flow: tuple[str, ...] = _some_of("flip", "rotation", "crop")
+    rounds: int = _number(10, lambda value: value >= 1, "a whole number of at least 1")
+    local_epochs: int = _number(1, lambda value: value >= 1, "a whole number of at least 1")
+    local_steps: int = _number(0, lambda value: value >= 0, "a whole number of at least 0")
+    batch_size: int = _number(32, lambda value: value >= 1, "a whole number of at least 1")
+    last_batch: str = _one_of("keep", "drop")
+    optimiser: str = _one_of("sgd", "adam")
+    learning_rate: float = _number(0.01, lambda value: 0 <= value < math.inf, "a number of at least 0")
+    momentum: float = _number(0.0, lambda value: 0 <= value < 1, "a number in [0, 1)")
+    weight_decay: float = _number(0.0, lambda value: 0 <= value < math.inf, "a number of at least 0")
+    optimiser_state: str = _one_of("renewed", "kept")
+    weights: str = _one_of("size", "equal")
+    buffers: str = _one_of("averaged", "local")
+    participation: float = _number(1.0, lambda value: 0 < value <= 1, "a share in (0, 1]")
+    precision: str = _one_of("fp32", "bf16", "fp64")
+    seed: int = _number(0, lambda value: True, "a whole number")
     unseen: tuple[str, ...] = ()
-    evaluation: tuple[str, ...] = ()
+    evaluation: tuple[str, ...] = _some_of(
+        "cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"
+    )
+
+    def __new__(cls, *positional, **settings):
+        known = [each.name for each in fields(cls)]
+        for name in settings:
+            if name not in known:
+                hint = f'did you mean "{USUAL[name]}"?' if name in USUAL else nearest(name, known)
+                raise RecipeError(f'a recipe has no setting "{name}"; {hint}')
+        return super().__new__(cls)
 
     def __post_init__(self):
-        for name in ("augmentations", "flow", "unseen", "evaluation"):
+        for name, default, limits in ((each.name, each.default, each.metadata) for each in fields(self)):
             value = getattr(self, name)
-            if not isinstance(value, list | tuple):
-                example = f", for example [{value!r}]" if isinstance(value, str | dict) else ""
-                raise RecipeError(f"{name} is {value!r}; expected a list{example}.")
-            object.__setattr__(self, name, tuple(value))
-        for name, allowed in ONE_OF.items():
-            _require_known(name, getattr(self, name), allowed)
-        for name, allowed in EACH_OF.items():
-            for value in getattr(self, name):
-                _require_known(name, value, allowed)
-        for name, least in LEAST.items():
-            if type(getattr(self, name)) is not int or getattr(self, name) < least:
-                at_least = f" of at least {least}" * (least > -math.inf)
-                raise RecipeError(f"{name} is {getattr(self, name)!r}; expected a whole number{at_least}.")
+            if isinstance(default, tuple):
+                if not isinstance(value, list | tuple):
+                    raise RecipeError(f"{name} is {value!r}; expected a list.")
+                value = tuple(value)
+            elif "fits" in limits:
+                if type(value) not in (int, type(default)) or not limits["fits"](value):
+                    raise RecipeError(f"{name} is {value!r}; expected {limits['expected']}.")
+                value = float(value) if isinstance(default, float) else value  # 1 and 1.0 are one run
+            for one in value if isinstance(value, tuple) else (value,):
+                if one not in limits.get("known", (one,)):
+                    raise RecipeError(f"{name} is {one!r}; {nearest(str(one), limits['known'])}")
+            object.__setattr__(self, name, value)
         if self.local_steps and self.local_epochs != 1:
             raise RecipeError(
                 f"local_steps is {self.local_steps} and local_epochs {self.local_epochs}; a round is counted in one of "
                 "them. Leave one out."
             )
-        for name, (fits, expected) in RANGES.items():
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not fits(value):
-                raise RecipeError(f"{name} is {value!r}; expected {expected}.")
-            object.__setattr__(self, name, float(value))  # 1 and 1.0 are one run
         if not all(isinstance(name, str) for name in self.unseen):
             raise RecipeError(f"unseen is {self.unseen!r}; expected names of sites.")
         for name in ("unseen", "evaluation"):
@@ -142,42 +130,37 @@ class Recipe:
         augmentations = [given["name"] for given in self.full["augmentations"]]  # all names are checked here
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
-        federation = self.full["federation"]["name"]
         methods = [make("algorithms", self.algorithm), *(make("augmentations", given) for given in self.augmentations)]
+        mixing = " and ".join(method.name for method in methods if method.mixes_labels)
         for method in methods:
-            method.tasks.require(method.name, task(self.full["federation"]), federation)
-        _refuse_mixed_labels(methods)
+            method.tasks.require(method.name, task(self.full["federation"]), self.full["federation"]["name"])
+            if mixing and method.hard_labels:
+                raise RecipeError(
+                    f"{method.name} cannot be combined with {mixing}, which trains on mixtures of images and labels; "
+                    f"{method.name} needs single ones: {method.hard_labels}. Leave one of them out."
+                )
         for method in methods:
             method.refuse(self, methods)
-
-    @classmethod
-    def from_dict(cls, settings: dict) -> Recipe:
-        """The recipe of plain settings; RecipeError for an unknown one."""
-        return cls(**settings)
 
     def vary(self, **values: list) -> list[Recipe]:
         """One recipe for every combination: ``recipe.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])``."""
         for name, given in values.items():
-            if not isinstance(given, list | tuple | range):
-                raise RecipeError(f"{name} varies over {given!r}; expected a list, for example [{given!r}].")
-            if not given:
-                raise RecipeError(f"{name} varies over {given!r}; expected at least one value.")
+            if not isinstance(given, list | tuple | range) or not given:
+                raise RecipeError(f"{name} varies over {given!r}; expected a list of at least one value.")
             if name == "seed" and len({repr(seed) for seed in given}) < len(given):
                 raise RecipeError(f"seed varies over {given!r}; expected each of them once.")
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
         combinations = itertools.product(*values.values())
-        return [self.from_dict(settings | dict(zip(values, combination, strict=True))) for combination in combinations]
+        return [replace(self, **dict(zip(values, combination, strict=True))) for combination in combinations]
 
     def with_(self, **settings) -> Recipe:
         """The same recipe with these settings changed."""
-        return self.vary(**{name: [value] for name, value in settings.items()})[0]
+        return replace(self, **settings)
 
     @cached_property
     def full(self) -> dict:
         """Every setting, with every option of every name spelled out; plain values."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, room in ROOMS.items():
-            settings[name] = complete(room, settings[name])
+        settings = {each.name: getattr(self, each.name) for each in fields(self)}
+        settings |= {name: complete(room, settings[name]) for name, room in ROOMS.items()}
         settings["augmentations"] = [complete("augmentations", given) for given in self.augmentations]
         try:
             return json.loads(json.dumps(settings, allow_nan=False))
@@ -192,15 +175,10 @@ class Recipe:
     @cached_property
     def short(self) -> dict:
         """The settings and options that differ from their defaults; federation, model and algorithm always."""
-        settings: dict = {}
-        for field in fields(self):
-            value = self.full[field.name]
-            if field.name in ROOMS:
-                settings[field.name] = _shorten(ROOMS[field.name], value)
-            elif field.name == "augmentations":
-                settings[field.name] = [_shorten("augmentations", augmentation) for augmentation in value]
-            elif value != json.loads(json.dumps(field.default)):
-                settings[field.name] = value
+        defaults = json.loads(json.dumps({each.name: each.default for each in fields(self)}))
+        settings = {name: value for name, value in self.full.items() if name in ROOMS or value != defaults[name]}
+        settings |= {name: _shorten(room, self.full[name]) for name, room in ROOMS.items()}
+        settings["augmentations"] = [_shorten("augmentations", given) for given in self.full["augmentations"]]
         return settings
 
     @cached_property
@@ -226,7 +204,11 @@ class Recipe:
     @property
     def label(self) -> str:
         """Algorithm and augmentations with the options that differ from their defaults."""
-        return "+".join(_phrase(given) for given in (self.short["algorithm"], *self.short["augmentations"]))
+        phrases = []
+        for name, chosen in map(choice, (self.short["algorithm"], *self.short["augmentations"])):
+            options = ", ".join(f"{option}={value}" for option, value in chosen.items())
+            phrases.append(f"{name}({options})" if options else name)
+        return "+".join(phrases)
 
     @property
     def filename(self) -> str:
@@ -244,45 +226,7 @@ class Recipe:
         return f"{self.label} on {self.full['federation']['name']}, seed {self.seed} ({self.key})"
 
 
-_made = Recipe.__init__
-
-
-@wraps(_made)
-def _init(self, *positional, **settings):
-    known = [field.name for field in fields(Recipe)]
-    for name in settings:
-        if name not in known:
-            hint = f'did you mean "{USUAL[name]}"?' if name in USUAL else nearest(name, known)
-            raise RecipeError(f'a recipe has no setting "{name}"; {hint}')
-    _made(self, *positional, **settings)
-
-
-Recipe.__init__ = _init  # type: ignore[method-assign]
-
-
 def _shorten(room: str, full: dict) -> str | dict:
     defaults = json.loads(json.dumps(complete(room, full["name"])))
     differing = {key: value for key, value in full.items() if value != defaults[key]}
     return {"name": full["name"], **differing} if differing else full["name"]
-
-
-def _phrase(given: str | dict) -> str:
-    name, chosen = choice(given)
-    if not chosen:
-        return name
-    return f"{name}({', '.join(f'{option}={value}' for option, value in chosen.items())})"
-
-
-def _refuse_mixed_labels(methods: list) -> None:
-    mixing = [method.name for method in methods if method.mixes_labels]
-    for method in methods:
-        if mixing and method.hard_labels:
-            raise RecipeError(
-                f"{method.name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
-                f"labels; {method.name} needs single ones: {method.hard_labels}. Leave one of them out."
-            )
-
-
-def _require_known(setting: str, value, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise RecipeError(f"{setting} is {value!r}; {nearest(str(value), allowed)}")

@@ -14,19 +14,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fednb.datasets import (
-    bioid,
-    bird200,
-    celeba,
-    ch_mnist,
-    cifar10,
-    domainnet,
-    office_caltech10,
-    office_home,
-    pacs,
-    rxrx1,
-)
+from fednb.datasets import bioid, bird200, celeba, ch_mnist, cifar10, domainnet, office_home, pacs, rxrx1
 from fednb.datasets.celeba import Persons
+from fednb.datasets.office_caltech10 import CLASSES, TABLE11
 from fednb.datasets.prostate_mri import SITES as HOSPITALS
 from fednb.datasets.retinal_vessels import SITES as EYES
 from fednb.federation import SPLITS
@@ -36,9 +26,8 @@ from fednb.federation import SPLITS
 class Row:
     """make: writes the files of the data set into a data folder, in lossless formats; None where it is embedded.
     own: patterns of all that a site needs there, of a loader that reads one site without the others.
-    lacks: files and folders there that it cannot do without. image: a pattern of some of which the first variant uses
-    one. file: what else it reads. listed: whether a list or a table says which images there are. tested: whether every
-    seed tests on the same images. labelled: whether images lie in folders of their class."""
+    image: a pattern of some of which the first variant uses one. file: what else it reads. lacks: further files and
+    folders that it cannot do without."""
 
     name: str
     make: Callable[[Path], None] | None = None
@@ -47,9 +36,6 @@ class Row:
     lacks: tuple[str, ...] = ()
     image: str = ""
     file: str = ""
-    listed: bool = False
-    tested: bool = False
-    labelled: bool = False
 
 
 def picture(path: Path, number: int, mode: str = "RGB", size: int = 8) -> Path:
@@ -104,24 +90,16 @@ def hundred(root: Path) -> None:
         entries.tofile(root / "cifar-100-binary" / f"{part}.bin")
 
 
-def written(number: int, counts: dict[str, int]) -> dict:
-    """What one of LEAF's files holds: images of noise, the classes in turn."""
-    random = np.random.RandomState(number)
-    entries = {
-        name: {
-            "x": [[grey / 255 for grey in image] for image in random.randint(0, 256, (count, 784)).tolist()],
-            "y": [(number + position) % 62 for position in range(count)],
-        }
-        for name, count in counts.items()
-    }
-    return {"users": list(counts), "num_samples": list(counts.values()), "user_data": entries}
-
-
 def writers(root: Path) -> None:
-    """Two files of LEAF's; the last writer has too few images."""
+    """Two files of LEAF's, images of noise, the classes in turn; the last writer has too few images."""
     (root / "emnist").mkdir(parents=True)
     for number, counts in enumerate([{"f0100_03": 20, "f0101_47": 35}, {"f0300_11": 28, "f0301_02": 9}]):
-        (root / "emnist" / f"all_data_{number}.json").write_text(json.dumps(written(number, counts)))
+        random, entries = np.random.RandomState(number), {}
+        for name, count in counts.items():
+            x = [[grey / 255 for grey in image] for image in random.randint(0, 256, (count, 784)).tolist()]
+            entries[name] = {"x": x, "y": [(number + position) % 62 for position in range(count)]}
+        held = {"users": list(counts), "num_samples": list(counts.values()), "user_data": entries}
+        (root / "emnist" / f"all_data_{number}.json").write_text(json.dumps(held))
 
 
 def digits(root: Path) -> None:
@@ -167,43 +145,42 @@ def write_list(root: Path, name: str, paths: list[str]) -> None:
 
 
 def office(root: Path) -> None:
-    """All lists in their length; the first test image of each site has the bytes of a training image."""
-    number = 0
-    for domain, sizes in office_caltech10.TABLE11.items():
-        paths = [f"{domain}/{office_caltech10.CLASSES[i % 10]}/{i:04}.png" for i in range(sum(sizes))]
-        tests = sizes[2]
-        for position, path in enumerate(paths):
-            number += 1
-            picture(root / "office_caltech_10" / path, number + tests * (position == 0), size=6)
-        write_list(root, f"office_caltech_10_{domain}_train", paths[tests:])
-        write_list(root, f"office_caltech_10_{domain}_test", paths[:tests])
+    """All lists in their length."""
+    sizes = {domain: (sum(sizes), sizes[2]) for domain, sizes in TABLE11.items()}
+    with_lists(root, "office_caltech_10", CLASSES, sizes, 1)
 
 
 def pictured(root: Path) -> None:
-    """Lists as FedBN has them, but of 215 and 10 images; the first test image of each site has the bytes of a training
-    image, and an eleventh class is not read."""
+    """Lists as FedBN has them, but of 215 and 10 images; an eleventh class is not read."""
+    with_lists(root, "DomainNet", domainnet.CLASSES, dict.fromkeys(domainnet.LISTS.domains, (225, 10)), 0)
     for site, domain in enumerate(domainnet.LISTS.domains):
-        paths = [f"{domain}/{domainnet.CLASSES[i % 10]}/{domain}_{i:03}.png" for i in range(225)]
-        for number, path in enumerate(paths):
-            picture(root / "DomainNet" / path, 225 * site + number + 10 * (number == 0), size=6)
         picture(root / "DomainNet" / domain / "aircraft_carrier" / "0.png", site)
-        write_list(root, f"domainnet_{domain}_test", paths[:10])
-        write_list(root, f"domainnet_{domain}_train", paths[10:])
+
+
+def with_lists(root: Path, folder: str, classes, sizes: dict[str, tuple[int, int]], number: int) -> None:
+    """All and test images of each domain; the first test image has the bytes of a training image."""
+    for domain, (count, tests) in sizes.items():
+        paths = [f"{domain}/{classes[i % 10]}/{i:04}.png" for i in range(count)]
+        for position, path in enumerate(paths):
+            picture(root / folder / path, number + tests * (position == 0), size=6)
+            number += 1
+        write_list(root, f"{folder.lower()}_{domain}_train", paths[tests:])
+        write_list(root, f"{folder.lower()}_{domain}_test", paths[:tests])
 
 
 def things(root: Path, each: int = 15) -> None:
-    """So many images of each class at each site."""
-    folders = [folder for folder, _ in office_home.DOMAINS.values()]
-    for number in range(4 * 65 * each):
-        folder, name = folders[number % 4], office_home.CLASSES[number // 4 % 65]
-        picture(root / "office_home" / folder / name / f"{number // 260:05}.png", number, size=4)
+    in_folders(root / "office_home", list(office_home.DOMAINS.values()), office_home.CLASSES, each, 4)
 
 
 def drawings(root: Path, each: int = 20) -> None:
-    """So many images of each class at each site."""
-    for number in range(4 * 7 * each):
-        domain, name = list(pacs.DOMAINS)[number % 4], pacs.CLASSES[number // 4 % 7]
-        picture(root / "pacs" / domain / name / f"{number:04}.png", number, size=6)
+    in_folders(root / "pacs", list(pacs.DOMAINS), pacs.CLASSES, each, 6)
+
+
+def in_folders(place: Path, folders: list[str], classes, each: int, size: int) -> None:
+    """So many images of each class at each of four sites."""
+    for number in range(4 * len(classes) * each):
+        name = classes[number // 4 % len(classes)]
+        picture(place / folders[number % 4] / name / f"{number:04}.png", number, size=size)
 
 
 def eyes(root: Path) -> None:
@@ -230,14 +207,10 @@ def birds(root: Path, suffix: str = ".png") -> None:
     files = [f"{names[number % 200]}/Species_{number:04}{suffix}" for number in range(5 * 200)]
     for number, file in enumerate(files):
         picture(place / "images" / file, number, size=6)
-    held = {
-        "classes.txt": names,
-        "images.txt": files,
-        "image_class_labels.txt": [number % 200 + 1 for number in range(len(files))],
-        "train_test_split.txt": [int(number < 600) for number in range(len(files))],
-    }
+    labels, parts = [number % 200 + 1 for number in range(1000)], [int(number < 600) for number in range(1000)]
+    held = {"classes": names, "images": files, "image_class_labels": labels, "train_test_split": parts}
     for name, words in held.items():
-        (place / name).write_text("".join(f"{number} {word}\n" for number, word in enumerate(words, 1)))
+        (place / f"{name}.txt").write_text("".join(f"{number} {word}\n" for number, word in enumerate(words, 1)))
 
 
 def cells(root: Path) -> None:
@@ -248,13 +221,10 @@ def cells(root: Path) -> None:
         for batch in range(1, batches + 1):
             for well in range(9):
                 treatment = 0 if well == 8 else rxrx1.CLASSES[(8 * batch + well) % 48]
+                experiment, at = f"{cell_type}-{batch:02}", f"B{well + 2:02}"
                 for site in (1, 2):
                     number += 1
-                    experiment, at = f"{cell_type}-{batch:02}", f"B{well + 2:02}"
-                    start = f"{experiment}_1_{at}"
-                    lines.append(
-                        f"{start}_{site},{start},{cell_type},train,{experiment},1,{at},{site},treatment,s1,{treatment}"
-                    )
+                    lines.append(f"x,x,{cell_type},train,{experiment},1,{at},{site},treatment,s1,{treatment}")
                     if well < 8:
                         picture(place / "images" / experiment / "Plate1" / f"{at}_s{site}.png", number, size=6)
     (place / rxrx1.TABLE).write_text("\n".join(lines) + "\n")
@@ -269,9 +239,8 @@ def faces(source: Persons, suffix: str, counts: dict[str, int]) -> Callable[[Pat
         names = [f"{number:06}{suffix}" for number in range(1, len(order) + 1)]
         for number, name in enumerate(names):
             picture(place / source.folder / name, number, mode, source.crop + 2)
-        (place / source.listing).write_text(
-            "".join(f"{n} {person}\n" for n, (_, person) in zip(names, order, strict=True))
-        )
+        lines = [f"{name} {person}\n" for name, (_, person) in zip(names, order, strict=True)]
+        (place / source.listing).write_text("".join(lines))
 
     return make
 
@@ -293,9 +262,8 @@ def prostates(root: Path) -> None:
             grey = np.random.RandomState(10 * site + number).randint(0, 2000, (13, 20, 20), np.int16)
             mask = np.zeros((13, 20, 20), np.uint8)
             mask[range(1, 12), number, range(1, 12)] = 1 + (number == 2)
-            scan(
-                root / "prostate_mri" / name, f"Case{number:02}", grey, mask, ("segmentation", "Segmentation")[site % 2]
-            )
+            word = ("segmentation", "Segmentation")[site % 2]
+            scan(root / "prostate_mri" / name, f"Case{number:02}", grey, mask, word)
 
 
 ROWS = [
@@ -303,36 +271,29 @@ ROWS = [
         "bioid",
         faces(bioid.DATA, ".pgm", {"1": 9, "2": 11, "3": 7, "4": 10}),
         ({"clients": 3, "size": 16},),
-        lacks=("bioid/identity_BioID.txt", "bioid/images"),
         image="bioid/images/000001.pgm",
         file="bioid/identity_BioID.txt",
-        listed=True,
     ),
     Row(
         "bird200",
         birds,
         ({"size": 5, "clients": 4, "classes_per_client": 100}, {"size": 6, "classes_per_client": 20, "seed": 1}),
-        lacks=("CUB_200_2011/image_class_labels.txt", "CUB_200_2011/train_test_split.txt", "CUB_200_2011/images"),
+        lacks=("CUB_200_2011/image_class_labels.txt", "CUB_200_2011/images"),
         image="CUB_200_2011/images/007.Species_7/Species_0006.png",
         file="CUB_200_2011/images.txt",
-        **dict.fromkeys(("listed", "tested", "labelled"), True),
     ),
     Row(
         "celeba",
         faces(celeba.DATA, ".png", {"12": 8, "2": 11, "30": 8, "4": 10}),
         ({"clients": 3, "size": 16},),
-        lacks=("celeba/identity_CelebA.txt", "celeba/img_align_celeba"),
         image="celeba/img_align_celeba/000001.png",
         file="celeba/identity_CelebA.txt",
-        listed=True,
     ),
     Row(
         "ch_mnist",
         tissue,
         ({"size": 8}, {"size": 8, "classes_per_client": 4, "seed": 1}),
-        lacks=("ch_mnist", "ch_mnist/05_DEBRIS"),
         image="ch_mnist/03_COMPLEX/002.tif",
-        **dict.fromkeys(("tested", "labelled"), True),
     ),
     Row(
         "cifar10",
@@ -342,9 +303,7 @@ ROWS = [
             {"size": 32, "classes_per_client": 6, "train_images": 200, "test_images": 50},
             {"size": 32, "partition": "dirichlet", "clients": 4},
         ),
-        lacks=("cifar10/train", "cifar10/test/frog"),
         image="cifar10/train/airplane/0.png",
-        labelled=True,
     ),
     Row(
         "cifar100",
@@ -353,7 +312,6 @@ ROWS = [
             {"size": 32, "clients": 4, "classes_per_client": 50},
             {"size": 40, "clients": 5, "partition": "dirichlet", "train_images": 200, "seed": 1},
         ),
-        lacks=("cifar-100-binary", "cifar-100-binary/test.bin"),
         file="cifar-100-binary/train.bin",
     ),
     Row(
@@ -365,16 +323,13 @@ ROWS = [
             *({"size": 6, "split": split} for split in ("fedfa", "fedfa_released")),
         ),
         lambda site: [f"DomainNet/{site}", f"splits/*_{site}_*.csv"],
-        lacks=("DomainNet/sketch", "DomainNet/real/bird", "splits/domainnet_real_test.csv"),
-        image="DomainNet/real/bird/real_000.png",
+        image="DomainNet/real/bird/0000.png",
         file="splits/domainnet_real_test.csv",
-        **dict.fromkeys(("listed", "labelled"), True),
     ),
     Row(
         "emnist",
         writers,
         ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1}),
-        lacks=("emnist",),
         file="emnist/all_data_1.json",
     ),
     Row(
@@ -382,7 +337,6 @@ ROWS = [
         digits,
         ({"fraction": 0.01}, {"fraction": 0.005, "test_fraction": 0.002, "separate_mnist_m": True}),
         lambda site: [f"digits/{site}.npz", *["digits/mnist_m.npz"] * (site == "mnist")],
-        lacks=("digits",),
         file="digits/usps.npz",
     ),
     Row(
@@ -394,7 +348,6 @@ ROWS = [
         ),
         lambda site: [f"*/{site}"],
         image="own/north/cat/0.png",
-        labelled=True,
     ),
     Row(
         "office_caltech10",
@@ -404,28 +357,22 @@ ROWS = [
             *({"size": 6, "split": split} for split in ("fedfa", "stratified")),
         ),
         lambda site: [f"office_caltech_10/{site}", f"splits/*_{site}_*.csv"],
-        lacks=("office_caltech_10/webcam", "office_caltech_10/dslr/mug", "splits/office_caltech_10_dslr_test.csv"),
         image="office_caltech_10/dslr/back_pack/0000.png",
         file="splits/office_caltech_10_dslr_test.csv",
-        **dict.fromkeys(("listed", "labelled"), True),
     ),
     Row(
         "office_home",
         things,
         ({"size": 4}, {"size": 3, "fraction": 0.5, "test_fraction": 0.5, "seed": 1}, {"size": 4, "spare": True}),
-        lambda site: [f"office_home/{office_home.DOMAINS[site][0]}"],
-        lacks=("office_home/Real World", "office_home/Art/ToothBrush"),
+        lambda site: [f"office_home/{office_home.DOMAINS[site]}"],
         image="office_home/Clipart/Soda/*.png",
-        **dict.fromkeys(("tested", "labelled"), True),
     ),
     Row(
         "pacs",
         drawings,
         ({"size": 5, "fraction": 0.5}, {"size": 6, "fraction": 1.0, "test_fraction": 0.5}),
         lambda site: [f"pacs/{site}"],
-        lacks=("pacs/sketch", "pacs/photo/guitar"),
         image="pacs/cartoon/dog/*.png",
-        **dict.fromkeys(("tested", "labelled"), True),
     ),
     Row(
         "prostate_mri",
@@ -442,7 +389,6 @@ ROWS = [
         lambda site: [f"retinal_vessels/{site}"],
         lacks=("retinal_vessels", "retinal_vessels/HRF/fov", "retinal_vessels/DRIVE/masks/test_03.png"),
         image="retinal_vessels/STARE/images/im0004.png",
-        tested=True,
     ),
     Row(
         "rxrx1",
@@ -451,7 +397,6 @@ ROWS = [
         lacks=("rxrx1_v1.0/metadata.csv", "rxrx1_v1.0/images"),
         image="rxrx1_v1.0/images/RPE-02/Plate1/B03_s2.png",
         file="rxrx1_v1.0/metadata.csv",
-        **dict.fromkeys(("listed", "tested"), True),
     ),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),

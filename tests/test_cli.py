@@ -296,10 +296,12 @@ def test_a_project_inside_a_larger_checkout_is_recorded_by_its_own_folder(commit
 def older(committed):
     """A committed record that is stale, as FedAvg behaves otherwise since, and the text of one that is not."""
     recipe = Recipe(model={"name": "digits_cnn", "channels": 4, "width": 32}, rounds=1)
-    made = vars(small_runs.record(recipe)) | {"behaviours": used(recipe)}
+    made = vars(small_runs.record(recipe)) | {"behaviours": used(recipe.full)}
     path = Store(committed / "results").write(recipe, Record(**made))
     fresh = path.read_text()
-    path.write_text(to_text(Record(**made | {"behaviours": used(recipe) | {"algorithms/fedavg": "of older code"}})))
+    path.write_text(
+        to_text(Record(**made | {"behaviours": used(recipe.full) | {"algorithms/fedavg": "of older code"}}))
+    )
     git(committed, "add", "-A")
     git(committed, "commit", "-qm", "record")
     return path, fresh

@@ -11,20 +11,16 @@ from PIL import Image
 
 import fednb.datasets
 from fednb.datasets import _images as images
-from fednb.datasets import cifar10, cifar100
+from fednb.datasets import cifar100
 from fednb.datasets.cifar10 import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
 
-TRAIN, TEST = 30, 10  # images of each class
+TEST = 10  # images of each class
 
 
 def load(root, size=32, **options):
     return fednb.datasets.load("cifar10", root, size=size, **options)
-
-
-def counts(federation) -> list:
-    return list(loaders.counts(federation).values())
 
 
 def of_all(federation, *parts) -> list[bytes]:
@@ -75,19 +71,16 @@ class TestLayouts:
             with pytest.raises(DataError, match=rf"data_batch_3\.bin has {len(content)} bytes; expected 3073 .*class"):
                 load(binary)
 
-    def test_jpeg_files_and_missing_images_are_notes(self, folders, tmp_path, monkeypatch):
-        assert load(folders).notes == (
-            "300 of CIFAR-10's 50000 train images are used; 300 are on disk.",
-            "100 of CIFAR-10's 10000 test images are used; 100 are on disk.",
-        )
-        monkeypatch.setattr(cifar10, "COMPLETE", {"train": 300, "test": 100})
-        assert load(folders).notes == ()
+    def test_jpeg_files_and_missing_images_are_notes(self, folders, tmp_path):
         copy = loaders.copied(folders, tmp_path / "copy")
         for file in (copy / "cifar10" / "train" / "airplane").iterdir():
             Image.open(file).save(file.with_suffix(".jpg"))
             file.unlink()
-        (note,) = load(copy).notes
-        assert note == "The train images are JPEG files: their pixels are close to CIFAR-10's own, not equal."
+        assert load(copy).notes == (
+            "300 of CIFAR-10's 50000 train images are used; 300 are on disk.",
+            "The train images are JPEG files: their pixels are close to CIFAR-10's own, not equal.",
+            "100 of CIFAR-10's 10000 test images are used; 100 are on disk.",
+        )
 
     def test_hundred_fine_labels(self, files_of):
         root = files_of("cifar100")
@@ -102,26 +95,12 @@ class TestLayouts:
         assert sorted(sum(map(list, mine), [])) == list(range(100))  # as in DisTrans' Table 1 at DH = 100 %
 
     def test_hundred_classes_in_their_order(self):
-        """Some numbers of the published list, whose order is the alphabet's."""
-        assert len(set(cifar100.CLASSES)) == 100 and list(cifar100.CLASSES) == sorted(cifar100.CLASSES)
+        assert list(cifar100.CLASSES) == sorted(set(cifar100.CLASSES)) and len(cifar100.CLASSES) == 100
         numbers = {0: "apple", 19: "cattle", 49: "mountain", 72: "seal", 99: "worm"}
         assert {number: cifar100.CLASSES[number] for number in numbers} == numbers
 
 
 class TestPartitions:
-    @pytest.mark.parametrize("u", [10, 2])
-    def test_tested_on_its_own_classes_in_its_own_shares(self, folders, arrays, u):
-        federation = load(folders, classes_per_client=u)
-        for site in federation.sites:
-            mine, tested = held(site.train) + held(site.validation), held(site.test)
-            assert (mine > 0).sum() == u and ((mine > 0) == (tested > 0)).all()
-            # The same share of 30 and of 10, each rounded by less than one image.
-            assert np.abs(mine / TRAIN - tested / TEST).max() < 1 / TRAIN + 1 / TEST
-        assert of_all(federation, "train", "validation") == sorted(image.tobytes() for image in arrays["train"][0])
-        assert of_all(federation, "test") == sorted(image.tobytes() for image in arrays["test"][0])
-        for train, validation, _ in counts(federation):
-            assert abs(validation - 0.1 * (train + validation)) <= 0.5
-
     def test_one_class_is_tested_next_to_as_many_images_of_others(self, folders, arrays):
         federation = load(folders, classes_per_client=1)
         source = dict(zip((image.tobytes() for image in arrays["test"][0]), arrays["test"][1], strict=True))
@@ -141,21 +120,17 @@ class TestPartitions:
         assert len(negatives) > 50  # the clients do not draw the same ones
 
     def test_dirichlet(self, folders, arrays):
+        """Each image once; ten or more to train and validate on, a tenth of them validation."""
         federation = load(folders, partition="dirichlet", clients=5, concentration=0.3)
-        assert of_all(federation, "train", "validation") == sorted(image.tobytes() for image in arrays["train"][0])
-        assert of_all(federation, "test") == sorted(image.tobytes() for image in arrays["test"][0])
-        assert min(train + validation for train, validation, _ in counts(federation)) >= 10
+        for part, splits in {"train": ("train", "validation"), "test": ("test",)}.items():
+            assert of_all(federation, *splits) == sorted(image.tobytes() for image in arrays[part][0])
         for site in federation.sites:
+            trained = len(site.train) + len(site.validation)
+            assert trained >= 10 and abs(len(site.validation) - 0.1 * trained) <= 0.5
             assert len(site.test) == 20 and max(held(site.test)) - min(held(site.test)) <= 1
 
 
 class TestCounts:
-    def test_so_many_images_of_all_classes(self, folders):
-        federation = load(folders, train_images=200, test_images=50)
-        assert np.sum(counts(federation), axis=0).tolist() == [180, 20, 50]
-        for split, expected in {"test": 5, "train": 18}.items():
-            assert np.abs(sum(held(getattr(site, split)) for site in federation.sites) - expected).max() <= 2
-
     @pytest.mark.parametrize(
         "options, error, said",
         [
@@ -173,9 +148,13 @@ class TestCounts:
             load(folders, **options)
 
     @pytest.mark.parametrize("options", [{"classes_per_client": 2}, {"partition": "dirichlet", "clients": 5}])
-    def test_spare_are_the_other_test_images_dealt_out_alike(self, folders, arrays, options):
-        plain, asked = (load(folders, test_images=50, **options, **spare) for spare in ({}, {"spare": True}))
-        assert counts(asked) == counts(plain) and all(site.spare is None for site in plain.sites)
+    def test_fewer_and_spare_ones(self, folders, arrays, options):
+        """So many of all classes; spare are the other test images, dealt out as these are."""
+        options = options | {"train_images": 200, "test_images": 50}
+        plain, asked = (load(folders, **options, spare=spare) for spare in (False, True))
+        for splits, each in {("train", "validation"): 20, ("test",): 5}.items():
+            assert (sum(held(getattr(site, split)) for site in plain.sites for split in splits) == each).all()
+        assert loaders.counts(asked) == loaders.counts(plain) and all(site.spare is None for site in plain.sites)
         for one, other in zip(plain.sites, asked.sites, strict=True):
             assert all(torch.equal(getattr(one, s).images, getattr(other, s).images) for s in SPLITS)
             assert abs(len(other.spare) - len(other.test)) <= 5

@@ -52,9 +52,9 @@ def test_parameters_are_plain_values_read_from_the_syntax(made):
     ("given", "message"),
     [
         ({"PROFIL": "quick"}, 'no parameter "PROFIL": did you mean "PROFILE"'),
-        ({"PROFILE": 3}, "PROFILE is 3, of type int; expected str, such as --set 'PROFILE=\"3\"'."),
+        ({"PROFILE": 3}, "PROFILE is 3, of type int; expected str, with quotes around it: 'PROFILE=\"3\"'."),
         ({"JOBS": True}, "JOBS is True, of type bool; expected int"),
-        ({"RATE": "0.1"}, "RATE is '0.1', of type str; expected float, such as --set 'RATE=1.0'."),
+        ({"RATE": "0.1"}, "RATE is '0.1', of type str; expected float."),
         ({"SEEDS": [0, "one"]}, "SEEDS is [0, 'one'], of type list; expected list[int]"),
     ],
 )
@@ -68,8 +68,8 @@ def test_unknown_name_and_wrong_type_are_refused(made, given, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"DATA": 2024}, "DATA is 2024, of type int; expected str. To papermill: -y 'DATA: \"2024\"'."),
-        ({"SEEDS": 0}, 'SEEDS is 0, of type int; expected list[int]. To papermill: -y "SEEDS: [1]".'),
+        ({"DATA": 2024}, "DATA is 2024, of type int; expected str, with quotes around it"),
+        ({"SEEDS": 0}, "SEEDS is 0, of type int; expected list[int]."),
     ],
 )
 def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path, given, message):

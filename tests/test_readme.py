@@ -42,7 +42,7 @@ def test_the_page_of_recorded_runs_reads_a_record_without_the_package(monkeypatc
     (code,) = re.findall(r"```python\n(.*?)```", (checkout() / "results" / "README.md").read_text(), re.DOTALL)
     found = {}
     exec(code, found)
-    made, _ = read(found["path"])
+    made = read(found["path"])
     images = made.images["test"]
     assert found["accuracy"].tolist() == [
         [100 * right / count for right, count in zip(values["test"], images, strict=True)] for values in made.rounds

@@ -117,8 +117,7 @@ def test_a_hypernetwork_that_is_too_large_bears_the_name_that_was_asked_for(name
         ({"augmentations": ["fedrdn"], "algorithm": "harmofl"}, "fedrdn comes after harmofl"),
         ({"augmentations": ["normalise", "image_noise"]}, "image_noise comes after normalise"),
         ({"augmentations": ["distrans", "normalise"]}, "distrans stands before normalise"),
-        ({"augmentations": ["additional_embeddings"], "optimiser": "adam"}, "additional_embeddings tunes heads by SGD"),
-        ({"model": "unet"}, "unet predicts a class for every pixel"),
+        ({"model": "unet"}, "unet has no last layer named head of the type Linear"),
         ({"augmentations": [{"name": "fedfa", "stages": [9]}]}, "after stage 9 of DigitsCNN"),
     ],
     ids=str,
@@ -130,7 +129,7 @@ def test_what_does_not_go_together(refusal, settings, message):
 def test_a_network_without_what_a_method_needs(refusal, monkeypatch):
     bare = torch.nn.Sequential(torch.nn.Flatten())
     monkeypatch.setattr("fednb.models.build", lambda *given: bare)
-    assert "digits_cnn has no module named head" in refusal(algorithm="fedbabu")
+    assert "digits_cnn has no last layer named head of the type" in refusal(algorithm="fedbabu")
     bare.add_module("head", torch.nn.Linear(3 * 32 * 32, 2))
     assert "which has none" in refusal(augmentations=["mixstyle"])
 

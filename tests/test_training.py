@@ -12,13 +12,12 @@ from multiprocessing import active_children
 import pytest
 import torch
 from methods import HELD_OUT, SIZES, federation, same
-from small_runs import FULL, SMALL, entries_of, other_images, use_toy
+from small_runs import FULL, SMALL, other_images, use_toy
 
-from fednb.errors import RecipeError, RunError, StoreError
+from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records import scores, training
-from fednb.records import store as store_module
 from fednb.records.store import Store
 from fednb.records.training import train_one
 from fednb.records.workers import train
@@ -33,7 +32,7 @@ from fednb.recipe import Recipe
 from fednb.records.store import Store
 
 training.CHECKPOINT_SECONDS = 0.0
-recipe = Recipe.from_dict(json.loads(sys.argv[3]))
+recipe = Recipe(**json.loads(sys.argv[3]))
 
 def tell(_, rounds):
     print(rounds, flush=True)
@@ -144,11 +143,9 @@ def resumed_at(recipe: Recipe, store: Store) -> int:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"algorithm": "fedavgm"},
         {"algorithm": "scaffold"},
-        {"algorithm": "fedproto"},
         {"algorithm": "fedproto", "rounds": 2, "evaluation": ["cross_site"], "flow": ["flip", "rotation"]},
-        {"augmentations": ["fedrdn"]},
+        {"augmentations": ["fedrdn"], "evaluation": ["spare"]},
         {"buffers": "local", "optimiser_state": "kept", "participation": 0.4},
     ],
     ids=str,
@@ -157,108 +154,10 @@ def test_an_interrupted_run_goes_on_with_the_same_numbers(store, tmp_path, setti
     recipe = SMALL.with_(**{"rounds": 3, "flow": ["rotation"]} | settings)
     interrupted(recipe, store)
     assert resumed_at(recipe, store) == 1
-    assert store.find(recipe).rounds == train_one(recipe, Store(tmp_path / "other")).rounds
-
-
-@pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("lacking", ["rounds", "run", "model", "a round"])
-def test_a_checkpoint_that_lacks_something_is_set_aside(store, tmp_path, lacking):
-    interrupted(SMALL, store)
-    saved = store.load_checkpoint(SMALL, "cpu")
-    if lacking == "a round":
-        saved["rounds"].pop()
-    else:
-        del (saved if lacking in saved else saved["run"])[lacking]
-    store.save_checkpoint(SMALL, saved)
-    assert resumed_at(SMALL, store) == 0
-    assert store.find(SMALL).rounds == train_one(SMALL, Store(tmp_path / "other")).rounds
-    assert "the run starts from its first round" in store.notes[0]
-    assert (store.checkpoints / f"{SMALL.key}.pt.damaged").exists()
-
-
-@pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("words", ["The size of tensor a (3) must match", "DefaultCPUAllocator: can't allocate memory"])
-def test_what_a_method_meets_in_the_first_round_after_a_checkpoint_may_be_of_its_damage(store, monkeypatch, words):
-    """But for want of memory: the checkpoint is good then."""
-    interrupted(SMALL, store)
-    advance = FederatedRun.advance
-
-    def fails_after(run):
-        if run.rounds:
-            monkeypatch.setattr(FederatedRun, "advance", advance)
-            raise RuntimeError(words)
-        return advance(run)
-
-    monkeypatch.setattr(FederatedRun, "advance", fails_after)
-    if "memory" in words:
-        with pytest.raises(RuntimeError, match=words):
-            train_one(SMALL, store)
-        assert resumed_at(SMALL, store) == 1 and store.notes == []
-    else:
-        assert train_one(SMALL, store).rounds[-1]["round"] == 2
-        assert "in round 2 (where the new start ends in that, too, it is the method's)" in store.notes[0]
-
-
-@pytest.mark.usefixtures("toy")
-def test_a_run_that_measures_what_no_record_can_hold_is_named_and_its_checkpoint_kept(store, monkeypatch):
-    evaluate = FederatedRun.evaluate
-    interrupted(SMALL, store)
-    monkeypatch.setattr(FederatedRun, "evaluate", lambda run: evaluate(run) | {"test": [1, 2, 25]})
-    with pytest.raises(StoreError, match=r"rounds\[2\].test is .*25.; expected numbers from 0 to"):
-        train_one(SMALL, store)
-    assert (store.checkpoints / f"{SMALL.key}.pt").exists() and store.find(SMALL) is None
-    monkeypatch.undo()
-
-
-@pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("enough", [True, False])
-def test_on_a_full_disk_a_record_takes_the_place_of_its_checkpoint(store, monkeypatch, enough):
-    earlier = SMALL.with_(seed=9)
-    train_one(earlier, store)
-    interrupted(SMALL, store)
-    checkpoint = store.checkpoints / f"{SMALL.key}.pt"
-    write = store_module.write_together
-
-    def small(files):
-        if checkpoint.exists() or not enough:
-            raise StoreError("no room") from OSError(28, "No space left on device")
-        write(files)
-
-    monkeypatch.setattr(store_module, "write_together", small)
-    if enough:
-        assert train_one(SMALL, store).rounds
-    else:
-        with pytest.raises(StoreError, match="no room"):
-            train_one(SMALL, store)
-    assert store.find(earlier)
-
-
-@pytest.mark.usefixtures("toy")
-def test_a_damaged_record_is_set_aside_by_who_trains_it_again(store):
-    path = train_one(SMALL, store).path
-    whole = path.read_text()
-    path.write_text(whole.replace('"loss": [[', '"loss": [[1'))
-    assert store.find(SMALL) is None and path.exists()
-    assert train_one(SMALL, store).rounds == entries_of(whole)["rounds"]
-    assert f"{path.name} was damaged and is now {path.name}.damaged" in store.notes[-1]
-
-
-def test_what_a_run_left_that_was_killed_after_its_record_is_removed(store):
-    train_one(SMALL, store)
-    damage_checkpoint(store, SMALL)
-    (store.checkpoints / f".{SMALL.key}.pt.a.part").touch()
-    train_one(SMALL, store)
-    assert not list(store.checkpoints.iterdir())
-    assert [path.name for path in store.locks.iterdir()] == [f"{SMALL.key}.lock"]
-
-
-@pytest.mark.usefixtures("toy")
-def test_what_one_of_many_runs_found_wrong_is_noted_once(store):
-    first, second = SMALL.vary(seed=[0, 1])
-    damage_checkpoint(store, first)
-    assert train([first, second], store) == {first: None, second: None}
-    (note,) = store.notes
-    assert note.startswith(f"{first.key}.pt was damaged")
+    resumed, undisturbed = store.find(recipe), train_one(recipe, Store(tmp_path / "other"))
+    assert resumed.rounds == undisturbed.rounds
+    for split in ("test", "spare"):
+        assert repr(resumed.scores(split)) == repr(undisturbed.scores(split))
 
 
 @pytest.mark.usefixtures("toy")
@@ -275,7 +174,7 @@ def test_a_run_goes_on_with_the_threads_that_its_checkpoint_was_made_with(store)
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("change", ["images", "code", "defaults", "format"])
+@pytest.mark.parametrize("change", ["images", "code", "defaults"])
 def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change):
     interrupted(SMALL, store)
     saved = store.load_checkpoint(SMALL, "cpu")
@@ -286,10 +185,8 @@ def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change
     if change == "defaults":
         saved["made_from"]["recipe"]["momentum"] = 0.99
         store.save_checkpoint(SMALL, saved)
-    if change == "format":
-        store.save_checkpoint(SMALL, {"run": saved["run"]})
     assert resumed_at(SMALL, store) == 0
-    word = {"images": "data", "defaults": "recipe"}.get(change, "code")
+    word = {"images": "data", "defaults": "recipe", "code": "code"}[change]
     (note,) = store.notes
     assert note.startswith(f"The checkpoint of {SMALL} was made with other ") and word in note
 
@@ -299,41 +196,14 @@ def test_a_nan_loss_is_named_and_the_others_go_on(store):
     bad, good = SMALL.vary(learning_rate=[1e30, 0.05])
     ended = train([bad, good], store)
     assert ended[good] is None and store.find(good) and store.find(bad) is None
-    assert "the loss of client clinic is nan in round 1 of fedavg on shifted_digits, seed 0" in ended[bad]
-    assert bad.key in ended[bad] and "Lower the learning rate" in ended[bad]
-    with pytest.raises(RunError):
-        train_one(bad, store)
+    assert "the loss of client clinic is nan" in ended[bad] and bad.key in ended[bad]
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError("no room")])
-def test_out_of_memory_is_reported_and_the_others_go_on(store, monkeypatch, error):
-    advance = FederatedRun.advance
-
-    def greedy(run):
-        if run.recipe.seed == 1:
-            raise error
-        return advance(run)
-
-    monkeypatch.setattr(FederatedRun, "advance", greedy)
-    recipes = SMALL.vary(seed=[0, 1, 2])
-    ended = train(recipes, store)
-    assert ended == {recipes[0]: None, recipes[1]: f"{type(error).__name__}: {error}", recipes[2]: None}
-
-
-@pytest.mark.usefixtures("toy")
-def test_a_combination_that_makes_no_sense_is_refused_before_anything_trains(store):
-    recipe = SMALL.with_(algorithm={"name": "fedsam"}, augmentations=["fedmix"])
-    assert train([recipe], store)[recipe] is None  # these two can be combined
-    wrong = SMALL.with_(algorithm={"name": "partialfed", "layers": ["haed"]})
-    told = []
-    assert 'did you mean "head"' in train([wrong], store, progress=lambda *event: told.append(event))[wrong]
-    assert told in ([], [(wrong, 0)])
-
-
-@pytest.mark.usefixtures("toy")
-def test_a_record_says_where_it_comes_from(store):
+def test_a_record_says_where_it_comes_from_and_what_is_evaluated_changes_no_metric(store):
     record = train_one(SMALL.with_(evaluation=["features", "cross_site", "own_statistics"]), store)
+    for more, plain in zip(record.rounds, train_one(SMALL, store).rounds, strict=True):
+        assert same({name: value for name, value in more.items() if name in plain}, plain)
     assert record.fingerprint == training.federation_of(SMALL).fingerprint
     assert record.clients == ["clinic", "harbour", "tower"] and record.images["train"] == [12, 7, 5]
     made = {"code", "torch", "device", "threads", "processor", "instructions", "parameters", "seconds"}
@@ -345,63 +215,12 @@ def test_a_record_says_where_it_comes_from(store):
     assert record.artefact("features")["labels"].shape == (3 * HELD_OUT,)
 
 
-@pytest.mark.usefixtures("toy")
-def test_what_is_evaluated_changes_no_metric(store):
-    plain, more = SMALL.vary(evaluation=[[], ["cross_site", "features"]])
-    one, other = (train_one(recipe, store).rounds for recipe in (plain, more))
-    assert all(same({k: v for k, v in b.items() if k != "cross_site"}, a) for a, b in zip(one, other, strict=True))
-
-
-@pytest.mark.usefixtures("toy")
-def test_a_full_disk_at_a_checkpoint_is_noted_and_the_run_goes_on(store, monkeypatch):
-    def no_space(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(torch, "save", no_space)
-    assert len(train_one(SMALL, store).rounds) == SMALL.rounds
-    assert "goes on without a new checkpoint" in store.notes[0] and "No space left on device" in store.notes[0]
-
-
-def test_data_are_loaded_from_the_folder_that_is_asked_for(monkeypatch, tmp_path):
-    """FEDNB_DATA may change within a process: the federation of before is not used again."""
-    asked = []
-    monkeypatch.setattr("fednb.datasets.load", lambda **given: asked.append(given["root"]))
-    for folder in ("one", "two"):
-        monkeypatch.setenv("FEDNB_DATA", str(tmp_path / folder))
-        training.federation_of(SMALL)
-        training.federation_of(SMALL)
-    assert asked == [str(tmp_path / "one"), str(tmp_path / "two")]
-    training._load.cache_clear()
-
-
-def test_every_images_score_is_kept_in_the_rounds_that_a_rule_may_choose(toy, store):
-    recipe = SMALL.with_(rounds=13)
-    record = train_one(recipe, store)
-    kept = record.scores()
-    assert set(range(4, 14)) <= set(kept) and len(kept) <= 12
-    for number, found in kept.items():
-        assert [len(own) for own in found] == record.images["test"]
-        assert [own.sum() for own in found] == record.rounds[number - 1]["test"]
-        assert all(set(own) <= {0.0, 1.0} for own in found)
-
-
-@pytest.mark.parametrize("unseen", ["clinic", "harbour", "tower"])
-def test_scores_are_kept_of_the_rounds_that_are_best_where_sites_took_part(toy, store, unseen):
-    record = train_one(SMALL.with_(rounds=24, unseen=[unseen]), store)
-    places = [number for number, name in enumerate(record.clients) if name != unseen]
-    for split in ("validation", "test"):
-        shares = [[values[split][n] / record.images[split][n] for n in places] for values in record.rounds]
-        means = [sum(own) / len(own) for own in shares]
-        assert next(n for n, mean in enumerate(means, 1) if mean >= max(means) - 1e-9) in record.scores()
-
-
 SPARE = SMALL.with_(rounds=12, evaluation=["spare"])
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"algorithm": "fedbn"}, {"unseen": ["tower"]}, {"algorithm": "pfedavg"}, {"algorithm": "all"}],
+    [{"algorithm": "fedbn"}, {"unseen": ["tower"]}, {"algorithm": "pfedavg"}, {"algorithm": "all"}],
     ids=str,
 )
 def test_spare_images_are_scored_as_test_images_are_in_the_last_ten_rounds(toy, store, settings):
@@ -425,42 +244,11 @@ def test_spare_images_are_scored_as_test_images_are_in_the_last_ten_rounds(toy, 
         ]
 
 
-def test_without_spare_in_the_recipe_a_record_has_none(toy, store):
-    record = train_one(SMALL, store)
-    assert "spare" not in record.images and record.scores("spare") == {}
-    assert set(record.artefact("scores")) == {"rounds", "test"}
-    scored = train_one(SMALL.with_(evaluation=["spare"]), store)
-    assert scored.rounds == record.rounds and scored.fingerprint == record.fingerprint
-
-
-@pytest.mark.parametrize("stopped", [2, 7])
-def test_spare_scores_of_an_interrupted_run_are_those_of_an_undisturbed_one(toy, store, tmp_path, monkeypatch, stopped):
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-    undisturbed = train_one(SPARE, Store(tmp_path / "other")).scores("spare")
-
-    def stop(_, rounds):
-        if rounds == stopped:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_one(SPARE, store, progress=stop)
-    seen = []
-    resumed = train_one(SPARE, store, progress=lambda _, rounds: seen.append(rounds)).scores("spare")
-    assert seen[0] == stopped - 1 and resumed.keys() == undisturbed.keys()
-    for number in resumed:
-        assert [own.tolist() for own in resumed[number]] == [own.tolist() for own in undisturbed[number]]
-
-
-def test_spare_images_that_nobody_hands_over_are_refused_by_name(store):
-    given, none = federation(), SPARE.with_(rounds=1)
-    lacking = replace(given, sites=(given.sites[0], replace(given.sites[1], spare=None), given.sites[2]))
-    empty = replace(given, sites=tuple(replace(site, spare=site.spare.select([])) for site in given.sites))
-    for data, words in ((lacking, "1 of 3 sites of toy have none .first harbour"), (empty, "3 of 3 sites of toy")):
-        with pytest.raises(RecipeError, match=f'"spare", the scores of .* {words}.*"spare": True'):
-            FederatedRun(none, data)
-        FederatedRun(SMALL, data)
-    with pytest.raises(RecipeError, match="additional_embeddings tunes heads on the spare images"):
-        none.with_(augmentations=["additional_embeddings"])
+def test_spare_images_that_nobody_hands_over_are_refused_by_name():
+    data = federation()
+    lacking = replace(data, sites=(data.sites[0], replace(data.sites[1], spare=None), data.sites[2]))
+    with pytest.raises(RecipeError, match='"spare", the scores of .* 1 of 3 sites of toy have none .first harbour'):
+        FederatedRun(SPARE, lacking)
 
 
 def test_rounds_to_keep_and_packing_by_hand():
@@ -473,12 +261,8 @@ def test_rounds_to_keep_and_packing_by_hand():
     assert scores.rounds_to_keep(rounds, images) == {2, 4, *range(6, 16)}
     assert scores.rounds_to_keep(rounds[:3], images | {"validation": [0, 0]}) == {1, 2, 3}
     bits = {7: torch.tensor([1, 0, 1, 0, 0, 0, 1.0]), 2: torch.tensor([0, 1, 1, 1, 1, 1, 0.0])}
-    packed = scores.packed({number: values.double() for number, values in bits.items()})
+    packed = scores.packed({number: values.double() for number, values in bits.items()}, {})
     assert packed["rounds"].tolist() == [2, 7] and packed["test"].dtype == "uint8" and packed["test"].nbytes == 2
-    found = scores.unpacked(packed, [3, 4])
-    assert [own.tolist() for own in found[7]] == [[1, 0, 1], [0, 0, 0, 1]]
-    spare = scores.packed({2: bits[2].double(), 7: bits[7].double()}, {7: torch.tensor([1, 0, 0.0]).double()})
-    with pytest.raises(ValueError, match="spare is .1, 1. for 2 rounds of 3 images"):
-        scores.unpacked(spare, [1, 2], "spare")
-    dice = scores.packed({1: torch.tensor([0.25, 1.0]).double()})
+    assert [own.tolist() for own in scores.unpacked(packed, [3, 4])[7]] == [[1, 0, 1], [0, 0, 0, 1]]
+    dice = scores.packed({1: torch.tensor([0.25, 1.0]).double()}, {})
     assert dice["test"].dtype == "float16" and scores.unpacked(dice, [1, 1])[1][0].tolist() == [0.25]

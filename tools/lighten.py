@@ -21,7 +21,7 @@ def main() -> None:
     options = words.parse_args()
     freed = 0
     for path in sorted(options.folder.glob("*.json")):
-        record, _ = read(path)
+        record = read(path)
         beside = path.with_suffix(f".{options.artefact}.npz")
         if beside.exists() and Recipe(**record.recipe).label not in options.keep:
             del record.checksums[options.artefact]

@@ -200,7 +200,7 @@ def recorded(folder: Path) -> str:
     """The page of a folder of records: what is recorded at which settings, by what, and in how many hours."""
     groups = {}
     for path in sorted(folder.rglob("*.json")):
-        record, _ = read(path)
+        record = read(path)
         groups.setdefault(_setting(record), []).append(record)
     rows = [
         "| federation | network | rounds | precision | on | runs | settings | at three seeds | by older code | hours |",

@@ -80,7 +80,7 @@ def _renewed(root: Path, path: str) -> bool:
 
 def _record(text: str) -> Record | None:
     try:
-        return parsed(text)[0]
+        return parsed(text)
     except DamagedError:
         return None
 

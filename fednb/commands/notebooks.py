@@ -22,7 +22,7 @@ from types import ModuleType
 from fednb import registry
 from fednb.errors import NotebookError, nearest
 from fednb.files import PART, environment
-from fednb.parameters import COPY, kind_of, misfit, sampled
+from fednb.parameters import COPY, kind_of, misfit
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # The notebook's folder comes last: what lies next to a notebook is imported, and takes the place of no other file.
@@ -158,9 +158,8 @@ def check(notebook: Notebook, given: dict) -> None:
     for name, value in given.items():
         if name not in defaults:
             raise NotebookError(f'{notebook.name} has no parameter "{name}": {nearest(name, defaults)}')
-        kind = kind_of(defaults[name])
-        if told := misfit(name, value, kind):
-            raise NotebookError(f"{notebook.name}: {told}, such as --set '{name}={sampled(value, kind)}'.")
+        if found := misfit(name, value, kind_of(defaults[name])):
+            raise NotebookError(f"{notebook.name}: {found}.")
 
 
 def execute(notebook: Notebook, output: Path, given: dict) -> str | None:

@@ -15,7 +15,7 @@ def main(options) -> int:
     records, notes = defaultdict(dict), []
     for path in (path for folder in default_store().folders for path in sorted(folder.glob("*/*.json"))):
         try:
-            record, _ = read(path)
+            record = read(path)
         except StoreError as error:
             notes.append(str(error))
         else:

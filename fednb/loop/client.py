@@ -1,5 +1,6 @@
 """A client: a site that takes part in a run."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,23 +14,9 @@ from fednb import randomness
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.loop import evaluate
-from fednb.loop.network import all_finite, require_finite, require_same, state_of
-from fednb.methods import (
-    DTYPES,
-    TASKS,
-    Batch,
-    Message,
-    Method,
-    Task,
-    autocast,
-    entries,
-    flow,
-    kept,
-    measured,
-    overrides,
-    owners,
-    part,
-)
+from fednb.loop.network import all_finite, require_same, state_of
+from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, measured, overrides, owners, part
+from fednb.methods.precision import autocast
 from fednb.recipe import Recipe
 
 TEST_BATCH = 128
@@ -39,23 +26,21 @@ OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 class Client:
     """Trains and evaluates on one site's images. What it knows of others came in messages.
 
-    The network is a scratch pad that all clients of a process share: every message is loaded into it before use.
-    What the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name.
+    The network is a scratch pad that all clients of a process share: every message is loaded into it before use. What
+    the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name. Its part in
+    a run are calls that take a message and the round and give a message: ``offer`` and ``learn`` once before round 1,
+    then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``, ``compare`` where a recipe asks.
 
-    Its part in a run is a few calls, each of which takes a message and the round and gives a message: ``offer`` and
-    ``learn`` once before round 1, then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``,
-    ``compare`` where a recipe asks.
-
-    name, site: of its images. task: what is asked of them, its loss and scores; classes: how many. model: its network,
-    with ``features``, ``head`` and ``stages``. methods: all of the run, in their order; owner: who of them owns each
-    hook that one alone may own. keeps: names of the entries of the network that never leave it. optimiser: of this
-    round's training, else None. round: from 1 (0 before the first). steps: training batches of this round so far.
-    unseen: whether it is in no round. visiting: whether the network is another client's, to be tested on its images.
+    task: what is asked of its images, loss and scores; classes: how many. model: its network, with ``features``,
+    ``head`` and ``stages``. methods: all of the run, in order; owner: who of them owns each hook that one alone may
+    own. keeps: names of the entries of the network that never leave it. optimiser: of this round's training, else None.
+    round: from 1 (0 before the first). steps: training batches of this round so far. unseen: whether it is in no round.
+    visiting: whether the network is another client's, to be tested on its images.
     """
 
     def __init__(self, site: Site, outline: Outline, model: nn.Module, methods: list[Method], recipe: Recipe):
         self.site = site
-        self.task: Task = TASKS[outline.task]
+        self.task = TASKS[outline.task]
         self.classes = len(outline.classes)
         self.name = site.name
         self.model: Any = model
@@ -105,7 +90,7 @@ class Client:
 
     @contextmanager
     def draws_twice(self):
-        """What is drawn inside is drawn again after it: by layers, and from this client's generators."""
+        """What layers and this client's generators draw inside is drawn again after it."""
         states = {purpose: generator.get_state() for purpose, generator in self._generators.items()}
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             yield
@@ -113,27 +98,23 @@ class Client:
             self._generators[purpose].set_state(state)
 
     def offer(self, message: Message, round: int) -> Message:
-        """Before round 1, in answer to nothing: the number of training images, and what the methods tell of them."""
+        """Before round 1: the number of training images, and what the methods tell of them."""
         offered = {"images": torch.tensor(len(self.site.train))}
         for method in self.methods:
             offered |= entries(method.name, method.prepare_offer(self))
-        self._require_finite(offered)
         return offered
 
     def learn(self, message: Message, round: int) -> Message:
-        """Before round 1: what the server shares of all offers. Who is unseen measures its own and tells nobody."""
+        """Before round 1: what the server shares of all offers. An unseen client measures its own and sends nothing."""
         if self.unseen:
             self.offer({}, round)
         for method in self.methods:
             method.prepare_receive(self, part(message, method.name))
-        self._require_finite({})
         return {}
 
     def work(self, message: Message, round: int) -> Message:
-        """A whole round: receives, trains, replies.
-
-        Beside the reply proper stand ``loss``, the mean over the images seen, and, in the last round of a recipe with
-        ``evaluation=["cross_site"]``, the whole network under ``local``: what a record tells, not what is averaged.
+        """A whole round: receives, trains, replies; for the record ``loss``, the mean over the images seen, and in the
+        last round of a recipe with ``evaluation=["cross_site"]`` the whole network under ``local``.
         """
         self.receive(message, round)
         told = {"loss": torch.tensor(self.train(), dtype=torch.float64)}
@@ -189,7 +170,6 @@ class Client:
         self._copy(sent | self.memories.get("kept", {}) | own)
 
     def _forget(self) -> None:
-        """Drops what was for this call alone: where each client's message is its own, it is as large as a network."""
         self._inbox, self._scratch, self._generators, self.optimiser = {}, {}, {}, None
 
     def _copy(self, values: Message) -> None:
@@ -210,10 +190,7 @@ class Client:
 
     @contextmanager
     def adapted(self):
-        """Inside, the network is as every method's ``adapt`` leaves it; its draws are shared with no round.
-
-        What the client learned for it is forgotten afterwards.
-        """
+        """Inside, the network is as ``adapt`` leaves it, which shares no draws with a round; then all is forgotten."""
         if not any(overrides(method, "adapt") for method in self.methods):
             yield
             return
@@ -228,9 +205,8 @@ class Client:
             self._generators, self._occasion = {}, ()
 
     def train(self, epochs: int | None = None) -> float:
-        """Local epochs or steps as the recipe has them, or so many epochs; returns the mean loss over the images.
-
-        A method calls it in ``adapt`` alone: in a round the loop does. RunError where loss or weights are not finite.
+        """Local epochs or steps of the recipe, or so many epochs; the mean loss over the images. RunError where loss or
+        weights are not finite. A method calls it in ``adapt`` alone: in a round the loop does.
         """
         self.model.train()
         self.optimiser, self.steps = self._make_optimiser(), 0
@@ -249,25 +225,17 @@ class Client:
                 self.steps += 1
         total, finite = torch.stack([total, all_finite(state_of(self.model).values())]).tolist()  # a GPU is waited for
         loss = total / max(seen, 1)
-        if loss != loss or abs(loss) == float("inf"):
+        if not (finite and math.isfinite(loss)):
             raise RunError(
-                f"the loss of client {self.name} is {loss} in round {self.round} of {self.recipe}. "
-                "Lower the learning rate, or look for empty images."
-            )
-        if not finite:
-            raise RunError(
-                f"the weights of client {self.name} are not finite after its last step in round {self.round} of "
-                f"{self.recipe}. Lower the learning rate."
+                f"the loss of client {self.name} is {loss}, or its weights are not finite after its last step, in "
+                f"round {self.round} of {self.recipe}. Lower the learning rate, or look for empty images."
             )
         if self.recipe.optimiser_state == "kept":
             self._keep_optimiser()
         return loss
 
     def reply(self) -> Message:
-        """After training: what the methods add, and the weights that are not kept.
-
-        The weights are those of the shared network itself, not copies: use them before the next ``receive``.
-        """
+        """After training: the shared network's own weights, not copies, that are not kept, and what the methods add."""
         added: Message = {}
         for method in self.methods:
             added |= entries(method.name, method.reply(self))
@@ -275,7 +243,6 @@ class Client:
         here = state_of(self.model)
         if self.keeps:
             self.memories["kept"] = {name: here[name].clone() for name in self.keeps}
-        self._require_finite(added)
         return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
@@ -338,8 +305,7 @@ class Client:
     def _epoch(self) -> list[Tensor]:
         size = self.recipe.batch_size
         order = torch.randperm(len(self.site.train), generator=self.generator("order"))
-        order = order.to(self.device, non_blocking=True)
-        batches = list(order.split(size))
+        batches = list(order.to(self.device, non_blocking=True).split(size))
         if len(batches) > 1 and len(batches[-1]) < size and self.recipe.last_batch == "drop":
             batches.pop()
         if len(batches) > 1 and len(batches[-1]) == 1 < size:
@@ -352,14 +318,11 @@ class Client:
         if recipe.optimiser == "sgd":
             options["momentum"] = recipe.momentum
         optimiser = OPTIMISERS[recipe.optimiser](self.model.parameters(), **options)
-        memory = self.memories.get("optimiser", {})
-        parameters = dict(self.model.named_parameters()) if memory else {}
-        for key, value in memory.items():
+        parameters = dict(self.model.named_parameters())
+        for key, value in self.memories.get("optimiser", {}).items():
             name, _, entry = key.rpartition("/")
-            fits = value.shape == parameters[name].shape  # fused steps read another memory layout wrongly
-            optimiser.state[parameters[name]][entry] = (
-                torch.empty_like(parameters[name], dtype=value.dtype).copy_(value) if fits else value.clone()
-            )
+            layout = parameters[name] if value.ndim else value  # fused steps read another memory layout wrongly
+            optimiser.state[parameters[name]][entry] = torch.empty_like(layout, dtype=value.dtype).copy_(value)
         return optimiser
 
     def _keep_optimiser(self) -> None:
@@ -370,25 +333,11 @@ class Client:
             if value is not None
         }
 
-    def refuse_batches_of_one(self, in_rounds: bool) -> None:
-        """DataError where a batch of one image would meet batch normalisation: in rounds, or before a test, when a
-        method trains there or running statistics are measured. Without any of these one image is enough.
-        """
-        layers = [n for n, m in self.model.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-        size = len(self.site.train)
-        trains = in_rounds or any(overrides(m, "adapt") and m.trains_before_a_test for m in self.methods)
-        measures = "own_statistics" in self.recipe.evaluation or (
-            self.unseen and any(f"{name}.running_mean" in self.keeps for name in layers)
-        )
-        if layers and ((trains and min(size, self.recipe.batch_size) == 1) or (measures and size == 1)):
+    def refuse_batches_of_one(self) -> None:
+        """DataError where a batch of one image would meet batch normalisation."""
+        size, batch = len(self.site.train), self.recipe.batch_size
+        if min(size, batch) == 1 and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules()):
             raise DataError(
-                f"client {self.name} would {'train' if trains else 'measure running statistics'} on batches of one "
-                f"image ({size} training images, batch size {self.recipe.batch_size}); batch normalisation needs two. "
-                "Add images, leave the site out, or take a larger batch."
+                f"client {self.name} has batches of one image ({size} training images, batch size {batch}); batch "
+                "normalisation needs two. Add images, leave the site out, or take a larger batch."
             )
-
-    def _require_finite(self, told: Message) -> None:
-        """Of what it tells the server, and of what it keeps."""
-        kept = {n: t for name, memory in self.memories.items() for n, t in entries(name, memory).items()}
-        held = [*told.items(), *kept.items()]
-        require_finite(held, f"client {self.name}", self.round, self.recipe)

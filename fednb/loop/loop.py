@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -24,21 +23,24 @@ class Rounds:
     """The rounds of a recipe as its server sees them, who needs no image: clients are names that answer messages.
 
     ``rounds`` counts the finished ones. ``scores`` is what every test image earned when it was last evaluated, float64
-    ``[n]`` on the CPU, in the order of the clients; ``spare`` the same of spare images, in the rounds in which they are
-    scored, else None. ``state`` and ``load_state`` carry a run over an interruption; on a
-    CPU with the same number of threads the continued run gives exactly the numbers of an undisturbed one. Who carries
-    the messages overrides ``exchange``, and has in ``clients`` what is known of each by name, in the order of the
-    sites.
+    ``[n]`` on the CPU, in the order of the clients; ``spare`` the same of spare images in rounds that score them, else
+    None. ``state`` and ``load_state`` carry a run over an interruption, bit for bit on a CPU with as many threads. Who
+    carries the messages overrides ``exchange``; ``clients`` has what is known of each, in the order of the sites.
     """
 
     clients: dict
+    images: dict[str, list[int]]  # of each client, by split
     carried: dict = {}  # of a record's origin: what carries the messages; nothing where all are in this process
     saved_every_round = False  # as is needed where clients elsewhere keep no memory of rounds long ago
 
     def __init__(self, recipe: Recipe, outline: Outline, sites: list[str], device: str | torch.device = "cpu"):
         self.recipe = recipe
         self.model, self.methods = build(recipe, outline, device)
-        _refuse_unseen(recipe, outline, sites)
+        for name in recipe.unseen:
+            if name not in sites:
+                raise DataError(f'federation {outline.name} has no site "{name}"; {nearest(name, sites)}')
+        if len(recipe.unseen) == len(sites):
+            raise RecipeError(f"all sites of {outline.name} are unseen; expected one at least to train on.")
         self.pooling = next((method for method in self.methods if method.pools), None)
         self.taking_part = [min(sites)] if self.pooling else [name for name in sites if name not in recipe.unseen]
         self.server = Server(self.model, self.methods, recipe)
@@ -49,18 +51,13 @@ class Rounds:
         self.prepared: dict | None = None
         self._tested: dict[str, Message] = {}
 
-    @property
-    def images(self) -> dict[str, list[int]]:
-        """For each split, the number of images of each client."""
-        raise NotImplementedError
-
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
 
         kind: which of ``Client``'s calls answers. Replies come in the order of the messages; use each before the next
-        is asked for. A reply to "work" or "test" may be missing, where ``Server.weigh`` was told before the first. Each
-        reply to "work" goes to ``Server.hear`` as soon as it is there; where a method is sequential, only then is the
-        next message asked for.
+        is asked for. A reply to "work" or "test" may be missing, where ``Server.weigh`` had the others' names before
+        the first. Each reply to "work" goes to ``Server.hear`` at once, and only then the next client of a sequential
+        method is asked.
         """
         raise NotImplementedError
 
@@ -78,15 +75,17 @@ class Rounds:
     def advance(self) -> dict:
         """One round: send, train, reply, aggregate, evaluate.
 
-        Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and
-        ``test`` (the sum of the images' scores, one number per client, in the order of the sites: of a classification
-        the images classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` and
+        Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and ``test`` (the
+        sum of the images' scores, one number per client, in the order of the sites: of a classification the images
+        classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` and
         ``own_statistics`` in the last round where they are asked for.
         """
-        trained = self.train_round()
-        last = self.rounds == self.recipe.rounds
-        asked = self.own_statistics() if last and "own_statistics" in self.recipe.evaluation else {}
-        return trained | self.evaluate() | asked
+        values = self.train_round()
+        asked = {}
+        if self.rounds == self.recipe.rounds and "own_statistics" in self.recipe.evaluation:
+            replies = self.exchange("measure", self.rounds, self._to_all())
+            asked = {"own_statistics": [evaluate.total(reply["test"]) for _, reply in replies]}
+        return values | self.evaluate() | asked
 
     def train_round(self) -> dict:
         """All of a round but the evaluation."""
@@ -106,8 +105,10 @@ class Rounds:
             local = {entry: reply.pop(entry) for entry in list(reply) if entry.startswith("local/")}
             up.append(byte_counts(reply))
             self.server.receive(name, reply)
-            if local:
-                cross_site[name] = self._on_every_site(local)
+            if local:  # a local model, before aggregation, on every site's test images
+                asked = ((target, message | local) for target, message in self._to_all())
+                seen = self.exchange("visit", number, asked)
+                cross_site[name] = [evaluate.total(found["test"]) for _, found in seen]
         self.server.finish()
         self.rounds = number
         extra = {"cross_site": cross_site} if cross_site else {}
@@ -115,38 +116,13 @@ class Rounds:
 
     def evaluate(self) -> dict[str, list[int | float]]:
         """The new global model at every client, with what it keeps for itself; the last test of who did not answer."""
-        places, scored = self._places, self.recipe.scored(self.rounds)
+        scored = self.recipe.scored(self.rounds)
         for name, reply in self.exchange("test", self.rounds, self._to_all()):
-            self._tested[name] = {split: places[name][split].copy_(reply[split]) for split in scored}
+            self._tested[name] = {split: reply[split] for split in scored}
         earned = {s: torch.cat([self._tested[name][s] for name in self.clients]).cpu() for s in scored}
         self.scores, self.spare = earned["test"], earned.get("spare")
         parts = {split: earned[split].split(self.images[split]) for split in TESTED}
         return {split: [evaluate.total(part) for part in parts[split]] for split in TESTED}
-
-    @cached_property
-    def _places(self) -> dict[str, Message]:
-        """Where the scores of each client's images are written: small tensors that stay are not made among the large
-        ones that go, which would leave the freed memory in pieces.
-        """
-        places: dict[str, Message] = {name: {} for name in self.clients}
-        for split in self.splits[1:]:
-            counts = self.images[split]
-            whole = torch.zeros(sum(counts), dtype=torch.float64, device=next(self.model.parameters()).device)
-            for name, place in zip(places, whole.split(counts), strict=True):
-                places[name][split] = place
-        return places
-
-    def own_statistics(self) -> dict[str, list[int | float]]:
-        """The new global model on every client's test images, with running statistics of its own training images."""
-        replies = self.exchange("measure", self.rounds, self._to_all())
-        return {"own_statistics": [evaluate.total(reply["test"]) for _, reply in replies]}
-
-    def _on_every_site(self, local: Message) -> list[int | float]:
-        """A local model, before aggregation, on every site's test images; inputs are prepared by the target, which
-        knows this round's message.
-        """
-        messages = ((name, message | local) for name, message in self._to_all())
-        return [evaluate.total(reply["test"]) for _, reply in self.exchange("visit", self.server.round, messages)]
 
     def _to_all(self) -> Iterator[Addressed]:
         return ((name, self.server.send(name)) for name in self.clients)
@@ -167,17 +143,15 @@ class Rounds:
         }
 
     def load_state(self, state: dict) -> None:
-        """Goes on from what ``state`` returned; ValueError or RunError for the state of another run."""
+        """Goes on from what ``state`` returned; LookupError or RunError for the state of another run."""
         require_same(state["model"], self.server.model, "this state")
         self.rounds, self.prepared = state["rounds"], state["prepared"]
         self.server.round = self.rounds
         self.server.images, self.server.model, self.server.memories = state["images"], state["model"], state["server"]
 
     def features(self) -> dict[str, Tensor]:
-        """The global model's features of all test images, on their first 50 principal axes.
-
-        ``features`` float16 ``[n, min(50, n, d)]``, ``labels`` and ``sites`` ``[n]``, uint8 (int32 where there are more
-        than 256): small enough to keep.
+        """The global model's features of all test images, on their first 50 principal axes: ``features`` float16
+        ``[n, min(50, n, d)]``, ``labels`` and ``sites`` ``[n]``, uint8 (int32 where there are more than 256).
         """
         found = self._gathered("represent")
         labels = found["targets"]
@@ -188,32 +162,24 @@ class Rounds:
         }
 
     def examples(self) -> dict[str, Tensor]:
-        """Each site's first test image, its target and the global model's prediction, ``[n, ...]``.
-
-        ``sites`` ``[n]`` says which sites: those that have test images.
-        """
+        """The first test image of each site that has one, its target and the global model's prediction; ``sites``."""
         return self._gathered("show")
 
     def masks(self) -> dict[str, Tensor]:
-        """How the global model's masks of all test images lie on the true ones: see ``evaluate.masks``.
-
-        ``sites`` ``[n]`` says whose image it is. A few bytes an image, from which ``fednb.report.readings`` has
-        Dice in several ways and the distance of borders.
-        """
+        """How the global model's masks of all test images lie on the true ones (``evaluate.masks``), and ``sites``."""
         return self._gathered("compare")
 
     def _gathered(self, kind: str) -> dict[str, Tensor]:
         """The entries of all clients' replies in a row, and the number of the site of each."""
         replies = [reply for _, reply in self.exchange(kind, self.rounds, self._to_all())]
         found = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
-        return found | {"sites": _sites([len(next(iter(reply.values()))) for reply in replies])}
+        numbers = torch.arange(len(replies), dtype=evaluate.whole(len(replies)))
+        counts = torch.tensor([len(next(iter(reply.values()))) for reply in replies])
+        return found | {"sites": numbers.repeat_interleave(counts)}
 
 
 class FederatedRun(Rounds):
-    """A recipe on a federation: prepares on first use, then goes one round at a time.
-
-    ``notes`` is what a reader of its numbers must know, ``fingerprint`` that of the images.
-    """
+    """A recipe on a federation: ``notes`` is what a reader of its numbers must know, ``fingerprint`` of the images."""
 
     def __init__(self, recipe: Recipe, federation: Federation, device: str | torch.device = "cpu"):
         super().__init__(recipe, federation.outline, [site.name for site in federation.sites], device)
@@ -221,26 +187,22 @@ class FederatedRun(Rounds):
         refuse_without_spare(recipe, federation.name, spare)
         self.fingerprint = federation.fingerprint
         self.federation = federation.to(device)
+        self.images = {split: [len(getattr(site, split)) for site in federation.sites] for split in self.splits}
         sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
         alike = federation.outline, self.model, self.methods, recipe
         self.clients = {site.name: Client(site, *alike) for site in sites}
-        for name, client in self.clients.items():
-            client.refuse_batches_of_one(in_rounds=name in self.taking_part)
+        for client in self.clients.values():
+            client.refuse_batches_of_one()
 
     @property
     def notes(self) -> list[str]:
         if self.pooling is None:
             return list(self.federation.notes)
         return [
-            f"{self.pooling.name} trains centrally on pooled data: one client has the training images of all sites; "
-            f"its network is tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: "
-            "no bytes are counted.",
+            f"{self.pooling.name} trains centrally on pooled data, the training images of all sites: its network is "
+            f"tested at each, its loss stands under {self.taking_part[0]}, and nothing is exchanged.",
             *self.federation.notes,
         ]
-
-    @property
-    def images(self) -> dict[str, list[int]]:
-        return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in self.splits}
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """One client after the other in this process: they share one network, and a reply holds its very weights."""
@@ -254,36 +216,19 @@ class FederatedRun(Rounds):
         return super().state() | {"clients": {name: client.memories for name, client in self.clients.items()}}
 
     def load_state(self, state: dict) -> None:
-        if set(state["clients"]) != set(self.clients):
-            raise RecipeError(
-                f"this state has clients {', '.join(state['clients'])}; the run has {', '.join(self.clients)}."
-            )
         super().load_state(state)
         for name, client in self.clients.items():
             client.round, client.memories = self.rounds, state["clients"][name]
 
 
-def _refuse_unseen(recipe: Recipe, outline: Outline, sites: list[str]) -> None:
-    """DataError for an unseen site that is none of these, RecipeError where all of them are unseen."""
-    for name in recipe.unseen:
-        if name not in sites:
-            raise DataError(f'federation {outline.name} has no site "{name}"; {nearest(name, sites)}')
-    if len(recipe.unseen) == len(sites):
-        raise RecipeError(f"all sites of {outline.name} are unseen; expected one at least to train on.")
-
-
 def refuse_without_spare(recipe: Recipe, federation: str, spare: dict[str, int | None]) -> None:
-    """RecipeError where spare images are to be scored and a site hands none over, or there is not one at all.
-
-    spare: how many each site has; None where its loader hands none over.
-    """
+    """RecipeError where spare images are to be scored and a site hands none over (None), or there is not one at all."""
     if "spare" in recipe.evaluation and (None in spare.values() or not any(spare.values())):
         lacking = [name for name, count in spare.items() if not count]
         raise RecipeError(
-            f'the recipe asks for the evaluation "spare", the scores of images that no round trains on, and '
-            f"{len(lacking)} of {len(spare)} sites of {federation} have none (first {lacking[0]}). Ask the loader for "
-            'them, as in federation={"name": "office_caltech10", "spare": True}, where it has that option, or leave it '
-            "out."
+            f'the recipe asks for "spare", the scores of images that no round trains on, and {len(lacking)} of '
+            f"{len(spare)} sites of {federation} have none (first {lacking[0]}). Ask the loader for them, as in "
+            'federation={"name": "office_caltech10", "spare": True}, where it has that option, or leave it out.'
         )
 
 
@@ -293,9 +238,3 @@ def _pooled(sites: tuple[Site, ...]) -> tuple[Site, ...]:
     parts = [site.train for site in (first, *others)]
     train = Split(torch.cat([part.images for part in parts]), torch.cat([part.targets for part in parts]))
     return tuple(replace(site, train=train) if site is first else site for site in sites)
-
-
-def _sites(images: list[int]) -> Tensor:
-    """For each image the number of its site, of so many images of each."""
-    numbers = torch.arange(len(images), dtype=evaluate.whole(len(images)))
-    return numbers.repeat_interleave(torch.tensor(images))

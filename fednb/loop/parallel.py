@@ -1,16 +1,10 @@
-"""Work on many items, one after the other or side by side in processes that share the cores of this machine.
+"""Work on many items, side by side in processes that share the cores of this machine.
 
 Every way, also ``fednb.loop.cluster``, takes ``work``, ``items`` and ``tell`` and gives ``{item: None or what went
-wrong}``:
-
-work   ``work(item, tell)`` does one item, leaves what it makes where others find it, and calls ``tell(what)`` whenever
-       there is something to tell. All three can be pickled: work, item, what.
-items  hashable, no two alike. One that fails, or is lost with the process or machine that was at it, stops no other.
-tell   ``tell(item, what)`` is called in this process, in the order in which the item told it.
-
-No library that was tried does as much (one of six items killed its process): ``concurrent.futures`` (Python 3.11.7),
-loky 3.7.0 and mpire 2.10.2 lose all six, and ``multiprocessing.Pool``, also torch's, never notices. Pebble 5.2.3 loses
-one, but all when a process dies while none is at work, as at the start, and has no channel for what an item tells.
+wrong}``: ``work(item, tell)`` does one item and calls ``tell(what)`` whenever there is something to tell; ``tell(item,
+what)`` is called in this process, in the order in which the item told it. Work, item (no two alike) and what can be
+pickled. An item that fails, or is lost with its process or machine, stops no other: ``concurrent.futures``, loky, mpire
+and ``multiprocessing.Pool`` lose all, or hang, when a process is killed.
 """
 
 import multiprocessing
@@ -19,42 +13,33 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from fednb.errors import FednbError, RunError
+from fednb.errors import RunError, reason
 from fednb.files import environment
 
 UNGUARDED = 86  # the exit code of a process that would have started others while it read the main script
 
 
 class UnguardedError(RunError):
-    """A new process reads the main script first, and would do all of it again: the script has no guard."""
+    """A new process reads the main script first, which has no guard, and would do all of it again."""
 
 
 def attempt(work, item, tell) -> str | None:
     """Does one item; None or what went wrong."""
     try:
         work(item, tell)
-    except FednbError as error:
-        return str(error)
     except Exception as error:  # out of memory and the like: the other items go on
-        return f"{type(error).__name__}: {error}"
+        return reason(error)
     return None
 
 
-def in_turn(work, items: list, tell) -> dict:
-    """One item after the other, in this process."""
-    return {item: attempt(work, item, partial(tell, item)) for item in items}
-
-
 def in_processes(work, items: list, tell, jobs: int) -> dict:
-    """Items side by side. A process is handed one item after the other over a pipe of its own; one that dies costs the
-    item that it was at, and another takes its place. There are at most ``jobs`` of them, no more than cores, and they
-    end within a second of this one. They import nothing from the working directory. Raises UnguardedError before any
-    item is begun.
+    """Items side by side, in at most ``jobs`` processes, no more than cores, each handed one item after the other over
+    its pipe. One that dies costs the item that it was at; they end within a second of this one. Raises UnguardedError
+    before any item is begun.
     """
     jobs = min(jobs, len(items), os.cpu_count() or 1)
     waiting, working, ended = list(items), {}, {}
@@ -97,7 +82,7 @@ def _start(work, jobs: int):
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(work, threads, theirs), daemon=True)
     try:
-        with _safe_path(), _no_missing_script(), _ctrl_c_held_back():
+        with _apart():
             process.start()
     except RuntimeError:
         if "__mp_main__" in sys.modules:  # this process is a new one itself, still at the main script
@@ -108,40 +93,24 @@ def _start(work, jobs: int):
 
 
 @contextmanager
-def _safe_path():
-    """A process that starts inside imports nothing from the working directory: python -c has it first on its path."""
-    path = list(sys.path)
+def _apart():
+    """A process that starts inside imports nothing from the working directory (python -c has it first on its path),
+    looks for no file of a script on standard input, and never hears Ctrl-C, which is heard here afterwards.
+    """
+    path, main = list(sys.path), vars(sys.modules["__main__"])
+    hidden = {name: main.pop(name) for name in ("__file__",) if not os.path.exists(main.get(name) or os.curdir)}
     sys.path[:] = [place for place in path if place]  # multiprocessing hands it on; a notebook's kernel has "" on it
-    try:
-        with environment(PYTHONSAFEPATH="1"):
+    with environment(PYTHONSAFEPATH="1"):
+        try:
+            if os.name == "posix":
+                resource_tracker.ensure_running()  # its own start would let Ctrl-C through
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             yield
-    finally:
-        sys.path[:] = path
-
-
-@contextmanager
-def _no_missing_script():
-    """A process that starts inside does not look for the file of a script that came on standard input."""
-    main = vars(sys.modules["__main__"])
-    missing = {name: main.pop(name) for name in ("__file__",) if not os.path.exists(main.get(name) or os.curdir)}
-    try:
-        yield
-    finally:
-        main |= missing
-
-
-@contextmanager
-def _ctrl_c_held_back():
-    """A process that starts inside never hears Ctrl-C, not even while it starts; here it is heard afterwards."""
-    if os.name == "nt":
-        yield
-        return
-    resource_tracker.ensure_running()  # its own start would let Ctrl-C through
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        finally:
+            if os.name == "posix":
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            sys.path[:] = path
+            main |= hidden
 
 
 def _cause(exitcode: int) -> str:
@@ -167,6 +136,5 @@ def _serve(work, threads: int, pipe) -> None:
 
 
 def _end_with_parent() -> None:
-    """Whatever this process is at: it would only hold its locks."""
     multiprocessing.parent_process().join()
     os._exit(1)

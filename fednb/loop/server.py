@@ -1,27 +1,23 @@
 """The server of a run: sends, adds up the replies as they come, and makes new global weights."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import nn
 
 from fednb import randomness
-from fednb.loop.network import require_finite, require_same
+from fednb.errors import RunError
+from fednb.loop.network import all_finite, require_same
 from fednb.methods import Message, Method, add, entries, kept, owners, part
 from fednb.recipe import Recipe
 
 
 class Server:
-    """Sends to the clients of a round, adds up their replies as they come, and makes new global weights.
-
-    It sees messages, never images. What it holds does not grow with the number of clients: the weighted mean of the
+    """Sees messages, never images. What it holds does not grow with the number of clients: the weighted mean of their
     models is a running sum.
 
-    model: every entry of the network that is sent; parameters: the names of those that are trained; first: the entries
-    that never leave a client, as they are before round 1. images: training images of each client, by name. round: from
-    1 (0 before the first). weights: of this round's clients in the mean, with sum 1; share: the part of all images (or,
-    where the recipe's weights are equal, of all clients) that they have. memories: what methods keep between rounds.
+    model: every entry of the network that is sent; parameters: names of those that are trained; first: the entries that
+    never leave a client, as they are before round 1. images: training images by client. round: from 1 (0 before the
+    first). weights: of this round's clients in the mean, with sum 1; share: the part of all images (or, where the
+    recipe's weights are equal, of all clients) that they have. memories: what methods keep between rounds.
     """
 
     def __init__(self, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -68,28 +64,25 @@ class Server:
         self.images = {client: int(offer["images"]) for client, offer in offers.items()}
         shared: Message = {}
         for method in self.methods:
-            with _blaming(f"{method.name} cannot use what clients offered"):
-                told = method.prepare_share(self, {c: part(offer, method.name) for c, offer in offers.items()})
-            shared |= entries(method.name, told)
+            own = {client: part(offer, method.name) for client, offer in offers.items()}
+            shared |= entries(method.name, method.prepare_share(self, own))
         self.require_finite(shared)
         return shared
 
     def sample(self, round: int) -> list[str]:
-        """The clients of this round, by name, drawn by ``participation``."""
+        """The clients of this round, by name."""
         self.round = round
         self._mean, self._replies, self._scratch = {}, {}, {}
         names = list(self.images)
-        wanted = max(1, round_half_up(self.recipe.participation * len(names)))
+        wanted = max(1, int(self.recipe.participation * len(names) + 0.5))
         chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
         clients = [names[i] for i in sorted(chosen.tolist())]
         self.weigh(clients)
         return clients
 
     def weigh(self, clients: list[str]) -> None:
-        """The weights in the mean of the clients whose replies will come, once more where some of a round's will not.
-
-        Weights are n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
-        ``share`` is the part of all images (or, where equal, of all clients) that this round's clients have.
+        """The weights in the mean of the clients whose replies will come, once more where some of a round's will not:
+        n_k / sum of n over the round's clients (FedAvg; FedRDN, Eq. 1), or equal (FedFA, Eq. 1).
         """
         sizes = {c: n if self.recipe.weights == "size" else 1 for c, n in self.images.items()}
         taken = sum(sizes[client] for client in clients)
@@ -105,7 +98,7 @@ class Server:
 
     @torch.no_grad()
     def hear(self, client: str, reply: Message) -> None:
-        """One client's reply has come, and the next is sent nothing yet: sequential methods collect what is theirs."""
+        """One client's reply has come: sequential methods collect what is theirs, before the next is sent anything."""
         self._collect(client, reply, sequential=True)
 
     @torch.no_grad()
@@ -113,51 +106,33 @@ class Server:
         """Adds one client's weights to the running mean and lets all other methods collect what is theirs."""
         sent = part(reply, "model")
         require_same(sent, self.model, client)
-        add(self._mean, self.weights[client], {name: value.to(_sum_type(value)) for name, value in sent.items()})
+        add(self._mean, self.weights[client], {n: v if v.is_floating_point() else v.double() for n, v in sent.items()})
         self._collect(client, reply, sequential=False)
 
     @torch.no_grad()
     def finish(self) -> None:
         """All replies are in: every method updates its state, one of them makes the new weights."""
-        mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
-        senders = " and ".join(self.weights) if len(self.weights) < 3 else "clients"
+        mean = {
+            name: value if self.model[name].is_floating_point() else value.round().to(self.model[name].dtype)
+            for name, value in self._mean.items()
+        }
         for method in self.methods:
-            with _blaming(f"{method.name} cannot use what {senders} sent"):
-                method.aggregate(self)
-        owner = self.owner["aggregate_model"]
-        with _blaming(f"{owner.name} cannot use what {senders} sent"):
-            self.model = owner.aggregate_model(self, mean)
+            method.aggregate(self)
+        self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
         self._mean, self._replies, self._scratch = {}, {}, {}
         self.require_finite(entries("model", self.model))
 
     def require_finite(self, also: Message) -> None:
         """RunError where something is not finite in what methods keep here, or in ``also``."""
-        require_finite([*also.items(), *self.remembered().items()], "the server", self.round, self.recipe)
+        held = also | self.remembered()
+        if not all_finite(held.values()):
+            first = next(name for name, value in held.items() if not all_finite([value]))
+            raise RunError(
+                f"{first} is not finite at the server after round {self.round} of {self.recipe}. Lower the learning "
+                "rate, or a rate of the method's own, or look at the images."
+            )
 
     def _collect(self, client: str, reply: Message, sequential: bool) -> None:
         for method in self.methods:
             if method.sequential is sequential:
-                with _blaming(f"{method.name} cannot use what {client} sent"):
-                    method.collect(self, client, self.weights[client], part(reply, method.name))
-
-
-@contextmanager
-def _blaming(what: str) -> Iterator[None]:
-    """An error from inside says what was read: in a traceback, and where clients are elsewhere in its message."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(what)
-        raise
-
-
-def round_half_up(value: float) -> int:
-    return int(value + 0.5)
-
-
-def _sum_type(tensor: torch.Tensor) -> torch.dtype:
-    return tensor.dtype if tensor.is_floating_point() else torch.float64
-
-
-def _like(pattern: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    return value if pattern.is_floating_point() else value.round().to(pattern.dtype)
+                method.collect(self, client, self.weights[client], part(reply, method.name))

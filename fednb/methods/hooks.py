@@ -35,13 +35,11 @@ class Method:
     tasks: on which tasks the method has a meaning: ``EVERY_TASK``, as where it works by ``client.task`` alone, or
     ``classification_only`` and why; a run on another is refused. A cross entropy CE in equations is the task's loss.
     pools: whether it is no federation: one client trains on the images of all sites, and nothing is exchanged.
-    trains_before_a_test: whether its ``adapt``, where it has one, sees batches of training images in training mode.
     mixes_labels: whether its ``criterion`` sets ``batch.label_shares``.
     hard_labels: why it needs a single label for an image, if it does not read ``batch.label_shares``.
     own_lengths: names of the entries of its offer or reply whose first dimension, the same for all of them in a
     message, differs from client to client. All else has the same names, kinds of numbers and shapes at every client.
-    counts: names of those entries that count a client's images or steps: at least 0, at most what a client of its
-    images can have seen in a round. ranges: the least and the most of other entries, by name.
+    ranges: the least and the most of entries of its offer or reply, by name.
     images_become: what ``inputs`` makes of images in training and at test time alike, such as "normalised"; empty where
     they stay in their units. A method that has numbers for other images is refused after this one.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
@@ -51,11 +49,9 @@ class Method:
     printed: ClassVar[str] = ""
     tasks: ClassVar[Meaning] = classification_only("it does not say what it does with a class for every pixel")
     pools: ClassVar[bool] = False
-    trains_before_a_test: ClassVar[bool] = True
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
-    counts: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     images_become: ClassVar[str] = ""
     sequential: ClassVar[bool] = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import bz2
 import json
+from functools import partial
 
 LONG = 8_000  # characters of columns that are written out
 WAYS = ("up", "down")
-SHORT = (",", ": ")
 
 
 def to_text(rounds: list[dict], clients: list[str]) -> str:
@@ -26,16 +26,11 @@ def to_text(rounds: list[dict], clients: list[str]) -> str:
 
 
 def to_rounds(columns: dict, clients: list[str]) -> list[dict]:
-    """The rounds again, numbered from 1. ValueError where these are no such columns."""
-    try:
-        last = {name: column for name, column in columns.items() if name != "earlier"}
-        parts = [last]
-        if "earlier" in columns:
-            parts = [json.loads(bz2.decompress(base64.b64decode(columns["earlier"], validate=True))), last]
-        rounds = [values for part in parts for values in _rounds(part, clients)]
-    except (LookupError, TypeError, AttributeError, ValueError, OSError) as error:
-        raise ValueError(f"rounds are no columns of a record ({type(error).__name__}: {error})") from error
-    return [{"round": number} | values for number, values in enumerate(rounds, 1)]
+    """The rounds again, numbered from 1; LookupError, TypeError, ValueError or the like where these are none."""
+    last = dict(columns)
+    packed = last.pop("earlier", None)
+    earlier = _rounds(json.loads(bz2.decompress(base64.b64decode(packed, validate=True))), clients) if packed else []
+    return [{"round": number} | values for number, values in enumerate([*earlier, *_rounds(last, clients)], 1)]
 
 
 def _columns(rounds: list[dict], clients: list[str]) -> dict:
@@ -53,27 +48,22 @@ def _rounds(columns: dict, clients: list[str]) -> list[dict]:
     rounds = [{} for _ in columns["loss"]]
     for name, column in columns.items():
         if name == "loss":
-            column = [_named(dict(sorted(zip(clients, losses, strict=True)))) for losses in column]
+            column = [_present(dict(sorted(zip(clients, losses, strict=True)))) for losses in column]
         elif name in WAYS:
-            column = _sent(column, len(rounds))
+            full = [counts if isinstance(counts, list) else [counts] * len(rounds) for counts in column.values()]
+            lines = zip(*full, strict=True) if full else [()] * len(rounds)
+            column = [_present(dict(zip(column, counts, strict=True))) for counts in lines]
         for values, value in zip(rounds, column, strict=True):
             if value is not None:
                 values[name] = value
     return rounds
 
 
-def _sent(columns: dict, rounds: int) -> list[dict]:
-    full = [counts if isinstance(counts, list) else [counts] * rounds for counts in columns.values()]
-    return [_named(dict(zip(columns, counts, strict=True))) for _, *counts in zip(range(rounds), *full, strict=True)]
-
-
-def _named(values: dict) -> dict:
-    """Those that there are."""
-    return {name: value for name, value in values.items() if value is not None} if None in values.values() else values
+def _present(values: dict) -> dict:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _text(columns: dict) -> str:
-    texts = {
-        json.dumps(name): json.dumps(column, allow_nan=False, separators=SHORT) for name, column in columns.items()
-    }
-    return "{\n" + ",\n".join(f"{name}: {text}" for name, text in texts.items()) + "\n}"
+    write = partial(json.dumps, allow_nan=False, separators=(",", ": "))
+    lines = (f"{write(name)}: {write(column)}" for name, column in columns.items())
+    return "{\n" + ",\n".join(lines) + "\n}"

@@ -16,24 +16,19 @@ SHARED = "_shared"  # ends the name of what an artefact has in common with those
 
 @dataclass(frozen=True)
 class Record:
-    """What one run measured. Plain values only; anyone can read it without having the data.
+    """What one run measured, in plain values.
 
-    recipe: the full recipe. key: its hash. clients: site names.
-    images: for each split, the number of images of each client; of ``spare`` where those are scored.
+    recipe: the full recipe. key: its hash. clients: site names. images: for each split, of each client.
     prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
-    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``, with running statistics of
-    each client's own training images); where clients are elsewhere, ``absent``: those that did not answer, who took no
-    part or have the scores of their last test.
-    fingerprint: of the federation. notes: what its reader must know (of the federation, of a run that is none).
-    origin: version of the code, torch, device, threads, seconds of training and evaluation; where clients were
-    elsewhere, ``engine``: what carried their messages, and ``wire``: for each kind of message the bytes ``down`` and
-    ``up`` as they were sent, tests included, over the whole run.
+    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``); where clients are elsewhere,
+    ``absent``: those that did not answer, who took no part or have the scores of their last test.
+    fingerprint: of the federation. notes: what its reader must know. origin: version of the code, torch, device,
+    threads, seconds of training and evaluation; where clients were elsewhere, what carried their messages.
     behaviours: the hashes of what it used, as they were then (see ``fednb.records.staleness``).
-    checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
-    name, over the file's bytes. They are made where it is written. What several runs have in common, such as the images
-    of ``examples``, is kept once, as ``examples_shared`` in ``shared/<checksum>.npz`` beside the record.
+    checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact by its name. What
+    several runs have in common, such as the images of ``examples``, is kept once, in ``shared/<checksum>.npz``.
     """
 
     recipe: dict
@@ -50,39 +45,21 @@ class Record:
     path: Path | None = field(default=None, compare=False)
 
     def scores(self, split: str = "test") -> dict[int, list]:
-        """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
-
-        split: "test", or "spare", in the last ten rounds. Empty where none lie beside the record. Raises DamagedError
-        where they are not those of its images.
-        """
+        """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose, of
+        the split "spare" in the last ten. Empty where none lie beside the record."""
         from fednb.records.scores import unpacked
 
-        if self.path is None or split not in self.images or not self._beside("scores").exists():
+        if split not in self.images or "scores" not in self.checksums:
             return {}
-        try:
-            found = unpacked(self.artefact("scores"), self.images[split], split)
-            if not set(found) <= set(range(1, len(self.rounds) + 1)):
-                raise ValueError(f"rounds {list(found)}")
-            return found
-        except (KeyError, ValueError, IndexError, TypeError) as error:
-            raise DamagedError(f"{self._beside('scores')}: its scores are not those of this run ({error}).") from error
+        return unpacked(self.artefact("scores"), self.images[split], split)
 
     def artefact(self, name: str) -> dict:
-        """A small file of arrays beside the record, for example ``features``.
-
-        Raises StoreError where there is none, DamagedError where it cannot be read or is not what was written.
-        """
+        """A small file of arrays beside the record, for example ``features``. StoreError where there is none,
+        DamagedError where it is gone or not what was written."""
         import numpy
 
-        content = BytesIO(self._content(name))
-        try:
-            with numpy.load(content, allow_pickle=False) as arrays:
-                own = dict(arrays)
-        except Exception as error:  # numpy and zipfile raise many kinds for a damaged file
-            raise DamagedError(
-                f"{self._beside(name)} is damaged ({error}). Move it and {self.path.name} away and train the recipe "
-                "again."
-            ) from error
+        with numpy.load(BytesIO(self._content(name)), allow_pickle=False) as arrays:
+            own = dict(arrays)
         return self.artefact(name + SHARED) | own if name + SHARED in self.checksums else own
 
     def require_artefacts(self) -> None:
@@ -91,33 +68,28 @@ class Record:
             self._content(name)
 
     def _content(self, name: str) -> bytes:
-        path = self._beside(name)
         expected = self.checksums.get(name)
+        path = shared(self.path, expected) if name.endswith(SHARED) else self.path.with_suffix(f".{name}.npz")
+        if expected is None:
+            raise StoreError(f"{path} is not there: train the recipe with {name!r} in its evaluation.")
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            copy = f"Copy it from where {self.path.name} came from, or move" if name.endswith(SHARED) else "Move"
-            raise (DamagedError if expected else StoreError)(
-                f"{path} is not there. {copy} {self.path.name} away and train the recipe again, with "
-                f"{name.removesuffix(SHARED)!r} in its evaluation."
+            raise DamagedError(
+                f"{path} is not there. Copy it from where {self.path.name} came from, or move that away and train the "
+                "recipe again."
             ) from None
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error}. Mend its permissions, or move it away.") from error
-        if expected not in (None, checksum(content)):
+        if expected != checksum(content):
             raise DamagedError(
                 f"{path} is damaged: its bytes are not those that {self.path.name} was written with. Move both away "
                 "and train the recipe again."
             )
         return content
 
-    def _beside(self, name: str) -> Path:
-        if name.endswith(SHARED):
-            return shared(self.path, self.checksums[name])
-        return self.path.with_suffix(f".{name}.npz")
-
 
 def shared(record: Path, digits: str) -> Path:
-    """Where the records of a folder keep what several have in common, by its checksum."""
     return record.parent / "shared" / f"{digits}.npz"
 
 
@@ -127,19 +99,17 @@ def checksum(content: bytes) -> str:
 
 
 def to_text(record: Record) -> str:
-    """JSON with one line for each top-level entry and one for each column of the rounds, and its own checksum."""
-    entries = _sealed(record)
+    """JSON with a line for each entry and each column of the rounds, and its own checksum; ValueError for NaN."""
+    entries = {name: value for name, value in asdict(record).items() if name != "path"}
+    entries |= {"checksums": record.checksums | {"record": checksum(_own_text(entries).encode())}}
     rounds = columns.to_text(entries.pop("rounds"), entries["clients"])
     lines = [f'"{name}": {json.dumps(value, allow_nan=False)}' for name, value in entries.items()]
     return "{\n" + ",\n".join([*lines, f'"rounds": {rounds}']) + "\n}\n"
 
 
-def read(path: Path) -> tuple[Record, list[str]]:
-    """The record in a file, and the names of fields that this version does not know.
-
-    Its checksum says that it is what a run wrote: nothing else is asked. Raises DamagedError where it is not, and
-    StoreError where the file may not be read.
-    """
+def read(path: Path) -> Record:
+    """The record in a file, without fields that this version does not know. DamagedError where its checksum says that
+    it is not what a run wrote, StoreError where it may not be read."""
     try:
         return parsed(path.read_bytes().decode(), path)
     except OSError as error:
@@ -148,44 +118,18 @@ def read(path: Path) -> tuple[Record, list[str]]:
         raise DamagedError(f"{path} is damaged: it is not text ({error}).") from error
 
 
-def parsed(text: str, path: Path | None = None) -> tuple[Record, list[str]]:
-    """The same for a text. Its rounds are columns or, as older versions wrote them, a list."""
+def parsed(text: str, path: Path | None = None) -> Record:
+    """The same for a text."""
     try:
         entries = json.loads(text)
-        if isinstance(entries["rounds"], dict):
-            entries["rounds"] = columns.to_rounds(entries["rounds"], entries["clients"])
+        entries["rounds"] = columns.to_rounds(entries["rounds"], entries["clients"])
         found, own = entries["checksums"]["record"], checksum(_own_text(entries).encode())
         if found != own:
             raise ValueError(f"checksums.record is {found}; expected {own}: it was edited")
-        known = {each.name for each in fields(Record)} - {"path"}
-        record = Record(**{name: entries[name] for name in known & entries.keys()}, path=path)
-    except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        known = [each.name for each in fields(Record) if each.name != "path"]
+        return Record(**{name: entries[name] for name in known if name in entries}, path=path)
+    except (LookupError, TypeError, AttributeError, ValueError, OSError, ArithmeticError, RecursionError) as error:
         raise DamagedError(f"{path or 'a record'} is damaged: {error}.") from error
-    return record, [name for name in entries if name not in known]
-
-
-def require_readable(record: Record) -> None:
-    """StoreError, naming the round, for what no record can hold: a number that is none, half a character, a score above
-    its images. Nothing is written."""
-    try:
-        json.dumps(_sealed(record), allow_nan=False, ensure_ascii=False).encode()
-        for values in record.rounds:
-            for split in ("validation", "test"):
-                images = record.images[split]
-                if not all(0 <= score <= most for score, most in zip(values[split], images, strict=True)):
-                    where = f"rounds[{values['round']}].{split}"
-                    raise ValueError(f"{where} is {values[split]}; expected numbers from 0 to {images}")
-    except (ValueError, TypeError) as error:
-        raise StoreError(
-            f"the run {record.key} measured what no record can hold: {error}. Nothing is written, and its checkpoint "
-            "is kept: look at the methods and clients that it names."
-        ) from error
-
-
-def _sealed(record: Record) -> dict:
-    """Its entries, with its own checksum."""
-    entries = {name: value for name, value in asdict(record).items() if name != "path"}
-    return entries | {"checksums": record.checksums | {"record": checksum(_own_text(entries).encode())}}
 
 
 def _own_text(entries: dict) -> str:

@@ -1,7 +1,4 @@
-"""Runs on disk: one JSON file each, written once, found by recipe; locks and checkpoints beside them while one trains.
-
-Where a file system does not honour locks, a run may be trained twice; its record is whole all the same.
-"""
+"""Runs on disk: one JSON file each, written once, found by recipe; locks and checkpoints while one trains."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import glob
 import hashlib
 import os
 import sys
-from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -18,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 from fednb.errors import DamagedError, HeldError, StoreError
-from fednb.files import remove, remove_parts, write_atomically, write_together
+from fednb.files import PART, remove, write_atomically, write_together
 from fednb.recipe import Recipe
 from fednb.records import signals
 from fednb.records.record import SHARED, Record, checksum, read, shared, to_text
@@ -30,8 +26,7 @@ OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on 
 
 @lru_cache(maxsize=4096)
 def _as_it_was(path: Path, *file: int) -> Record:
-    """The record in a file that has not been written since: every table asks for all of them again."""
-    return read(path)[0]
+    return read(path)  # every table asks for all of them again
 
 
 class Store:
@@ -39,13 +34,10 @@ class Store:
 
     A record is *stale* when something that it used behaves otherwise today. It is found like any other, after those
     that are not; only where ``renew`` is set it counts as missing, and its files are replaced by those of a new run.
+    ``notes`` collects what was found wrong and set aside.
 
-    Args:
-        folder: where new records are written.
-        also: folders that are only read, for example the recorded runs of the project.
-        checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
-
-    ``notes`` collects what was found wrong and set aside; a summary shows it.
+    folder: where new records are written. also: folders that are only read, such as the recorded runs of the project.
+    checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
     """
 
     def __init__(self, folder: Path, also: tuple[Path, ...] = (), checkpoints: Path | None = None):
@@ -57,28 +49,26 @@ class Store:
         self.notes: list[str] = []
 
     def by(self, engine: str) -> Store:
-        """Where the runs lie whose messages an engine carried, such as "flower": a recipe has one record of each."""
+        """Where the runs lie whose messages an engine carried, such as "flower"."""
         return Store(self.folder / engine, tuple(path / engine for path in self.folders[1:]), self.checkpoints / engine)
 
     def find(self, recipe: Recipe, mend: bool = False) -> Record | None:
-        """The record of a recipe, or None.
+        """The record of a recipe, or None. StoreError when it was made under another default of an option.
 
         What is damaged is named in ``notes`` and counts as missing. Where ``mend`` is set, which needs the recipe's
-        lock, a damaged record in ``folder`` is set aside with its artefacts, with the suffix ``.damaged``; without it
-        nothing on disk changes. StoreError when the record was made while an option that the recipe leaves at its
-        default had another default.
+        lock, a damaged record in ``folder`` and its artefacts get the suffix ``.damaged``; else the disk stays so.
         """
         stale = None
         for folder in self.folders:
             path = folder / recipe.filename
             try:
-                record = self._read(path) if path.exists() else None
+                record = read(path) if path.exists() else None
                 if record is None or (self.renew and changed(record)):
                     continue
                 record.require_artefacts()
             except DamagedError as error:
                 if mend and folder == self.folder:
-                    self._set_aside((path, *path.parent.glob(f"{glob.escape(path.stem)}.*.npz")), str(error))
+                    self._set_aside([path, *path.parent.glob(f"{glob.escape(path.stem)}.*.npz")], str(error))
                 else:
                     self.note(f"{error} The run counts as missing.")
                 continue
@@ -89,7 +79,7 @@ class Store:
         return stale
 
     def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
-        """The record of each recipe, or None; one that ``find`` refuses counts as missing and is named in ``notes``."""
+        """The record of each recipe, or None; what ``find`` refuses is named in ``notes``."""
         records = {}
         for recipe in recipes:
             try:
@@ -110,35 +100,39 @@ class Store:
         return [record for record in records if "engine" not in record.origin]
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
-        """Writes a record once, atomically, with checksums; the first writer of a recipe wins.
+        """Writes a record once, atomically. The first writer of a recipe wins, unless what it wrote is damaged, or
+        stale where ``renew`` is set. StoreError when the disk is full or not writable; what is recorded stays."""
+        import numpy
 
-        What its artefacts have in common with those of other runs (``OF_THE_IMAGES``) goes to a file that they share.
-        What it wrote is replaced if it is damaged, or stale where ``renew`` is set.
-        Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
-        """
         path = self.folder / recipe.filename
-        if path.exists() and not self._may_go(path):
+        if path.exists() and self._stays(path):
             return path
         files, checksums = {}, {}
         for name, arrays in _parts(artefacts or {}):
-            content = _compressed(arrays)
-            checksums[name] = checksum(content)
+            content = BytesIO()
+            numpy.savez_compressed(content, **arrays)
+            checksums[name] = checksum(content.getvalue())
             common = name.endswith(SHARED)
-            files[shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")] = content
+            place = shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")
+            files[place] = content.getvalue()
         write_together(files | {path: to_text(replace(record, checksums=checksums)).encode()})  # the record last
         return path
 
+    def _stays(self, path: Path) -> bool:
+        with suppress(DamagedError):
+            record = read(path)
+            record.require_artefacts()
+            return not (self.renew and changed(record))
+        return False
+
     def note(self, text: str) -> None:
-        """Adds to ``notes`` what is not there yet."""
         if text not in self.notes:
             self.notes.append(text)
 
     @contextmanager
     def lock(self, recipe: Recipe, wait: bool = True):
-        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done. Half
-        files of processes that were killed while they wrote it are removed.
-
-        Raises HeldError where it shall not wait. Where the file system has no locks, ``notes`` says so.
+        """Held while a run trains: a second process that wants the same run says so and waits, or raises HeldError.
+        Half files of processes that were killed are removed. Without locks on a file system a run may be trained twice.
         """
         from filelock import FileLock, Timeout
 
@@ -160,16 +154,15 @@ class Store:
             self.note(f"{self.locks}: {error.strerror}. Another process may train the same runs once more.")
         try:
             for path in (self._checkpoint(recipe), self.folder / recipe.filename):
-                remove_parts(path)
+                for part in path.parent.glob(f".{glob.escape(path.stem)}.*{PART}"):
+                    remove(part)
             yield
         finally:
             lock.release()
 
     def save_checkpoint(self, recipe: Recipe, state: dict, keep_last: bool = False) -> None:
-        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them.
-
-        keep_last: the one that it replaces stays for ``step_back``.
-        """
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are a SHA-256. With ``keep_last`` the one
+        before stays for ``step_back``."""
         import torch
 
         path = self._checkpoint(recipe)
@@ -185,9 +178,8 @@ class Store:
 
     def step_back(self, recipe: Recipe) -> None:
         """The next start goes on from the checkpoint before the last, where there is one."""
-        path = self._checkpoint(recipe)
-        if _before(path).exists():
-            os.replace(_before(path), path)
+        with suppress(FileNotFoundError):
+            os.replace(_before(self._checkpoint(recipe)), self._checkpoint(recipe))
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
@@ -202,64 +194,30 @@ class Store:
             content = path.read_bytes()
             if hashlib.sha256(content[:-32]).digest() != content[-32:]:
                 raise ValueError("its bytes are not those that were written")
-            state = torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
-            if not isinstance(state, dict) or not isinstance(state.get("made_from", {}), dict):
-                raise ValueError("it holds no state of a run")
-            return state
-        except Exception as error:  # torch raises many kinds for a damaged file
-            self.refuse_checkpoint(recipe, f"{type(error).__name__}: {error}")
+            return torch.load(BytesIO(content[:-32]), map_location=device, weights_only=True)
+        except Exception as error:  # torch raises many kinds
+            self._set_aside([path], f"{error}; the run starts from its first round.")
             return None
 
-    def refuse_checkpoint(self, recipe: Recipe, why: str) -> None:
-        """Sets a checkpoint aside that no run can go on from."""
-        self._set_aside([self._checkpoint(recipe)], f"{why}; the run starts from its first round.")
-
     def drop_checkpoint(self, recipe: Recipe) -> None:
-        """Removes a finished run's checkpoint."""
         remove(self._checkpoint(recipe))
         remove(_before(self._checkpoint(recipe)))
-
-    def _may_go(self, path: Path) -> bool:
-        """Whether a record is damaged, or stale and to be renewed."""
-        try:
-            record = self._read(path)
-            if not (self.renew and changed(record)):
-                record.require_artefacts()
-                return False
-        except DamagedError:
-            pass
-        return True
 
     def _checkpoint(self, recipe: Recipe) -> Path:
         return self.checkpoints / f"{recipe.key}.pt"
 
-    def _read(self, path: Path) -> Record:
-        record, later = read(path)
-        if later:
-            self.note(f"{path.name} has fields of a later version, which are not used: {', '.join(later)}.")
-        return record
-
-    def _set_aside(self, paths: Iterable[Path], why: str) -> None:
+    def _set_aside(self, paths: list[Path], why: str) -> None:
         """Renames files that belong together; the first names them."""
-        first, *_ = paths = tuple(paths)
-        number = 1
-        while (aside := first.with_name(f"{first.name}.damaged{number if number > 1 else ''}")).exists():
-            number += 1
+        name = paths[0].name
         try:
             for path in paths:
-                os.replace(path, path.with_name(path.name + aside.name.removeprefix(first.name)))
+                os.replace(path, f"{path}.damaged")
+            self.note(f"{name} was damaged and is now {name}.damaged: {why}")
         except OSError as error:  # the folder is read-only
-            self.note(f"{first.name} is damaged and could not be set aside ({error.strerror}): {why}")
-        else:
-            self.note(f"{first.name} was damaged and is now {aside.name}: {why}")
+            self.note(f"{name} is damaged and could not be set aside ({error.strerror}): {why}")
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
-    if record.key != recipe.key:
-        raise StoreError(
-            f"{path} holds the run with key {record.key}, not {recipe.key}: the file name was chosen for the latter. "
-            "Give the file its own name, or change the seed."
-        )
     differing = [
         f"{name} was {value!r} and is {recipe.full[name]!r}"
         for name, value in record.recipe.items()
@@ -291,11 +249,3 @@ def _parts(artefacts: dict[str, dict]):
         if common:
             yield name + SHARED, common
         yield name, {entry: array for entry, array in arrays.items() if entry not in common}
-
-
-def _compressed(arrays: dict) -> bytes:
-    import numpy
-
-    content = BytesIO()
-    numpy.savez_compressed(content, **arrays)
-    return content.getvalue()

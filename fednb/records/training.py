@@ -6,17 +6,16 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fednb.errors import FednbError, RunError, StoreError
+from fednb import datasets
+from fednb.errors import RunError, StoreError
 from fednb.federation import Federation
-from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
 from fednb.records.provenance import maker, origin, source_hash
-from fednb.records.record import require_readable
 from fednb.records.staleness import sources, used
 from fednb.records.store import Record, Store
 
@@ -24,14 +23,8 @@ if TYPE_CHECKING:
     from fednb.loop.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
-OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)  # what a state that is none leads to
-NO_ROOM = ("out of memory", "not enough memory", "allocate memory")  # torch's words for it, on a GPU and on a CPU
 
 Progress = Callable[[Recipe, int], None]
-
-
-def silent(recipe: Recipe, rounds: int) -> None:
-    """No progress display."""
 
 
 def train_one(
@@ -39,15 +32,14 @@ def train_one(
     store: Store,
     device: str = "cpu",
     root: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress = lambda recipe, rounds: None,
     federation: Federation | None = None,
     wait: bool = True,
 ) -> Record:
-    """The record of a recipe: found, or trained from its last checkpoint on.
+    """The record of a recipe: found, or trained from its last checkpoint on. Ctrl-C and SIGTERM end it after its round.
 
     ``progress(recipe, rounds_done)`` is called after every round. federation: of a recipe whose images are in memory.
-    wait: for another process that trains it, or raise HeldError. Ctrl-C and SIGTERM end it after its round, with a
-    checkpoint. Raises FednbError for what a user can mend.
+    wait: for another process that trains it, or raise HeldError.
     """
     with store.lock(recipe, wait), signals.watched():
         if record := store.find(recipe, mend=True):
@@ -59,90 +51,55 @@ def train_one(
         from fednb.models import pretrained_below
 
         rehearse(recipe)
-        if federation is None:
-            federation = federation_of(recipe, root)
-        elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:
-            raise RunError(
-                f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
-                "Study(recipes, federation=...)."
-            )
         with pretrained_below(root):
-            return finish(partial(FederatedRun, recipe, federation, device), store, progress)
+            run = FederatedRun(recipe, federation or federation_of(recipe, root), device)
+            return finish(run, store, progress)
 
 
-def finish(begin: Callable[[], Rounds], store: Store, progress: Progress = silent) -> Record:
-    """The record of the run that ``begin()`` makes, trained from its last checkpoint on; needs the recipe's lock.
-
-    A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
-    """
-    run = begin()
-    saved = store.load_checkpoint(run.recipe, next(run.model.parameters()).device)
-    with _threads_of(saved):
-        try:
-            return _trained(run, saved, store, progress)
-        except Damaged as error:  # of what methods keep a checkpoint's form does not say whether it is theirs
-            store.refuse_checkpoint(run.recipe, f"{error} (where the new start ends in that, too, it is the method's)")
-            return _trained(begin(), None, store, progress)
-
-
-class Damaged(Exception):
-    """What a run went on from may be why it cannot end."""
-
-
-def _trained(run: Rounds, saved: dict | None, store: Store, progress: Progress) -> Record:
-    """The record, from a checkpoint on; Damaged where that may be none of this run's."""
+def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
+    """The record of a run, trained from its last checkpoint on; needs the recipe's lock. A checkpoint is written about
+    once a minute, or after each round where the run is ``saved_every_round``."""
     recipe = run.recipe
-    made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model), "code": source_hash()}
-    if sources(recipe):
-        made_from["source"] = used(recipe)
-    try:
+    saved = store.load_checkpoint(recipe, next(run.model.parameters()).device) or {}
+    with _threads(saved.get("made_from", {}).get("threads")):
+        made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model), "code": source_hash()}
+        if sources(recipe.full):
+            made_from["source"] = used(recipe.full)
         rounds, before, kept, spare = _resume(run, store, made_from, saved)
-    except (*OF_DAMAGE, RuntimeError, FednbError) as error:
-        raise Damaged(f"{type(error).__name__}: {error}") from error
-    seen = {
-        split: [n * (name not in recipe.unseen) for name, n in zip(run.clients, counts, strict=True)]
-        for split, counts in run.images.items()
-    }
-    as_loaded = bool(rounds)
-    begun = written = time.monotonic()
-    progress(recipe, run.rounds)
-    while run.rounds < recipe.rounds:
-        try:
-            rounds.append(run.advance())
-        except RunError:
-            if run.saved_every_round:  # its numbers may be why: the last that led to a sound round are those before
-                store.step_back(recipe)
-            raise
-        except (*OF_DAMAGE, RuntimeError) as error:
-            if not as_loaded or any(words in str(error) for words in NO_ROOM):
-                raise
-            raise Damaged(f"{type(error).__name__}: {error} in round {len(rounds) + 1}") from error
-        kept[run.rounds] = run.scores
-        spare |= {} if run.spare is None else {run.rounds: run.spare}
-        kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
+        seen = {
+            split: [n * (name not in recipe.unseen) for name, n in zip(run.clients, counts, strict=True)]
+            for split, counts in run.images.items()
+        }
+        begun = written = time.monotonic()
         progress(recipe, run.rounds)
-        late = run.saved_every_round or time.monotonic() - written >= CHECKPOINT_SECONDS
-        if (late or signals.requested()) and run.rounds < recipe.rounds:
-            seconds = before + time.monotonic() - begun
-            state = {"run": run.state(), "rounds": rounds, "scores": kept, "seconds": seconds, "made_from": made_from}
-            state |= {"spare": spare} if spare else {}
+        while run.rounds < recipe.rounds:
             try:
-                store.save_checkpoint(recipe, state, keep_last=run.saved_every_round)
-                as_loaded = False
-            except StoreError as error:  # a full disk: the run is worth more than its checkpoint
-                store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
-            written = time.monotonic()
-            signals.end_if_requested()
-    seconds = before + time.monotonic() - begun
-    record, artefacts = _measured(run, rounds, scores.packed(kept, spare), seconds)
-    require_readable(record)  # else its checkpoint would go for a record that nobody can read
-    _write(recipe, store, record, artefacts)
-    store.drop_checkpoint(recipe)
-    return store.find(recipe)
+                rounds.append(run.advance())
+            except RunError:
+                if run.saved_every_round:  # its numbers may be why: the last that led to a sound round are those before
+                    store.step_back(recipe)
+                raise
+            kept[run.rounds] = run.scores
+            spare |= {} if run.spare is None else {run.rounds: run.spare}
+            kept = {number: kept[number] for number in scores.rounds_to_keep(rounds, seen)}
+            progress(recipe, run.rounds)
+            late = run.saved_every_round or time.monotonic() - written >= CHECKPOINT_SECONDS
+            if (late or signals.requested()) and run.rounds < recipe.rounds:
+                state = {"run": run.state(), "rounds": rounds, "scores": kept, "spare": spare, "made_from": made_from}
+                state["seconds"] = before + time.monotonic() - begun
+                try:
+                    store.save_checkpoint(recipe, state, keep_last=run.saved_every_round)
+                except StoreError as error:  # a full disk: the run is worth more than its checkpoint
+                    store.notes.append(f"{recipe} goes on without a new checkpoint: {error}")
+                written = time.monotonic()
+                signals.end_if_requested()
+        record, artefacts = _measured(run, rounds, scores.packed(kept, spare), before + time.monotonic() - begun)
+        store.write(recipe, record, artefacts)
+        store.drop_checkpoint(recipe)
+        return store.find(recipe)
 
 
 def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> tuple[Record, dict]:
-    """A finished run's record and what lies beside it."""
     recipe = run.recipe
     artefacts = {"scores": packed}
     for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
@@ -150,7 +107,7 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
             artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
     if "server" in recipe.evaluation:
         artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
-    carried = run.carried | {"outside": sources(recipe)}
+    carried = run.carried | {"outside": sources(recipe.full)}
     record = Record(
         recipe=recipe.full,
         key=recipe.key,
@@ -161,19 +118,17 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
         fingerprint=run.fingerprint,
         notes=run.notes,
         origin=origin(run.model, seconds) | {name: value for name, value in carried.items() if value},
-        behaviours=used(recipe),
+        behaviours=used(recipe.full),
     )
     return record, artefacts
 
 
 @contextmanager
-def _threads_of(saved: dict | None):
-    """Inside, torch has the threads of the checkpoint: with another number sums have other last digits."""
+def _threads(count: int | None):
     import torch
 
     here = torch.get_num_threads()
-    threads = (saved or {}).get("made_from", {}).get("threads")
-    torch.set_num_threads(threads or here)
+    torch.set_num_threads(count or here)
     try:
         yield
     finally:
@@ -182,46 +137,26 @@ def _threads_of(saved: dict | None):
 
 def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:
     """The federation of a recipe, with one site or with all, loaded once per process."""
-    from fednb.datasets import data_root
-
     choice = recipe.dealt | ({"site": site} if site else {})
-    return _load(json.dumps(choice), str(data_root(root).absolute()))
+    return _load(json.dumps(choice), str(datasets.data_root(root).absolute()))
 
 
 @lru_cache(maxsize=2)
 def _load(choice: str, root: str) -> Federation:
-    from fednb import datasets
-
     return datasets.load(root=root, **json.loads(choice))
 
 
-def _resume(run: Rounds, store: Store, made_from: dict, saved: dict | None) -> tuple[list[dict], float, dict, dict]:
-    """The rounds that a checkpoint holds, their seconds, and the scores of its test and spare images; the run goes on
-    after them.
-
-    A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
-    """
-    if saved is None:
-        return [], 0.0, {}, {}
+def _resume(run: Rounds, store: Store, made_from: dict, saved: dict) -> tuple[list[dict], float, dict, dict]:
+    """The rounds of a checkpoint, their seconds, and the scores of test and spare images; the run goes on after them.
+    One from other images, defaults, code or device is not used: a record says where all of it is from."""
     before = saved.get("made_from", {})
-    if differing := [name for name, value in made_from.items() if before.get(name) != value]:
+    differing = [name for name, value in made_from.items() if before.get(name) != value]
+    if saved and differing:
         store.notes.append(
             f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
         )
+    if not saved or differing:
         return [], 0.0, {}, {}
     run.load_state(saved["run"])
-    if not len(saved["rounds"]) == run.rounds < run.recipe.rounds:
-        raise ValueError(f"it holds {len(saved['rounds'])} rounds and was made after {run.rounds}")
-    kept, spare = ({n: v.detach().cpu() for n, v in saved.get(name, {}).items()} for name in ("scores", "spare"))
+    kept, spare = ({n: values.cpu() for n, values in saved[name].items()} for name in ("scores", "spare"))
     return saved["rounds"], saved["seconds"], kept, spare
-
-
-def _write(recipe: Recipe, store: Store, record: Record, artefacts: dict[str, dict]) -> None:
-    """A record has the last word on a full disk: the run's checkpoint makes room for it."""
-    try:
-        store.write(recipe, record, artefacts)
-    except StoreError as error:
-        if not is_full(error):
-            raise
-        store.drop_checkpoint(recipe)
-        store.write(recipe, record, artefacts)

@@ -1,6 +1,7 @@
 """The scoreboard, of one paper and of all: every claim with the printed effect, ours and its verdict, as tables."""
 
-from typing import TYPE_CHECKING
+import pandas
+from pandas import DataFrame
 
 from fednb import papers
 from fednb.papers import protocol
@@ -11,19 +12,13 @@ from fednb.report.sentences import untested
 from fednb.report.tables import Table
 from fednb.report.verdicts import CLAIM, TESTED
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
-
-def scoreboard(results, paper: str, rule: str | None = None, table: str | None = None) -> Table:
-    """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict.
-
-    rule and errors: as in ``fednb.report.claims.judged``, whose columns its frame has. table: the claims of one alone.
-    """
+def scoreboard(results, paper: str, table: str | None = None) -> Table:
+    """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict; of all tables
+    or of one. Errors and the frame's columns: as in ``fednb.report.claims.judged``."""
     claims = [claim for claim in papers.claims(paper) if table is None or table in claim["tables"]]
-    frame = judged(results, paper, rule, claims)
-    everything = wording.frame_of(results)
-    chosen_by = wording.rule_words(rule or protocol.rules()["selection"], everything)
+    frame, everything = judged(results, paper, claims), wording.frame_of(results)
+    chosen_by = wording.rule_words(protocol.rules()["selection"], everything)
     stand_ins = wording.mark(everything)
     caption = (
         f"Claims of {_called(paper)} that compare two runs; effects in points, in the seeds that both have, of the "
@@ -39,33 +34,29 @@ def scoreboard(results, paper: str, rule: str | None = None, table: str | None =
     return Table(frame.drop(columns="sides"), caption, _cells(frame), made)
 
 
-def board(claims: "DataFrame") -> Table:
+def board(claims: DataFrame) -> Table:
     """The claims of ``fednb.report.recorded_board`` as a table; its frame is all of them, unrounded."""
     about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
     return Table(claims, caption, _cells(claims), tuple(wording.effect_lines(claims)))
 
 
-def curve_board(claims: "DataFrame") -> Table:
+def curve_board(claims: DataFrame) -> Table:
     """The curves of ``fednb.report.recorded_board`` as a table: claims on orders and curves."""
     cells = claims.set_index("claim")[["verdict", "why", "setting", "figure"]].rename_axis(None)
     about = "A step is a difference that the claim states to be above zero; all steps of a claim are tested together."
     return Table(claims, ("Claims of the papers on orders and curves.", about), cells)
 
 
-def _cells(frame: "DataFrame") -> "DataFrame":
+def _cells(frame: DataFrame) -> DataFrame:
     first = {"verdict": frame["verdict"], "paper": frame["paper"].map(wording.signed)}
     last = {"why": frame["why"], "by the paper's rule": frame["other_rules"], "setting": frame["setting"]}
     return shown(frame, first, {**last, "table": frame["table"]}, frame["claim"])
 
 
-def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours") -> "DataFrame":
-    """Effects as the cells of a table.
-
-    frame: with ``fednb.report.effects.COLUMNS``. first, last: columns before and after, ``last`` where they say
-    something. rows: their labels.
-    """
-    import pandas
+def shown(frame: DataFrame, first: dict, last: dict, rows, value: str = "ours") -> DataFrame:
+    """Effects, a frame with ``fednb.report.effects.EFFECT``, as the cells of a table. first, last: columns before and
+    after, ``last`` where they say something. rows: their labels."""
 
     def between(*names: str):
         bounds = frame[[names[0], *names[-2:]]].set_axis(["ours", "low", "high"], axis=1)
@@ -88,14 +79,9 @@ def shown(frame: "DataFrame", first: dict, last: dict, rows, value: str = "ours"
     return pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
 
 
-def by_paper(claims: "DataFrame") -> "DataFrame":
-    """How many claims of each paper have which verdict, on either board, and how many have none; and of all.
-
-    claims: of ``fednb.report.recorded_board``, in which a pair of runs is one row in whatever tables it stands. on both
-    boards: claims that are tested at either setting, and so have two verdicts.
-    """
-    import pandas
-
+def by_paper(claims: DataFrame) -> DataFrame:
+    """How many claims of ``fednb.report.recorded_board`` of each paper, and of all, have which verdict, how many one on
+    both boards, and how many none."""
     tested = claims[claims["verdict"].isin(TESTED)]
     counts = pandas.crosstab(tested["of"], tested["verdict"]).reindex(columns=TESTED, fill_value=0)
     every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))

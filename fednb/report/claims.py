@@ -4,35 +4,33 @@ from collections import defaultdict
 from functools import cache
 from math import nan
 
+from pandas import DataFrame
+
 from fednb import papers
 from fednb.errors import DataError, RecipeError
 from fednb.papers import protocol
-from fednb.report import labels
+from fednb.report import labels, wording
 from fednb.report.comparison import on_federation, tested
 from fednb.report.deviations import deviations, of_unseen, other_options
-from fednb.report.effects import COLUMNS as EFFECT
-from fednb.report.effects import Effect, Pair, columns, effects_of, one_setting, spare_effects
+from fednb.report.effects import EFFECT, Effect, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import claimed, effect
 from fednb.report.verdicts import PRINTED, SMALL
-from fednb.report.wording import all_took_part, frame_of, spaced
 
-# effect: the claim in short. paper: the printed effect. why: of a claim that is not testable. other_rules: the paper's
-# own where it gives another verdict, "best validation: not told". setting: the board, PRINTED or SMALL, "" without a
-# run. deviations: from the paper's setting. gap_low, gap_high: of ours minus the printed effect, at that setting.
-COLUMNS = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
-COLUMNS += ("gap_low", "gap_high")
+# other_rules: the paper's own where it says otherwise, "best validation: not told". setting: the board, PRINTED or
+# SMALL, "" without a run. gap_low, gap_high: of ours minus the printed effect, at the paper's setting.
+CLAIM = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
+CLAIM += ("gap_low", "gap_high")
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 
 
 def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> str:
     """What is said of a claim, a word of ``fednb.report.verdicts``; docs/reading.md says what each means.
 
-    printed: the printed effect > 0, better minus worse, in points. found: ours, or why there is none. board:
-    ``PRINTED`` where both sides ran at the paper's setting, else ``SMALL``. runs: of how many runs of each side the
-    printed effect is the mean.
+    printed: the printed effect > 0, in points. found: ours, or why there is none. board: ``PRINTED`` or ``SMALL``.
+    runs: of how many runs of each side the printed effect is the mean.
     """
     if isinstance(found, str) or found.untested:
         return found if isinstance(found, str) else found.untested
@@ -48,55 +46,43 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
     return "smaller" if difference.high < 0 else "larger" if difference.low > 0 else "reproduced"
 
 
-def judged(
-    results,
-    paper: str,
-    rule: str | None = None,
-    claims: list[dict] | None = None,
-    keys: set[str] | None = None,
-):
-    """Every claim of the paper that compares two runs of a printed table: a frame with ``COLUMNS``, and ``sides``, the
+def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str] | None = None):
+    """Every claim of the paper that compares two runs of a printed table: a frame with ``CLAIM``, and ``sides``, the
     keys of either side's runs.
 
     A side is the run with the claim's own options; where there is none, a run of its methods with more options
-    (``fedprox(mu=0.1)`` for ``fedprox``). rule: decides the numbers and the verdict, the protocol's unless given.
-    claims: of ``fednb.papers.claims``; all unless given. keys: of the runs that they may rest on; all unless given.
-    RecipeError if a side was run in several settings: keep one.
+    (``fedprox(mu=0.1)`` for ``fedprox``). claims: of ``fednb.papers.claims``; keys: of the runs that they may rest on;
+    all unless given. RecipeError if a side was run in several settings.
     """
-    import pandas
-
-    rule = rule or protocol.rules()["selection"]
+    rule = protocol.rules()["selection"]
     claims = papers.claims(paper) if claims is None else claims
     real = of_protocol(results)
     real = real if keys is None else real[real["key"].isin(keys)]
-    there = [_printed_rows(paper, claim) for claim in claims]
+    differing, by_rule, rows = deviations(results.records, paper), {}, []
+    tables = (papers.printed(paper, claim["table"], claim["federation"], claim["setting"]) for claim in claims)
+    there = [table[table["site"] == claim["site"]] for table, claim in zip(tables, claims, strict=True)]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
-    differing = deviations(results.records, paper)
-    by_rule = {}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
             by_rule[name] = _found(results, real, name, there, claims, paper, name == rule)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
-    rows = []
     for number, (claim, printed) in enumerate(zip(claims, there, strict=True)):
         own, pair, more = by_rule[rule][number]
-        sides = {claim["better"]: pair.better, claim["worse"]: pair.worse} if pair else {}
+        sides = dict(zip((claim["better"], claim["worse"]), pair or (), strict=False))
         keys = tuple(dict.fromkeys(key for side in sides.values() for key in side["key"]))
         deviating = dict.fromkeys(text for key in keys for text in differing[key])
         for label, side in sides.items():
             deviating |= dict.fromkeys(other_options(paper, side["run"].iloc[0], label, claim["table"]))
         board = "" if not pair else SMALL if deviating else PRINTED
-        of_runs = printed["runs"].iloc[0]
-        words = {name: verdict(said[number], found[number][0], board, of_runs) for name, found in by_rule.items()}
-        shut, against = "", None
+        runs, shut = printed["runs"].iloc[0], ""
         if pair and not own.untested:
             _, spreads = alike(results, rule, of_unseen(printed), protocol.rules()["seeds"])
             shut = gate(results, paper, claim, keys, rule, spreads)
-        if board == PRINTED:
-            against = own.measured.against(said[number], of_runs)
-        others = {} if shut else {spaced(name): word for name, word in words.items() if word != words[rule]}
+        words = {name: verdict(said[number], found[number][0], board, runs) for name, found in by_rule.items()}
+        others = [f"{wording.spaced(name)}: {word}" for name, word in words.items() if word != words[rule]]
+        against = own.measured.against(said[number], runs) if board == PRINTED else None
         rows.append(
             {
                 "claim": claimed(claim, printed["value"], said[number]),
@@ -107,7 +93,7 @@ def judged(
                 **more,
                 "verdict": "not testable" if shut else words[rule],
                 "why": shut,
-                "other_rules": "; ".join(f"{name}: {word}" for name, word in others.items()),
+                "other_rules": "" if shut else "; ".join(others),
                 "setting": board,
                 "deviations": "; ".join(deviating),
                 "gap_low": against.low if against else nan,
@@ -115,33 +101,23 @@ def judged(
                 "sides": [frozenset(side["key"]) for side in sides.values()],
             }
         )
-    frame = pandas.DataFrame(rows, columns=None if rows else [*COLUMNS, "sides"])
+    frame = DataFrame(rows, columns=None if rows else [*CLAIM, "sides"])
     return frame.astype({name: float for name in EFFECT if name != "seeds"})
 
 
 def of_protocol(results):
     """The rows that a claim may rest on: of real images, on the protocol's seeds."""
-    frame = frame_of(results)
+    frame = wording.frame_of(results)
     return frame[~frame["stand_in"].astype(bool) & frame["seed"].isin(protocol.rules()["seeds"])]
-
-
-def _printed_rows(paper: str, claim: dict):
-    there = papers.printed(paper, claim["table"], claim["federation"], claim["setting"])
-    return there[there["site"] == claim["site"]]
 
 
 def _printed_effect(there, claim: dict) -> float:
     """Better minus worse; RecipeError, naming the claim, where the table does not print the one above the other."""
-    rows, better, worse = (
-        dict(zip(papers.labels_of(there), there["value"], strict=True)),
-        claim["better"],
-        claim["worse"],
-    )
+    rows = dict(zip(papers.labels_of(there), there["value"], strict=True))
+    better, worse = claim["better"], claim["worse"]
     effect = rows.get(better, nan) - rows.get(worse, nan)
     if not effect > 0:
-        found = (
-            f"its rows are {', '.join(rows)}" if effect != effect else f"the difference that is printed is {effect:.2f}"
-        )
+        found = f"the difference that is printed is {effect:.2f}" if effect <= 0 else f"its rows are {', '.join(rows)}"
         raise RecipeError(
             f"a claim is of {better} above {worse} in {claim['table']} on {claim['federation']}, and {found}. Expected "
             "two rows, the better first; mend it in claims.csv."
@@ -154,15 +130,15 @@ def _found(results, real, rule: str, printed: list, claims: list[dict], paper: s
     the effect with spare images, where ``spare``. printed: the rows of each claim."""
     if not results.records:
         return [(NOT_RUN, None, {})] * len(claims)
-    chosen = {False: all_took_part(selected(real, rule), results), True: selected(real, rule, unseen=True)}
-
-    @cache
-    def side(label: str, unseen: bool, run_on: str, site: str, sites: str):
-        return one_setting(runs_of(here(unseen, run_on, site, sites), label), label)
+    chosen = {False: wording.all_took_part(selected(real, rule), results), True: selected(real, rule, unseen=True)}
 
     @cache
     def here(unseen: bool, run_on: str, site: str, sites: str):
         return on_site(on_federation(chosen[unseen], results, run_on), site, sites)
+
+    @cache
+    def side(label: str, *where):
+        return one_setting(runs_of(here(*where), label), label)
 
     def pair(there, claim: dict) -> Pair | str:
         """The two sides of a claim, or why they cannot be compared."""
@@ -173,27 +149,26 @@ def _found(results, real, rule: str, printed: list, claims: list[dict], paper: s
         ran = [len(runs_of(on_federation(chosen[unseen], results, run_on), label)) for label in both]
         return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
 
-    found = [pair(*each) for each in zip(printed, claims, strict=True)]
-    measured: list[tuple] = [(own, None, {}) for own in found]
-    together = defaultdict(list)  # places of the pairs that share spreads and level
+    measured: list[tuple] = []
+    together = defaultdict(list)  # pairs that share spreads and level, with their places
     for place, (there, claim) in enumerate(zip(printed, claims, strict=True)):
-        if isinstance(found[place], Pair):
-            together[of_unseen(there), papers.family(paper, claim["federation"])].append(place)
+        own = pair(there, claim)
+        measured.append((own, None, {}))
+        if isinstance(own, Pair):
+            together[of_unseen(there), papers.family(paper, claim["federation"])].append((place, own))
     for (unseen, family), places in together.items():
         rows, spreads = alike(results, rule, unseen, protocol.rules()["seeds"])
-        pairs = [found[place] for place in places]
+        pairs = [own for _, own in places]
         effects = effects_of(pairs, results, spreads, protocol.rules()["level"] / family)
         more = spare_effects(pairs, results, rows) if spare else [{}] * len(pairs)
-        for place, *each in zip(places, effects, pairs, more, strict=True):
-            measured[place] = tuple(each)
+        for (place, own), each, with_spare in zip(places, effects, more, strict=True):
+            measured[place] = each, own, with_spare
     return measured
 
 
 def on_site(chosen, site: str, sites: str):
-    """The runs that were tested at the site; for an average those over all the printed sites and no others.
-
-    Runs that left out one site each stand for their unseen sites together.
-    """
+    """The runs that were tested at the site; for an average those over all the printed sites and no others. Runs that
+    left out one site each stand for their unseen sites together."""
     kept = []
     for _, rows in chosen.groupby("key" if chosen["took_part"].all() else ["run", "seed"]):
         over = tested(rows)

@@ -1,5 +1,7 @@
 """How curves of clients that took part run over the rounds, and rows of several seeds; frames as in ``selected``."""
 
+import pandas
+
 from fednb.report.selection import WINDOW
 
 NEAR = 2.0  # points below the end of a curve from which on it is near
@@ -16,10 +18,8 @@ def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
 
 
 def late_steps(frame, by: str | list[str] = "run"):
-    """How much curves move: the standard deviation of a curve's steps from round to round in its second half, points.
-
-    Of each seed's own curve, the mean over its sites, then a mean over seeds. By ``by``; NaN below three steps.
-    """
+    """How much curves move: the standard deviation of a curve's steps from round to round in its second half, points:
+    of each seed's mean over sites, then a mean over seeds. By ``by``; NaN below three steps."""
     tested, each = _tested(frame), [*([by] if isinstance(by, str) else by), "key"]
     late = tested[tested["round"] > tested.groupby("key")["round"].transform("max") / 2]
     steps = late.groupby([*each, "round"])["accuracy"].mean().groupby(each).diff()
@@ -35,15 +35,8 @@ def first_near(frame, end_of: str | None = None):
     return near.idxmax().where(near.any())
 
 
-def in_words(near):
-    """What ``first_near`` found, as texts: "round 12" or "no round"."""
-    return near.map("round {:.0f}".format, na_action="ignore").fillna("no round")
-
-
 def losses(results):
     """The mean over clients of what they minimise, on their own training images: a Series "loss" by key and round."""
-    import pandas
-
     found = [(run.key, each["round"], each["loss"].values()) for run in results.records for each in run.rounds]
     places = pandas.MultiIndex.from_tuples([place for *place, _ in found], names=["key", "round"])
     return pandas.Series([sum(own) / len(own) for *_, own in found], index=places, name="loss", dtype=float)

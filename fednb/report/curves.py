@@ -1,14 +1,14 @@
-"""Claims on several runs: they stand in the printed order, one is largest at the printed x, a curve rises or falls.
+"""Claims on several runs, judged by their steps, the differences that they state to be above zero, tested together.
 
-Each is judged by its steps, the differences that it states to be above zero. All steps of a claim are tested together:
-at the protocol's level divided by their number. "as in print": every step is significantly above zero. "otherwise than
-in print": some step is below it. "not told": in between; "not run": no step was; "not testable": the runs of none pass
-the gates of ``fednb.report.gates``.
+"as in print": every step is significantly above zero. "otherwise than in print": some step is below it. "not testable":
+the runs of none pass the gates. "not told": in between.
 """
 
 from collections import Counter
 from functools import cache
 from itertools import pairwise
+
+import pandas
 
 from fednb import papers
 from fednb.papers import protocol
@@ -25,18 +25,15 @@ from fednb.report.verdicts import PRINTED, SMALL
 from fednb.report.wording import ALWAYS, all_took_part, spaced
 
 AS_PRINTED, OTHERWISE = "as in print", "otherwise than in print"
-COLUMNS = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations")
+CURVE = ("of", "figure", "claim", "federation", "verdict", "why", "setting", "deviations")
 
 
 def curves(results, paper: str, claims: list[dict] | None = None):
-    """The claims of ``fednb.papers.curves`` by recorded runs: a frame with ``COLUMNS``, without of.
+    """The claims of ``fednb.papers.curves``, all unless given, by recorded runs: a frame with ``CURVE``, without of.
 
     why: how many steps are significant, and what keeps the others from it. setting: the board, ``PRINTED`` where the
-    runs differ from the paper's setting in x alone, ``SMALL``, or "" without a run. claims: all unless given.
-    RecipeError if a run at one x was made in several settings: keep one.
+    runs differ from the paper's setting in x alone. RecipeError if a run at one x was made in several settings.
     """
-    import pandas
-
     chosen = all_took_part(selected(of_protocol(results), protocol.rules()["selection"]), results)
     differing = deviations(results.records, paper)
     rows = []
@@ -47,7 +44,7 @@ def curves(results, paper: str, claims: list[dict] | None = None):
         setting = (SMALL if others else PRINTED) if keys else ""
         about = claim["figure"], curve_in_words(claim), claim["federation"]
         rows.append((*about, verdict, why, setting, "; ".join(others)))
-    return pandas.DataFrame(rows, columns=[name for name in COLUMNS if name != "of"])
+    return pandas.DataFrame(rows, columns=[name for name in CURVE if name != "of"])
 
 
 def steps(claim: dict) -> list[tuple[tuple, tuple]]:

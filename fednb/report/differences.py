@@ -1,11 +1,13 @@
 """Differences between runs that a notebook asks for, as a table; a pair that is a claim has the claim's verdict."""
 
+from pandas import DataFrame
+
 from fednb import papers
 from fednb.papers import protocol
 from fednb.report import wording
 from fednb.report.board import shown
 from fednb.report.claims import judged, runs_of
-from fednb.report.effects import COLUMNS, SPARE, Pair, columns, effects_of, one_setting, spare_effects
+from fednb.report.effects import EFFECT, SPARE, Pair, columns, effects_of, one_setting, spare_effects
 from fednb.report.intervals import alike
 from fednb.report.labels import pretty, site
 from fednb.report.selection import selected
@@ -16,61 +18,47 @@ TURNED = {"above": "below", "below": "above"}
 
 
 def effects(
-    results,
-    pairs: str | list[tuple[str, str]],
-    by: str | None = None,
-    rule: str | None = None,
-    client: str = "average",
-    unseen: bool = False,
+    results, pairs, by: str | None = None, rule: str | None = None, client: str = "average", unseen: bool = False
 ) -> Table:
     """What one run scores more than another, in points, with its interval and one word for each.
 
     A pair that the paper of the study claims something of, or any paper where the study has none, has the numbers and
     the word of ``fednb.report.scoreboard``, gates included; all pairs of the table are tested together else.
 
-    results: of a study. pairs: labels of runs (``run`` in its frame), one and the other; or one label, which all others
-    are held against. by: a varied field, such as "local_epochs": pairs are made within each of its values; left out
-    where the frame has no such column. rule: see ``fednb.report.selection``, the protocol's unless given; by another
-    one nothing is said of claims. client: a site instead of the average. unseen: at the sites that were in no round.
+    pairs: a list of two labels of runs each, or one label, which all others are held against. by: a varied field, such
+    as "local_epochs": pairs are made within each of its values. rule: the protocol's unless given; by another one
+    nothing is said of claims. client: a site instead of the average. unseen: at the sites that were in no round.
 
-    Its frame holds better, worse, the value of ``by``, ``COLUMNS``, direction and why: "above", "below" or "not told",
-    of a claim "no effect as printed" and "not testable", too, or why there is none. A pair that was not run is left
-    out. RecipeError where a label has several settings.
+    Its frame holds better, worse, the value of ``by``, ``EFFECT``, direction (a word of ``fednb.report.verdicts``) and
+    why. A pair that was not run is left out. RecipeError where a label has several settings.
     """
-    import pandas
-
-    everything = wording.frame_of(results)
-    rule = rule or protocol.rules()["selection"]
+    everything, rule = wording.frame_of(results), rule or protocol.rules()["selection"]
     chosen = selected(everything, rule, unseen)
     groups, by = [("", chosen)], by if by in chosen else None
     if by:
         groups = sorted(chosen.groupby(by), key=lambda each: each[0], reverse=by in wording.DOWNWARDS)
     if isinstance(pairs, str):
         pairs = [(run, pairs) for run in chosen["run"].unique() if run != pairs]
-    about, compared, verdicts = [], [], {}
+    about, compared, verdicts, rows = [], [], {}, []
     for value, part in groups:
         rows_of = {label: one_setting(part[part["run"] == label], label) for each in pairs for label in each}
-        for labels in pairs:
-            sides = [rows_of[label] for label in labels]
-            if not any(side.empty for side in sides):
-                compared.append(Pair(*sides, client))
-                within = f"{wording.spaced(by)} {value}: " if by else ""
-                row = within + wording.minus(*map(pretty, labels))
-                about.append({"row": row, "better": labels[0], "worse": labels[1], by or "by": value})
+        for better, worse in pairs:
+            if len(rows_of[better]) and len(rows_of[worse]):
+                compared.append(Pair(rows_of[better], rows_of[worse], client))
+                row = f"{wording.spaced(by)} {value}: " if by else ""
+                row += wording.minus(pretty(better), pretty(worse))
+                about.append({"row": row, "better": better, "worse": worse, by or "by": value})
         if rule == protocol.rules()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
                 verdicts = _of_claims(results, paper, part, set(rows_of)) | verdicts
     known, spreads = alike(results, rule, unseen)
-    found = effects_of(compared, results, spreads)
     more = spare_effects(compared, results, known)
-    rows = []
-    for one, pair, each, own in zip(about, compared, found, more, strict=True):
+    for one, pair, each, spare in zip(about, compared, effects_of(compared, results, spreads), more, strict=True):
         sides = (frozenset(side.loc[side["seed"].isin(protocol.rules()["seeds"]), "key"]) for side in pair[:2])
-        numbers = columns(each) | own | {"direction": each.direction, "why": ""}
+        numbers = columns(each) | spare | {"direction": each.direction, "why": ""}
         rows.append(one | numbers | verdicts.get((*sides, client), {}))
-    spare = SPARE if any(more) else ()
-    names = ["row", "better", "worse", by or "by", *COLUMNS, *spare, "direction", "why"]
-    frame = pandas.DataFrame(rows, columns=names)
+    names = ["row", "better", "worse", by or "by", *EFFECT, *(SPARE if any(more) else ()), "direction", "why"]
+    frame = DataFrame(rows, columns=names)
     cells = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
     where = f"average over {wording.which_sites(everything, unseen)}" if client == "average" else site(client)
     marked = wording.mark(chosen)
@@ -92,11 +80,11 @@ def _of_claims(results, paper: str, part, asked: set[str]) -> dict[tuple, dict]:
         return all(side and side <= asked for side in sides)
 
     claims = [claim for claim in papers.claims(paper) if claim["federation"] in on and ran(claim)]
-    frame = judged(results, paper, claims=claims, keys=set(part["key"])) if claims else None
-    for claim, row in zip(claims, frame.to_dict("records") if claims else (), strict=True):
+    frame = judged(results, paper, claims=claims, keys=set(part["key"])) if claims else DataFrame()
+    for claim, row in zip(claims, frame.to_dict("records"), strict=True):
         if row["sides"]:
             word = WAYS.get(row["verdict"], row["verdict"])
-            told = {name: row[name] for name in (*COLUMNS, "why")} | {"direction": word}
+            told = {name: row[name] for name in (*EFFECT, "why")} | {"direction": word}
             turned = {"ours": -row["ours"], "direction": TURNED.get(word, word)}
             for low, high in (("low", "high"), ("together_low", "together_high")):
                 turned |= {low: -row[high], high: -row[low]}

@@ -4,37 +4,34 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 from math import hypot, nan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy
+from pandas import DataFrame
 
 from fednb.errors import RecipeError
 from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
 from fednb.report.scores import image_scores, with_spare
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 OLDER, ONE_SEED, NOT_PAIRED, NOT_TOLD = "older code", "one seed", "not paired", "not told"
-COLUMNS = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
+EFFECT = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
 SPARE = ("with_spare", "with_spare_low", "with_spare_high")
 
 
 class Pair(NamedTuple):
-    """Two settings at a client, or on ``"average"``: rows of ``fednb.report.selection.selected``. runs: the spreads of
-    one run that add up to their difference's, where they are not those of the two sides."""
+    """Rows of ``selected`` of two settings, at a client or on ``"average"``. runs: the spreads of one run that add up
+    to their difference's, where they are not those of the two sides."""
 
-    better: "DataFrame"
-    worse: "DataFrame"
+    better: DataFrame
+    worse: DataFrame
     client: str = "average"
     runs: tuple[Spread, ...] = ()
 
 
 class Effect(NamedTuple):
-    """An effect in points, and why nothing can be said of it: ``OLDER``, ``ONE_SEED``, ``NOT_PAIRED`` or "".
-
-    level: 0.05 / m of m effects that are tested together (Bonferroni): 95 of 100 families have no true value outside
-    ``together``.
-    """
+    """An effect in points, and why nothing can be said of it: ``OLDER``, ``ONE_SEED``, ``NOT_PAIRED`` or "". level:
+    0.05 / m of m effects that are tested together (Bonferroni)."""
 
     measured: Measured
     untested: str
@@ -54,28 +51,24 @@ class Effect(NamedTuple):
 
 
 def columns(effect: Effect | str | None) -> dict:
-    """``COLUMNS`` of an effect; NaN and no seed where there is none. low, high: 95 %, what is drawn. together_low,
+    """``EFFECT`` of an effect; NaN and no seed where there is none. low, high: 95 %, what is drawn. together_low,
     together_high: what decides. smallest: the true effect that would be significant in 80 of 100 cases."""
     if not isinstance(effect, Effect):
-        return dict.fromkeys(COLUMNS, nan) | {"seeds": 0}
+        return dict.fromkeys(EFFECT, nan) | {"seeds": 0}
     own, together = effect.measured, effect.together
     smallest = nan if effect.untested else own.smallest_told(effect.level)
     values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
-    return dict(zip(COLUMNS, values, strict=True))
+    return dict(zip(EFFECT, values, strict=True))
 
 
 def effects_of(
-    pairs: Sequence[Pair],
-    results,
-    spreads: dict[str, dict[str, Spread]],
-    level: float | None = None,
-    spare: bool = False,
+    pairs: Sequence[Pair], results, spreads: dict, level: float | None = None, spare: bool = False
 ) -> list[Effect]:
-    """The effect of each pair of rows of ``results``, from every image's scores in the seeds that both have; where
-    there are none, or of other images, the images' interval is from their counts.
+    """The effect of each pair, from every image's scores in the seeds that both have; where there are none, or of other
+    images, the images' interval is from their counts. RecipeError where sides were run in different settings.
 
-    spreads: of ``fednb.report.intervals.spreads_of``. level: see ``Effect``; that of all these pairs together unless
-    given. spare: over test and spare images as one set. RecipeError where sides were run in different settings.
+    spreads: of ``spreads_of``. level: see ``Effect``; that of all these pairs together unless given. spare: over test
+    and spare images as one set.
     """
     records, found = {record.key: record for record in results.records}, []
     for pair in pairs:
@@ -121,11 +114,8 @@ def _require_one_setting(pair: Pair) -> None:
         )
 
 
-def _paired(pair: Pair, records: dict, spreads: dict[str, dict[str, Spread]], spare: bool) -> Measured | None:
-    """From the scores' differences in the seeds in which both saw the same images, or None where there is no such seed
-    or no score recorded."""
-    import numpy
-
+def _paired(pair: Pair, records: dict, spreads: dict, spare: bool) -> Measured | None:
+    """From the scores' differences in the seeds in which both saw the same images; None where there are none."""
     own_partitions = wording.dealt_by_seed(pair.better)
     seeds = _same_images(pair, records, own_partitions)
     sides = [rows[rows["seed"].isin(seeds)] for rows in pair[:2]]

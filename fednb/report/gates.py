@@ -18,13 +18,9 @@ TRIVIAL = Path(__file__).with_name("trivial.json")
 
 
 def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spreads: dict) -> str:
-    """Why a claim cannot be judged by the runs with these keys, or "". spreads: of these runs, of ``spreads_of``.
-
-    Trivial: a side's 95 % interval reaches down to a constant answer, see ``trivial``; the mean over the side's seeds
-    where each has a partition of its own. Level: the last quarter of a side's curve lies farther from the quarter
-    before than the protocol's ``level_curve``. Precondition: what the paper's argument needs, of the protocol, does not
-    hold in the runs of the same setting.
-    """
+    """Why a claim cannot be judged by the runs with these keys, or "": a side's 95 % interval, by their ``spreads_of``,
+    reaches down to a constant answer (its mean over seeds), the last quarter of its curve lies farther from the quarter
+    before than the protocol's ``level_curve``, or its precondition does not hold in the runs of the same setting."""
     frame = wording.frame_of(results)
     own = frame[frame["key"].isin(keys)]
     records = {record.key: record for record in results.records}
@@ -68,8 +64,7 @@ def _lacking(results, better: str, worse: str, keys: tuple[str, ...], rule: str)
 
 def trivial(record, site: str = "average") -> float | None:
     """What a constant answer scores on a record's test images, per cent: of each client its most frequent class in
-    training, or one class in all where that is more. None where ``trivial.json`` and that of a project's ``results/``
-    lack the federation or the site; they have each partition that was recorded, by the seed that dealt it out."""
+    training, or one class in all where that is more. None where no ``trivial.json`` has the federation or the site."""
     known = _known(registry.project()).get(place(dealt(record.recipe["federation"], record.recipe["seed"])))
     if known is None or site not in ("average", *known["clients"]):
         return None
@@ -89,17 +84,6 @@ def measured(federation: Federation) -> dict:
         if len(site.test)
     }
     return {"chance": 100 / len(federation.outline.classes), "clients": clients}
-
-
-def at_chance(table, federation) -> str:
-    """Which averages of a ``runs_table`` are not distinguished from a constant answer on this federation."""
-    constant = measured(federation)
-    bound = max(constant["chance"], mean(constant["clients"].values()) if constant["clients"] else 0)
-    average = table.frame[table.frame["client"] == "average"]
-    low = average.loc[average["low"] <= bound, "row"].tolist()
-    which = "Every row" if len(low) == len(average) else "; ".join(low) or "No row"
-    learned = " Nothing was learned: train longer, or look at images and labels." if which == "Every row" else ""
-    return f"At the level of a constant answer ({wording.number(bound)} %) by its interval: {which}.{learned}"
 
 
 def place(federation: dict) -> str:

@@ -1,22 +1,23 @@
 """95 % intervals: of a test accuracy or a Dice coefficient, and of the effect between two runs of the same images.
 
-docs/reading.md has the formulas and their sources, under *How an interval is computed*;
-``tests/hard/interval_coverage.py`` simulates how often they hold. All values are per cent or points, averages are means
-of sites. Test images and runs (seed, order, draws) are two sources of chance; one seed knows the images alone.
+docs/reading.md has the formulas and their sources, under *How an interval is computed*. Values are per cent or points,
+averages are means of sites. Test images and runs are two sources of chance; one seed knows the images alone.
 """
 
 from collections.abc import Sequence
 from math import hypot, inf, log, nan, sqrt
 from statistics import mean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy
+import pandas
+from numpy import ndarray
+from pandas import Series
+from scipy.special import polygamma, psi, stdtr, stdtrit
 
 from fednb.report.scores import image_scores
 from fednb.report.selection import selected
 from fednb.report.wording import dealt_by_seed, frame_of, setting_of, settings
-
-if TYPE_CHECKING:
-    from numpy import ndarray
-    from pandas import Series
 
 Z = 1.959964
 
@@ -39,8 +40,8 @@ class Spread(NamedTuple):
 class Measured(NamedTuple):
     """A value with its 95 % bounds, in per cent or points, and what is known of its chance.
 
-    seeds: how many. run: the spread of one run. p: two-sided, of an effect of zero; error, freedom: of the t that gives
-    the bounds. All three are NaN with one seed, and where the images' scores are not recorded.
+    seeds: how many. run: the spread of one run. p: two-sided, of an effect of zero. error, freedom: of the bounds' t.
+    These three are NaN with one seed, and where the images' scores are not recorded.
     """
 
     value: float
@@ -57,9 +58,9 @@ class Measured(NamedTuple):
         reach = _quantile(self.freedom, level) * self.error
         return Interval(self.value, self.value - reach, self.value + reach)
 
-    def smallest_told(self, level: float, power: float = 0.8) -> float:
-        """The true effect that leaves zero out of ``at(level)`` with this probability, were its error known."""
-        return (_quantile(self.freedom, level) + _quantile(self.freedom, 2 * (1 - power))) * self.error
+    def smallest_told(self, level: float) -> float:
+        """The true effect that leaves zero out of ``at(level)`` in 80 of 100 cases, were its error known."""
+        return (_quantile(self.freedom, level) + _quantile(self.freedom, 2 * (1 - 0.8))) * self.error
 
     def against(self, printed: float, runs: int = 1) -> Interval | None:
         """Ours minus a printed number, the mean of so many runs on the same images; None with one seed."""
@@ -70,79 +71,70 @@ class Measured(NamedTuple):
         return Interval(value, value - reach, value + reach)
 
 
-def crossed(differences: Sequence["ndarray"], runs: Sequence[Spread]) -> Measured:
-    """An effect where every seed is tested on the same images.
-
-    differences: of each site, points ``[seeds, images]``. runs: the spreads of one run that add up to theirs, of either
-    method.
-    """
+def crossed(differences: Sequence[ndarray], runs: Sequence[Spread]) -> Measured:
+    """An effect where every seed is tested on the same images. differences: of each site, points ``[seeds, images]``.
+    runs: the spreads of one run of either method."""
     sites, seeds = len(differences), len(differences[0])
     value = float(sum(site.mean() for site in differences) / sites)
     images = [_of_mean(site.mean(0), sites) for site in differences]
-    of_images = sum(part.variance for part in images)
     if seeds == 1:
-        return _measured(value, 1, of_images, images, ())
+        return _measured(value, 1, _total(images), images)
     residual = [_residual(site, sites) for site in differences]
     of_seeds = [Spread(own.variance / seeds, own.freedom) for own in runs]
-    of_runs, of_residual = (sum(part.variance for part in parts) for parts in (of_seeds, residual))
-    variance = max(of_images + of_runs - of_residual, of_images, of_runs)
+    of_images, of_runs = _total(images), _total(of_seeds)
+    variance = max(of_images + of_runs - _total(residual), of_images, of_runs)
     return _measured(value, seeds, variance, [*images, *of_seeds, *residual], runs)
 
 
-def nested(differences: Sequence[dict[str, "ndarray"]], runs: tuple[Spread, ...]) -> Measured:
-    """An effect where each seed has a partition of its own.
-
-    differences: of each seed, by site, points ``[images]``. runs: the spreads of one run that add up to their means',
-    less what the two sides share.
-    """
-    import numpy
-
-    seeds = len(differences)
-    parts = [{name: site / len(own) for name, site in own.items()} for own in differences]
-    by_seed = numpy.array([sum(site.mean() for site in own.values()) for own in parts])
-    names = dict.fromkeys(name for own in parts for name in own)
-    images = [_of_images([own[name] for own in parts if name in own], seeds) for name in names]
-    value, of_images = float(by_seed.mean()), sum(part.variance for part in images)
+def nested(differences: Sequence[dict[str, ndarray]], runs: tuple[Spread, ...]) -> Measured:
+    """An effect where each seed has a partition of its own. differences: of each seed, by site, points ``[images]``.
+    runs: the spreads of one run of either method, less what the two share."""
+    seeds, sites = len(differences), dict.fromkeys(name for own in differences for name in own)
+    by_seed = [sum(site.mean() for site in own.values()) / len(own) for own in differences]
+    parts = [[own[name] / len(own) for own in differences if name in own] for name in sites]
+    value, images = float(numpy.mean(by_seed)), [_of_images(site, seeds) for site in parts]
     if seeds == 1:
-        return _measured(value, 1, of_images, images, ())
+        return _measured(value, 1, _total(images), images)
     own = unmoderated(by_seed)
-    if not sum(each.variance for each in runs) > own.variance * (1 + 1e-9):  # of two methods alone they are equal
+    if not _total(runs) > own.variance * (1 + 1e-9):  # of two methods alone they are equal
         runs = (own,)
-    of_seeds = [Spread(each.variance / seeds, each.freedom) for each in runs]
-    variance = of_images + sum(part.variance for part in of_seeds)
-    return _measured(value, seeds, variance, [*images, *of_seeds], runs)
+    parts = [*images, *(Spread(each.variance / seeds, each.freedom) for each in runs)]
+    return _measured(value, seeds, _total(parts), parts, runs)
 
 
-def _measured(value: float, seeds: int, variance: float, parts: Sequence[Spread], runs: Sequence[Spread]) -> Measured:
+def _measured(
+    value: float, seeds: int, variance: float, parts: Sequence[Spread], runs: Sequence[Spread] = ()
+) -> Measured:
     """parts: of which the variance is made. runs: the spreads of one run, of either method."""
-    from scipy.special import stdtr
-
     freedom, error = _freedom(variance, parts), sqrt(variance)
     reach = _quantile(freedom) * error if error else 0.0
     if seeds == 1:
         return Measured(value, value - reach, value + reach, 1, Spread())
     p = 2 * float(stdtr(freedom, -abs(value) / error)) if error else float(value == 0)
-    of_run = sum(own.variance for own in runs)
-    run = Spread(of_run, _freedom(of_run, runs))
+    run = Spread(_total(runs), _freedom(_total(runs), runs))
     return Measured(value, value - reach, value + reach, seeds, run, p, error, freedom)
 
 
-def _of_images(site: Sequence["ndarray"], seeds: int) -> Spread:
+def _total(parts: Sequence[Spread]) -> float:
+    return sum(part.variance for part in parts)
+
+
+def _of_images(site: Sequence[ndarray], seeds: int) -> Spread:
     """The variance that the images of one site give to the mean over so many seeds, from those that have the site."""
     each = [_of_mean(own, seeds) for own in site]
-    apart = Spread(sum(part.variance for part in each), min(part.freedom for part in each))
+    apart = Spread(_total(each), min(part.freedom for part in each))
     alike = len(site) == seeds and len({len(own) for own in site}) == 1
     return max(apart, _of_mean(sum(site) / seeds, 1)) if alike else apart
 
 
-def _of_mean(scores: "ndarray", parts: int) -> Spread:
+def _of_mean(scores: ndarray, parts: int) -> Spread:
     """The variance that the images of one site give to the mean over so many parts, sites or seeds."""
     if len(scores) < 2:
         return Spread(inf, 1)
     return Spread(float(scores.var(ddof=1)) / len(scores) / parts**2, len(scores) - 1)
 
 
-def _residual(site: "ndarray", sites: int) -> Spread:
+def _residual(site: ndarray, sites: int) -> Spread:
     seeds, images = site.shape
     left = site - site.mean(0) - site.mean(1, keepdims=True) + site.mean()
     freedom = max(1, (images - 1) * (seeds - 1))
@@ -156,29 +148,23 @@ def _freedom(variance: float, parts: Sequence[Spread]) -> float:
 
 
 def _quantile(freedom: float, level: float = 0.05) -> float:
-    from scipy.special import stdtrit
-
     return float(stdtrit(freedom, 1 - level / 2))
 
 
-def moderated(values: Sequence["Series"]) -> list[Spread]:
+def moderated(values: Sequence[Series]) -> list[Spread]:
     """The spread of one run of each method of a setting, from its values by seed (Smyth 2004)."""
     return _moderated([unmoderated(own) for own in values])
 
 
-def unmoderated(values: "Series") -> Spread:
+def unmoderated(values: Series) -> Spread:
     """A method's own."""
-    import numpy
-
     values = numpy.asarray(values)
     return Spread(float(values.var(ddof=1)), len(values) - 1) if len(values) > 1 else Spread()
 
 
 def _moderated(alone: Sequence[Spread], most: float = inf) -> list[Spread]:
     """Each method's own spread drawn towards those of all, which have ``most`` degrees of freedom together."""
-    import numpy
     from scipy.optimize import brentq
-    from scipy.special import polygamma, psi
 
     several = [own for own in alone if own.freedom]
     if not several:
@@ -196,14 +182,9 @@ def _moderated(alone: Sequence[Spread], most: float = inf) -> list[Spread]:
     return [next(spreads) if own.freedom else own for own in alone]
 
 
-def moderated_within_seeds(values: Sequence["Series"]) -> list[Spread]:
-    """As ``moderated``, less what the methods of a seed share (Grubbs 1948): values by seed.
-
-    A seed that one method alone has says nothing, nor does a method without a second seed that others have.
-    """
-    import numpy
-    import pandas
-
+def moderated_within_seeds(values: Sequence[Series]) -> list[Spread]:
+    """As ``moderated``, less what the methods of a seed share (Grubbs 1948); of a method without a second seed that
+    others have, nothing."""
     table = pandas.concat(list(values), axis=1).to_numpy()
     seeds, methods = numpy.nonzero(~numpy.isnan(table))
     design = numpy.hstack([numpy.eye(table.shape[1])[methods], numpy.eye(table.shape[0])[seeds]])
@@ -240,7 +221,7 @@ def _with_runs(images: Interval, seeds: int, run: Spread) -> Measured:
     return Measured(images.value, max(0.0, low), min(100.0, high), seeds, run)
 
 
-def of_scores(scores: "ndarray") -> Interval:
+def of_scores(scores: ndarray) -> Interval:
     """Student's interval of the mean of images' scores, per cent, ``[n]``."""
     value, part = float(scores.mean()), _of_mean(scores, 1)
     reach = _quantile(part.freedom) * sqrt(part.variance)
@@ -258,8 +239,7 @@ def wilson_of_clients(rows) -> dict[str, Interval]:
 
 
 def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
-    """By key the spread of one run at each client and on ``"average"``: of its method, moderated by its whole setting;
-    less what the methods of a seed share where each seed has a partition of its own.
+    """By key the spread of one run at each client and on ``"average"``, moderated by all runs of its setting.
 
     chosen: rows of ``fednb.report.selection.selected``, of all runs that are known of the settings in question.
     """
@@ -269,11 +249,8 @@ def spreads_of(chosen) -> dict[str, dict[str, Spread]]:
 
 
 def alike(results, rule: str, unseen: bool = False, seeds: Sequence[int] | None = None) -> tuple:
-    """The chosen rows of all runs that are known of the settings of some results, and their ``spreads_of``; kept with
-    the results, as each table of a notebook asks for them.
-
-    rule, unseen: of ``fednb.report.selection.selected``. seeds: of runs on these alone.
-    """
+    """The rows that ``selected`` takes of all runs that are known of the settings of some results, on these seeds, and
+    their ``spreads_of``; kept with the results, as each table of a notebook asks for them."""
     kept, key = vars(results.alike).setdefault("spreads", {}), (rule, unseen, seeds and tuple(seeds))
     if key not in kept:
         frame = frame_of(results.alike)
@@ -296,11 +273,10 @@ def _spreads(parts: Sequence) -> list[dict[str, Spread]]:
 
 
 def of_settings(parts: Sequence, records: dict | None = None, known: dict | None = None) -> list[dict[str, Measured]]:
-    """The number of each client and of ``"average"``, for each row of one table.
+    """The number of each client that has test images and of ``"average"``, for each row of one table.
 
-    parts: rows of ``fednb.report.selection.selected``, of each setting those that differ in seed and client only.
-    Clients without test images are left out. records: by key, where scores are no right and wrong answers: those of the
-    images. known: the spreads, of ``spreads_of``; moderated by the parts themselves unless given.
+    parts: rows of ``selected``, of each setting those that differ in seed and client only. records: by key, where
+    scores are no right and wrong answers. known: ``spreads_of``; moderated by the parts themselves unless given.
     """
     parts = [part[part["images"] > 0] for part in parts]
     spreads = _spreads(parts) if known is None else [known[part["key"].iloc[0]] for part in parts]
@@ -314,7 +290,7 @@ def of_settings(parts: Sequence, records: dict | None = None, known: dict | None
     return found
 
 
-def by_seed(part) -> dict[str, "Series"]:
+def by_seed(part) -> dict[str, Series]:
     """The values of a setting by seed, of each client and on average."""
     table = part.groupby(["seed", "client"])["accuracy"].mean().unstack()
     return {client: table[client].dropna() for client in table} | {"average": table.mean(axis=1)}

@@ -1,11 +1,10 @@
-"""Every claim of every paper, judged from the records of a store: both boards, as two frames.
-
-The runs of a claim are the rows that its tables print, at each profile that the paper's settings have for the data set.
-"""
+"""Every claim of every paper, judged from the records of a store: both boards, as two frames."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas
+from pandas import DataFrame
 
 from fednb import papers
 from fednb.errors import RecipeError
@@ -15,38 +14,25 @@ from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.registry import names
 from fednb.report import labels
-from fednb.report.claims import COLUMNS as OF_CLAIMS
-from fednb.report.claims import NOT_RUN, judged
-from fednb.report.curves import AS_PRINTED, OTHERWISE
-from fednb.report.curves import COLUMNS as OF_CURVES
+from fednb.report.claims import CLAIM, NOT_RUN, judged
+from fednb.report.curves import AS_PRINTED, CURVE, OTHERWISE
 from fednb.report.curves import curves as judged_curves
-from fednb.report.effects import COLUMNS as EFFECT
-from fednb.report.effects import SPARE
+from fednb.report.effects import EFFECT, SPARE
 from fednb.report.verdicts import PRINTED, SMALL, TESTED
 from fednb.study import Results, default_store, recipe_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 BOARDS = ("board.csv", "curves.csv")
 NUMBERS = ("paper", *EFFECT, *SPARE, "gap_low", "gap_high")  # an empty cell is none
 
 
-def recorded_board(paper: str = "", anew: bool = False) -> tuple["DataFrame", "DataFrame"]:
-    """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of the project's
-    or the checkout's ``results/`` have them.
-
-    anew: judge all records that ``default_store`` finds again, about a minute; also where there are no such files, and
-    for a paper from outside.
-    """
-    store = default_store()
+def recorded_board(paper: str = "", anew: bool = False) -> tuple[DataFrame, DataFrame]:
+    """``claims`` and ``curves`` of one paper, of all unless given, as ``board.csv`` and ``curves.csv`` of ``results/``
+    have them. anew: from the records, about a minute; also without such files, and of a paper from outside."""
+    store, named = default_store(), [paper] if paper else ()
     folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
-    if anew or not folder or (paper and papers.source(paper)):
-        frames = claims(store, [paper] if paper else ()), curves(store, [paper] if paper else ())
-    else:
-        frames = read_board(folder)
-    return tuple(frame[frame["of"] == paper] if paper else frame for frame in frames)
+    if anew or not folder or (paper and paper not in papers.own()):
+        return claims(store, named), curves(store, named)
+    return tuple(frame[frame["of"] == paper] if paper else frame for frame in read_board(folder))
 
 
 def write_board(store: Store, folder: Path) -> None:
@@ -55,40 +41,30 @@ def write_board(store: Store, folder: Path) -> None:
         write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
 
 
-def read_board(folder: Path) -> tuple["DataFrame", "DataFrame"]:
+def read_board(folder: Path) -> tuple[DataFrame, DataFrame]:
     """What ``write_board`` wrote."""
-    import pandas
-
     board, curves = (pandas.read_csv(folder / name, keep_default_na=False) for name in BOARDS)
     numbers = board.columns.intersection(NUMBERS)
     return board.assign(**board[numbers].apply(pandas.to_numeric)), curves
 
 
-def claims(store: Store, named: Iterable[str] = ()) -> "DataFrame":
-    """A row for each claim on each board on which it was run, and one for a claim that was not, with ``of`` (the paper)
-    and ``federation`` next to ``fednb.report.claims.COLUMNS``. A claim that stands in several tables is one row, which
-    names them: ``"table1, table5"``.
-
-    store: where the records are. named: the papers; all unless given. Of several profiles at which a claim was run on
-    one board, that counts which is tested and differs least from the paper's setting.
-    """
-    import pandas
-
+def claims(store: Store, named: Iterable[str] = ()) -> DataFrame:
+    """A row for each claim of the named papers, of all unless given, on each board on which it was run, or one that was
+    not: ``of`` (the paper), ``fednb.report.claims.CLAIM`` and ``federation``. Of several profiles at which it was run
+    on one board, that counts which is tested and differs least from the paper's setting."""
     rows = [*_rows(store, named, papers.claims, ("federation",), _printed, judged)]
     more = [name for name in SPARE if any(name in row for row in rows)]
-    return pandas.DataFrame(rows, columns=["of", *OF_CLAIMS, "federation", *more])
+    return pandas.DataFrame(rows, columns=["of", *CLAIM, "federation", *more])
 
 
-def curves(store: Store, named: Iterable[str] = ()) -> "DataFrame":
-    """The same for the claims on orders and curves, with ``fednb.report.curves.COLUMNS``."""
-    import pandas
-
+def curves(store: Store, named: Iterable[str] = ()) -> DataFrame:
+    """The same for the claims on orders and curves, with ``fednb.report.curves.CURVE``."""
     rows = _rows(store, named, papers.curves, ("figure", "federation"), _swept, judged_curves)
-    return pandas.DataFrame(rows, columns=OF_CURVES)
+    return pandas.DataFrame(rows, columns=CURVE)
 
 
 def _rows(store: Store, named: Iterable[str], claims_of: Callable, by: tuple, wanted: Callable, judge: Callable):
-    """by: what the claims have in common that are judged together. wanted: gives the recipes that they rest on."""
+    """by: what claims have in common that are judged together. wanted: gives the recipes that they rest on."""
     for paper in named or papers.names():
         groups: dict[tuple, list[dict]] = {}
         for claim in claims_of(paper):
@@ -122,7 +98,7 @@ def _results(paper: str, own: list[dict], wanted: Callable, store: Store) -> Ite
             yield Results(found, paper, (), store)
 
 
-def _chosen(frames: list["DataFrame"], count: int, paper: str, federation: str) -> list[dict]:
+def _chosen(frames: list[DataFrame], count: int, paper: str, federation: str) -> list[dict]:
     """Of each claim its row on each board, from frames of the same claims."""
     rows = []
     for number in range(count):

@@ -2,41 +2,36 @@
 
 import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING
+
+import pandas
+from pandas import DataFrame
+from pandas.io.formats.style import Styler
 
 from fednb import papers
 from fednb.report import labels, wording
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from pandas.io.formats.style import Styler
-
 PROFILES = ("paper", "quick")  # the others prove that a notebook runs
 
 
-def verdicts(claims: "DataFrame") -> "DataFrame":
+def verdicts(claims: DataFrame) -> DataFrame:
     """How many claims of each table and data set have which verdict at which setting; "not run" where there is none."""
-    import pandas
-
     where = [claims["table"], claims["federation"].map(labels.federation), claims["setting"].replace("", "not run")]
     return pandas.crosstab(where, claims["verdict"]).rename_axis(["table", "data", "at"]).rename_axis(None, axis=1)
 
 
-def printed_settings(paper: str) -> "Styler":
+def printed_settings(paper: str) -> Styler:
     """The settings that the paper prints: value, and where it stands."""
-    return _whole(_settings(papers.settings(paper)["printed"], "place"))
+    return _whole(_settings(papers.settings(paper)["printed"]))
 
 
-def chosen_settings(paper: str) -> "Styler":
+def chosen_settings(paper: str) -> Styler:
     """The settings that decide a run and that the paper does not print: the value taken, and why."""
-    return _whole(_settings(papers.settings(paper)["not_printed"], "reason"))
+    return _whole(_settings(papers.settings(paper)["not_printed"]))
 
 
-def _settings(rows: dict, last: str) -> "DataFrame":
-    import pandas
-
-    cells = {wording.spaced(name): (_value(each["value"]), each[last]) for name, each in rows.items()}
-    return pandas.DataFrame.from_dict(cells, orient="index", columns=["value", last])
+def _settings(rows: dict) -> DataFrame:
+    frame = DataFrame.from_dict(rows, orient="index").rename(index=wording.spaced)
+    return frame.assign(value=frame["value"].map(_value))
 
 
 def _value(value) -> str:
@@ -47,11 +42,8 @@ def _value(value) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def profiles(paper: str) -> "Styler":
-    """Our profiles: the fields of a recipe on the paper's own federation, and below them what differs on others; empty
-    where a recipe's default holds."""
-    import pandas
-
+def profiles(paper: str) -> Styler:
+    """Our profiles: a recipe's fields on the paper's own federation, and what differs on others; empty: the default."""
     own = {profile: papers.recipe(paper, profile) for profile in PROFILES}
     frame = pandas.DataFrame({name: pandas.Series(fields).map(wording.as_text) for name, fields in own.items()})
     others = {
@@ -65,7 +57,7 @@ def profiles(paper: str) -> "Styler":
     return _whole(rows.rename(index=wording.spaced).fillna(""))
 
 
-def contradictions(paper: str) -> "Styler":
+def contradictions(paper: str) -> Styler:
     """The printed numbers that contradict others of the paper: row, site, printed, expected and why."""
     found = papers.inconsistencies(paper)
     parts = zip(found["algorithm"], found["augmentation"], strict=True)
@@ -77,22 +69,20 @@ def contradictions(paper: str) -> "Styler":
     return _whole(rows[columns].reset_index(drop=True))
 
 
-def deviations(claims: "DataFrame") -> "DataFrame":
+def deviations(claims: DataFrame) -> DataFrame:
     """In what the runs of claims differ from the paper's setting, and for how many claims."""
-    import pandas
-
     counts = Counter(text for texts in claims["deviations"].dropna() for text in texts.split("; ") if text)
     return pandas.DataFrame(counts.most_common(), columns=["runs have", "claims"]).set_index("runs have")
 
 
-def reasons(claims: "DataFrame") -> "Styler":
+def reasons(claims: DataFrame) -> Styler:
     """Why claims are without a verdict: the word, the data set, the reason, and how many claims it keeps from one."""
     where = claims.assign(data=claims["federation"].map(labels.federation), why=claims["why"].fillna(""))
     counts = where.groupby(["verdict", "data", "why"]).size().sort_values(ascending=False)
     return _whole(counts.rename("claims").reset_index())
 
 
-def _whole(frame: "DataFrame") -> "Styler":
+def _whole(frame: DataFrame) -> Styler:
     """A table whose texts are not cut, as a data frame's are."""
     styler = frame.style.format(precision=2).set_properties(**{"text-align": "left", "white-space": "normal"})
     return styler.set_uuid(hashlib.sha256(frame.to_csv().encode()).hexdigest()[:8])

@@ -1,12 +1,14 @@
 """Every image's scores in the rounds that a rule chose."""
 
+import numpy
+import pandas
+
 _MEANS: dict[tuple, list] = {}  # by the file's checksum: the same runs stand in many tables of a notebook
 
 
 def image_scores(rows, records: dict, spare: bool = False) -> dict:
-    """By client and seed the scores of each test image, with ``spare`` also of each spare one, float64 ``[n]`` in %.
-
-    Means over the chosen rounds and, where sites were left out in turn, over the runs of a seed.
+    """By client and seed the scores of each test image, with ``spare`` also of each spare one, float64 ``[n]`` in %:
+    means over the chosen rounds and, where sites were left out in turn, over the runs of a seed.
 
     rows: of ``selected``, of one setting. records: by key. Empty where a record has no scores of its images.
     """
@@ -22,8 +24,6 @@ def image_scores(rows, records: dict, spare: bool = False) -> dict:
 
 def _means(record, taken: tuple[int, ...], spare: bool) -> list | None:
     """Of each client its images' means over the rounds, per cent; None where one has no scores."""
-    import numpy
-
     kept = record.checksums.get("scores"), taken, spare
     if kept in _MEANS:
         return _MEANS[kept]
@@ -42,8 +42,6 @@ def _means(record, taken: tuple[int, ...], spare: bool) -> list | None:
 def with_spare(rows, records: dict):
     """The rows of the runs whose spare images were scored in the chosen rounds; ``accuracy`` is that of test and spare
     images of a site as one set. rows, records: as in ``image_scores``."""
-    import pandas
-
     kept = [rows[:0]]
     for key, own in rows[rows["images"] > 0].groupby("key", sort=False):
         asked = "spare" in records[key].recipe.get("evaluation", ())

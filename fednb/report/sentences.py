@@ -1,17 +1,15 @@
 """What tables say, in sentences computed from their numbers."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from statistics import mean
+
+from pandas import DataFrame
 
 from fednb import papers
 from fednb.registry import task
 from fednb.report import labels, wording
 from fednb.report.tables import Table
 from fednb.report.verdicts import CLAIM, NOT_PAIRED, PRINTED, SMALL, TESTED, VERDICTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pandas import DataFrame
 
 WHY_UNTESTED = {
     "not run": "not run",
@@ -23,7 +21,7 @@ WHY_UNTESTED = {
 }
 
 
-def claimed(claim: dict, printed: "Iterable[float]", effect: float) -> str:
+def claimed(claim: dict, printed: Iterable[float], effect: float) -> str:
     """A claim of ``fednb.papers.claims`` in words: "DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %."
 
     printed: the numbers of its table, which give the decimals. effect: better less worse, in points.
@@ -69,13 +67,8 @@ def _on(claim: dict) -> str:
 
 
 def sentences(table: Table) -> str:
-    """The rows of ``fednb.report.scoreboard`` under their outcomes, or a line for each row of ``fednb.report.effects``;
-    what was not run is counted.
-
-    A sentence says no more than the row's verdict, and names the paper's rule of selection where that gives another:
-    what cannot be distinguished from chance is neither above nor below, also where its interval, taken alone, leaves
-    zero out.
-    """
+    """The rows of ``fednb.report.scoreboard`` under their verdicts, what was not run counted, or a line for each row of
+    ``fednb.report.effects``."""
     head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
     if "verdict" not in table.frame:
         return "\n".join([*head, *map(_of_effect, table.frame.to_dict("records"))]) or "No pair was run."
@@ -116,7 +109,7 @@ def _points(row: dict) -> str:
     return f"{points}, simultaneous {signed(low)} to {signed(high)}{detectable})"
 
 
-def summary(claims: "DataFrame") -> list[str]:
+def summary(claims: DataFrame) -> list[str]:
     """Three sentences on the claims of ``fednb.report.recorded_board``: tested at either setting, or why not."""
     tested = claims[claims["verdict"].isin(TESTED)]
     outcomes = []
@@ -136,23 +129,20 @@ def summary(claims: "DataFrame") -> list[str]:
     ]
 
 
-def untested(claims: "DataFrame") -> "DataFrame":
+def untested(claims: DataFrame) -> DataFrame:
     """The claims that are tested on neither board, each once."""
     claim = ["of", *CLAIM]
     tested = claims["verdict"].isin(TESTED).groupby([claims[name] for name in claim]).transform("any")
     return claims[~tested.astype(bool)].drop_duplicates(claim)
 
 
-def paired_difference(ours: "Iterable[float]", others: "Iterable[float]", together: int = 1) -> str:
-    """The mean difference of two runs over seeds, its interval and a word: ``"-9.0 points (-12.0 to -6.0), below"``.
-
-    ours, others: a number for each seed, per cent, as many. together: how many such differences are looked at together
-    (Bonferroni). Student's paired t over seeds alone, as if there were no other images; not of one seed.
-    """
+def paired_difference(ours: Iterable[float], others: Iterable[float], together: int = 1) -> str:
+    """The mean difference of two runs over seeds, its interval and a word: ``"-9.0 points (-12.0 to -6.0), below"``, by
+    Student's paired t over seeds alone. together: how many differences are looked at together (Bonferroni)."""
     from scipy.stats import ttest_1samp
 
     differences = [mine - other for mine, other in zip(ours, others, strict=True)]
-    points = f"{wording.signed(sum(differences) / len(differences))} points"
+    points = f"{wording.signed(mean(differences))} points"
     if len(differences) == 1:
         return points
     low, high = ttest_1samp(differences, 0).confidence_interval(1 - 0.05 / together)

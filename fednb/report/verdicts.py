@@ -1,14 +1,10 @@
-"""The words of verdicts, each with all that shows it: sign, heading, phrase, colour and marker.
-
-Colour never says a verdict alone: signs distinguish the words in text, markers in a figure.
-"""
+"""The words of verdicts, each with all that shows it; colour never says a verdict alone."""
 
 from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """How a word is shown: its sign, the heading over the claims with it, what two runs are to each other, the second
-    at ``{}``, and a dot, "" where nothing is drawn."""
+    """phrase: what two runs are to each other, the second at ``{}``. color, marker, hollow: of a dot."""
 
     sign: str
     heading: str

@@ -5,7 +5,7 @@ import pandas
 from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.comparison import UNSEEN_SITES
-from fednb.report.effects import COLUMNS, Pair, columns, effects_of
+from fednb.report.effects import EFFECT, Pair, columns, effects_of
 from fednb.report.intervals import alike, by_seed, moderated, of_settings, unmoderated
 from fednb.report.selection import selected
 from fednb.report.tables import Table
@@ -40,7 +40,7 @@ def participation(results, rule: str | None = None) -> Table:
             values |= {"row": label, "run": pairs[label].worse["run"].iloc[0], "client": client}
             rows.append({"images": images.get(client, images.sum()), **values, **told})
     about = ["row", "run", "client", "images", "unseen", "seen"]
-    numbers = pandas.DataFrame(rows, columns=[*about, *COLUMNS, "direction"])
+    numbers = pandas.DataFrame(rows, columns=[*about, *EFFECT, "direction"])
     shown = {}
     for client in sorted(dict.fromkeys(numbers["client"]), key=lambda name: name != "average"):
         here = numbers[numbers["client"] == client].set_index("row")

@@ -59,7 +59,7 @@ class FedAwS(Method):
 
     printed = "FedAwS"
     tasks = classification_only("a class is a direction among the feature vectors of images")
-    counts = ("images",)
+    ranges = {"images": (0, 1e9)}
 
     target: float = option(0.9, within="(0, 1]")
     margin: float = option(1.0, within="[0, 2]")

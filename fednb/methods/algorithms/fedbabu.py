@@ -41,10 +41,6 @@ class FedBABU(Method):
 
     tune_epochs: int = option(5, at_least=0)
 
-    @property
-    def trains_before_a_test(self) -> bool:
-        return self.tune_epochs > 0
-
     def keeps(self, model: nn.Module) -> set[str]:
         return {f"head.{name}" for name in model.head.state_dict()}
 

@@ -36,7 +36,7 @@ class FedNova(Method):
     """
 
     tasks = EVERY_TASK
-    counts = ("gradients",)
+    ranges = {"gradients": (0, 1e9)}
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         require_fresh_sgd(self, recipe)

@@ -48,7 +48,7 @@ class FedProto(Method):
     """
 
     tasks = classification_only("a prototype is the mean feature vector of the images of one class")
-    counts = ("images",)
+    ranges = {"images": (0, 1e9)}
 
     mu: float = option(1.0, at_least=0)
     share_model: bool = False

@@ -30,10 +30,6 @@ class PFedAvg(Method):
 
     epochs: int = option(1, at_least=0)
 
-    @property
-    def trains_before_a_test(self) -> bool:
-        return self.epochs > 0
-
     def adapt(self, client: Client) -> None:
         if self.epochs:
             client.train(self.epochs)  # Eq. 1

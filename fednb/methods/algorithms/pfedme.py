@@ -52,7 +52,6 @@ class PFedMe(Method):
 
     printed = "pFedMe"
     tasks = EVERY_TASK
-    trains_before_a_test = False
 
     penalty: float = option(15.0, at_least=0)
     steps: int = option(5, at_least=1)

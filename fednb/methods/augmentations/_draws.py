@@ -1,4 +1,4 @@
-"""Random numbers of a batch that are needed in the middle of a step, and alike each time its loss is computed."""
+"""Random numbers that are needed in the middle of a step, and alike each time its loss is computed."""
 
 import torch
 
@@ -11,5 +11,4 @@ def seed(client: Client, purpose: str) -> int:
 
 
 def generator(seed: int) -> torch.Generator:
-    """A CPU generator that starts at this seed."""
     return torch.Generator().manual_seed(seed)

@@ -57,7 +57,7 @@ class Learner:
         return self.network.state_dict()
 
     def descend(self, loss: Tensor) -> None:
-        """One step on this network's parameters, and on nothing else that the loss depends on."""
+        """One step on this network's parameters alone."""
         parameters, momenta = list(self.network.parameters()), list(self.momenta.values())
         gradients = torch.autograd.grad(loss, parameters)
         with torch.no_grad():

@@ -20,10 +20,7 @@ Draw = tuple[Tensor, Tensor]  # noise, and the labels that it is for
 
 
 class Printed:
-    """The losses of the head, g and m with a method's options, at a client.
-
-    learners: a ``Learner`` each for "generator" (g) and "rtnet" (m), where the method has them.
-    """
+    """The losses of the head, g ("generator" of the learners) and m ("rtnet") with a method's options, at a client."""
 
     noise = staticmethod(torch.randn)  # 1
     together = staticmethod(sum)  # the terms of Eq. 2 and 6
@@ -36,27 +33,21 @@ class Printed:
 
     @staticmethod
     def keeps(model: nn.Module) -> set[str]:
-        """Entries of the network."""
         return FedBN().keeps(model)  # 6
 
     @staticmethod
     def start(method, server: Server, offers: dict[str, Message]) -> Message:
-        """The generator's start."""
         found = alike(offers, "sizes")
         return method.drawn("generator", found.tolist(), server.recipe, found.device, "server")  # 2
 
     def offer(self) -> Message:
-        """What the generator's start is made of, before round 1."""
+        """What the generator's ``start`` is made of, before round 1."""
         return {"sizes": torch.tensor(sizes(self.client), device=self.client.device)}
-
-    def first_memory(self) -> Message:
-        """Beside the prototypes and RTNet."""
-        return {}
 
     def lambda_c(self, images: Tensor) -> float | Tensor:
         """Of each class, by its images in the batch, ``[classes, 1]``."""
         ramp = min(1.0, (self.client.round - 1) / (RAMP * self.client.recipe.rounds))
-        return LAMBDA_C * math.exp(-5 * (1 - ramp) ** 2)
+        return LAMBDA_C * math.exp(-5 * (1 - ramp) ** 2)  # 5
 
     @property
     def groups(self) -> int:
@@ -64,7 +55,7 @@ class Printed:
         return self.client.classes
 
     def class_labels(self, count: int) -> Tensor:
-        """Of the prototypes' terms, beside a batch of so many images."""
+        """Of the prototypes' terms, in a batch of so many images."""
         return torch.arange(self.client.classes, device=self.client.device)
 
     def draws(self, targets: Tensor) -> list[Draw]:
@@ -131,7 +122,9 @@ class Printed:
     def _rtnet_term(self, made: Tensor, base: Tensor, groups: int, scale: Tensor) -> Tensor:
         pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
         distance = _distance(self.method.rtnet_distance, *pair, scale).sum()
-        return self.method.beta * distance - groups * _entropy(self._logits(made))
+        logs = self._logits(made).log_softmax(1)
+        entropy = -(logs.exp() * logs).sum(1).mean()
+        return self.method.beta * distance - groups * entropy
 
     def _cross_entropy(self, features: Tensor, labels: Tensor) -> Tensor:
         return self.client.task.loss(self._logits(features), labels)
@@ -164,9 +157,6 @@ class Released(Printed):
         for name, offer in offers.items():
             add(mean, images[name] / sum(images.values()), offer)  # 2
         return mean
-
-    def first_memory(self) -> Message:
-        return {"turn": torch.zeros((), dtype=torch.int64, device=self.client.device)}  # 4
 
     @staticmethod
     def together(terms: list[Tensor]) -> Tensor:
@@ -206,11 +196,6 @@ def sizes(client: Client) -> tuple[int, int]:
     return client.model.head.in_features, client.classes
 
 
-def _entropy(logits: Tensor) -> Tensor:
-    logs = logits.log_softmax(1)
-    return -(logs.exp() * logs).sum(1).mean()
-
-
 def _distance(kind: str, one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
     return mmd(one, other, scale) if kind == "mmd" else (one - other).square().mean((-2, -1))
 
@@ -222,8 +207,7 @@ def mmd(one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
         \overline{k(x, x')} + \overline{k(y, y')} - 2\, \overline{k(x, y)}, \quad
         k(a, b) = \sum_i \exp(-\lVert a - b \rVert^2 / (w_i s)), \quad w_i = 1/4, 1/2, 1, 2, 4
 
-    with means over all pairs, a row with itself included (the biased estimate); 0 for equal samples. The kernel
-    is that of FRAug's released code, where the scale s is ``spread(one, other)``.
+    with means over all pairs, a row with itself included. The kernel, with s = ``spread``, is the released code's.
     """
     n, rows = one.shape[-2], _centred(one, other)
     products = rows @ rows.mT
@@ -242,6 +226,5 @@ def spread(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _centred(one: Tensor, other: Tensor) -> Tensor:
-    """All rows around their common mean: distances stay, rounding errors shrink."""
-    rows = torch.cat([one, other], -2)
+    rows = torch.cat([one, other], -2)  # around their common mean distances stay, rounding errors shrink
     return rows - rows.detach().mean(-2, keepdim=True)

@@ -12,10 +12,7 @@ from fednb.methods.augmentations import _draws
 
 @dataclass(frozen=True)
 class Mixture:
-    """Image i of a batch has ``share`` in its mixture with image ``partner[i]``.
-
-    share: in [0, 1]. partner: int64 ``[n]``, a permutation; an image may be its own partner, and of a batch of one is.
-    """
+    """Image i of a batch has ``share``, in [0, 1], in its mixture with image ``partner[i]``: a permutation, ``[n]``."""
 
     share: float
     partner: Tensor
@@ -46,7 +43,6 @@ def draw(client: Client, batch: Batch, purpose: str, alpha: float) -> Mixture:
 
 
 def partners(client: Client, batch: Batch, purpose: str) -> Tensor:
-    """A random permutation of the batch, on the client's device."""
     order = torch.randperm(len(batch.targets), generator=client.generator(purpose))
     return order.to(client.device, non_blocking=True)
 
@@ -69,7 +65,5 @@ def forward_through(client: Client, batch: Batch, mixture: Mixture, stage: int) 
     """``client.forward`` while the layer after this stage has the mixture."""
     (layer,) = (m for m in client.model.modules() if isinstance(m, MixtureLayer) and m.stage == stage)
     layer.mixture = mixture
-    try:
-        client.forward(batch)
-    finally:
-        layer.mixture = None
+    client.forward(batch)
+    layer.mixture = None

@@ -15,11 +15,9 @@ WIDTH = 32
 class Aggregator(nn.Module):
     """Offsets of all clients, each with its class fractions e, to aggregated offsets: four convolutions.
 
-    The paper says "a single-input-channel generator with four convolutional layers" and no more. Here they are 3 x 3
-    with 32 channels and ReLU between them, so that any image size fits, and e enters as constant planes beside the
-    offset's channels: one network serves all clients, and only e and the offset tell them apart. What the layers give
-    is added to the offset and is zero at first: an untrained network must not wipe out the offsets, because it learns
-    from nothing but what clients have changed of its own outputs.
+    The paper says "a single-input-channel generator with four convolutional layers" and no more. Ours are 3 x 3 with 32
+    channels and ReLU between them, e enters as constant planes beside the offset's channels, and what the layers give,
+    zero at first, is added to the offset: it learns from what clients have changed of its own outputs alone.
 
     Reference: DisTrans, Sec. 4.4 and 5.
     """
@@ -50,25 +48,20 @@ class Aggregator(nn.Module):
 
 
 class Hypernetwork(nn.Module):
-    """Class fractions e alone to an offset of 3 x 64 x 64, which is all that it can make.
+    """Class fractions e alone to an offset of 3 x 64 x 64: a multilayer perceptron, then five transposed convolutions.
 
-    A small multilayer perceptron and five transposed convolutions; batch normalisation sees one image at a time and
-    always takes its statistics. 3,598,004 parameters with 10 classes. torch's parametrised spectral norm starts its
-    vectors with 15 power iterations.
-
-    Raises RecipeError for images of another size.
+    Batch normalisation sees one image at a time and always takes its statistics. 3,598,004 parameters with 10 classes.
+    torch's parametrised spectral norm starts its vectors with 15 power iterations.
 
     Reference: DisTrans, released code; widths that are fixed for 10 classes there follow the number of classes.
     """
 
-    shape = (3, 64, 64)
-
     def __init__(self, classes: int, shape: tuple[int, int, int]):
         super().__init__()
-        if tuple(shape) != self.shape:
+        if tuple(shape) != (3, 64, 64):
             raise RecipeError(
-                f"distrans' released aggregation network makes offsets of {_times(self.shape)}; the images are "
-                f'{_times(shape)}. Load colour images with size=64, or take another aggregation or variant "paper".'
+                f"distrans' released aggregation network makes offsets of 3 x 64 x 64; the images are {list(shape)}. "
+                'Load colour images with size=64, or take another aggregation or variant "paper".'
             )
         perceptron = [spectral_norm(_dense(classes)), nn.ReLU(), spectral_norm(_dense(100)), _dense(100)]
         self.embed = nn.Sequential(*perceptron, nn.Unflatten(1, (100, 1, 1)))
@@ -99,7 +92,3 @@ def _dense(width: int) -> nn.Linear:
 
 def _doubled(before: int, after: int) -> nn.ConvTranspose2d:
     return nn.ConvTranspose2d(before, after, 4, stride=2, padding=1, bias=False)
-
-
-def _times(shape) -> str:
-    return " x ".join(map(str, shape))

@@ -9,7 +9,7 @@ from fednb.methods import option
 
 
 def stages_option(default: tuple[int, ...] | None):
-    """Of a method: stages counted from 1, or None for all. Whether the network has them is seen by ``append``."""
+    """Of a method: stages counted from 1, or None for all."""
     return option(
         default,
         allowed=lambda given: given is None or are_numbers(given),
@@ -18,16 +18,13 @@ def stages_option(default: tuple[int, ...] | None):
 
 
 def are_numbers(given) -> bool:
-    """Whether it is a list of whole numbers, at least one."""
     return isinstance(given, list | tuple) and len(given) > 0 and all(type(number) is int for number in given)
 
 
 def append(model: nn.Module, stages: Sequence[int] | None, make: Callable[[int], nn.Module]) -> list[nn.Module]:
-    """Appends ``make(channels)`` to each of the stages (counted from 1; None: all); returns the layers in order.
+    """Appends ``make(channels)`` to each of the stages, counted from 1 (None: all); returns the layers.
 
-    The layers must have no persistent state, so that the network's own entries keep their names.
-
-    Raises RecipeError for a stage that the network does not have.
+    The layers have no persistent state: the network's entries keep their names. RecipeError for a stage that it lacks.
     """
     known = getattr(model, "stages", ())
     absent = [stage for stage in stages or () if not 1 <= stage <= len(known)]
@@ -37,9 +34,8 @@ def append(model: nn.Module, stages: Sequence[int] | None, make: Callable[[int],
             f"a layer was asked for after {asked} of {type(model).__name__}, which has "
             f"{f'stages 1 to {len(known)}' if known else 'none'}. Name stages among them."
         )
-    chosen = range(1, len(known) + 1) if stages is None else sorted(set(stages))
     layers = []
-    for stage in chosen:
+    for stage in range(1, len(known) + 1) if stages is None else sorted(set(stages)):
         layers.append(make(model.stage_channels[stage - 1]))
         model.get_submodule(known[stage - 1]).append(layers[-1])
     return layers

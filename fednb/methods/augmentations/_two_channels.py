@@ -5,8 +5,6 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import RecipeError
-
 
 def blend(images: Tensor | float, offset: Tensor | float, alpha: float, channels: int) -> Tensor:
     """Eq. 1: an image with the offset added and one with it subtracted (one channel: the first alone).
@@ -18,10 +16,7 @@ def blend(images: Tensor | float, offset: Tensor | float, alpha: float, channels
 
 
 def along_offset(gradient: Tensor, alpha: float, channels: int) -> Tensor:
-    """A loss's gradient for the offset, from that for the images that Eq. 1 made of it.
-
-    ``[n, channels * c, h, w]`` -> ``[c, h, w]``.
-    """
+    """A loss's gradient for the offset, ``[c, h, w]``, from that for the blended images ``[n, channels * c, h, w]``."""
     added, *subtracted = gradient.sum(0).chunk(channels)
     return alpha * (added - sum(subtracted))
 
@@ -29,28 +24,21 @@ def along_offset(gradient: Tensor, alpha: float, channels: int) -> Tensor:
 class InputChannels(nn.Module):
     """One backbone for all input channels, a dense layer of its own after it, one head over both outputs.
 
-    The backbone's head is taken out. It runs once for each channel, with draws of dropout for each. The head is
-    Kaiming-uniform with zero bias, the dense layer torch's default (released code; the paper prints neither).
+    The head is Kaiming-uniform with zero bias, the dense layer torch's default (released code; the paper prints
+    neither).
 
     Args:
-        backbone: a network of ``fednb.models`` whose head is one linear layer.
+        backbone: a network of ``fednb.models``; its head, one linear layer, is taken out.
         channels: input channels, each an image of the backbone's size, one after the other on the channel axis.
         projection: width of the dense layer after the backbone; 0 leaves it out.
         own_statistics: whether the backbone's batch normalisation keeps running statistics for each of two channels,
             or one pair that both update in turn.
-
-    Raises RecipeError for another head.
 
     Reference: DisTrans, Sec. 4.1 and Figure 1.
     """
 
     def __init__(self, backbone: nn.Module, channels: int, projection: int, own_statistics: bool = False):
         super().__init__()
-        if not isinstance(backbone.head, nn.Linear):
-            raise RecipeError(
-                f"distrans was given {type(backbone).__name__}, whose head is {type(backbone.head).__name__}; its two "
-                "channels meet in one linear layer over features [n, d]. Take a network for classification."
-            )
         features, classes = backbone.head.in_features, backbone.head.out_features
         backbone.head = nn.Identity()
         self.channels = channels
@@ -78,10 +66,7 @@ class InputChannels(nn.Module):
 
 
 class OwnStatistics:
-    """What a layer of batch normalisation gets: running statistics ``[channels, n]``, and which row is in use.
-
-    Weight and bias are those of all channels.
-    """
+    """Of a layer of batch normalisation: running statistics ``[channels, n]``, and which row is in use."""
 
     channel = 0
 
@@ -96,12 +81,11 @@ class OwnStatistics:
 
 @cache
 def of_each_channel(kind: type[nn.Module]) -> type[nn.Module]:
-    """The subclass of a kind of batch normalisation that keeps running statistics for each channel."""
     return type(f"OwnStatistics{kind.__name__}", (OwnStatistics, kind), {})
 
 
 def split_statistics(model: nn.Module, channels: int) -> list[nn.Module]:
-    """Every layer of batch normalisation keeps running statistics for each channel; returns these layers.
+    """Lets every layer of batch normalisation keep running statistics for each channel; returns these layers.
 
     The layers stay, and so do the names of their entries: ``[n]`` becomes ``[channels, n]``.
     """

@@ -21,36 +21,27 @@ class AdditionalEmbeddings(Method):
         \text{ for } E_h \text{ epochs}
 
     S_k is the site's ``spare`` (PACS: ``spare=True``). Features are taken as at test time; the head starts at the one
-    that came, with a fresh optimiser of the recipe's rate, momentum and weight decay, and is forgotten after the test.
-    Rounds are untouched, bit for bit. Sends and keeps nothing.
+    that came, with SGD of the recipe's rate, momentum and weight decay, and is forgotten after the test. Sends
+    and keeps nothing.
 
     Args:
-        epochs: E_h, at least 0. 0 leaves the head as it came. FRAug prints none; 10 is ours.
+        epochs: E_h, at least 0. FRAug prints none; 10 is ours.
 
-    Raises RecipeError for a site without spare images, for another optimiser than SGD, and where spare images are
-    scored.
+    Raises RecipeError for a site without spare images, and where these are scored.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
 
-    As printed:
-
-    1. 10 % of the local images train the network, 100 % the head: the loader's ``fraction``, and all of it.
-    2. When clients tune is not said. Ours: before each test.
+    As printed: 10 % of the local images train the network (the loader's ``fraction``), 100 % the head. When clients
+    tune is not said; ours: before each test.
     """
 
     printed = "additional embeddings"
     tasks = classification_only("it tunes the head on the one feature vector of an image")
-    trains_before_a_test = False  # but the head, on features as at test time
 
     epochs: int = option(10, at_least=0)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        if recipe.optimiser != "sgd":
-            raise RecipeError(
-                f'{self.name} tunes heads by SGD, and the recipe has optimiser "{recipe.optimiser}". '
-                "Take sgd, or leave it out."
-            )
         if "spare" in recipe.evaluation:
             raise RecipeError(
                 f'{self.name} tunes heads on the spare images, and the recipe asks for the evaluation "spare", their '
@@ -60,8 +51,8 @@ class AdditionalEmbeddings(Method):
     def prepare_offer(self, client: Client) -> Message:
         if client.site.spare is None:
             raise RecipeError(
-                f"{self.name} needs images of {client.name} that no round trains on, and the federation "
-                'hands none over. Ask its loader for them, as in federation={"name": "pacs", "spare": True}.'
+                f"{self.name} needs images of {client.name} that no round trains on. Ask the federation's loader for "
+                'them, as in federation={"name": "pacs", "spare": True}.'
             )
         return {}
 
@@ -80,7 +71,7 @@ class AdditionalEmbeddings(Method):
 
 @torch.no_grad()
 def _features(client: Client, splits) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Features and targets of whole splits, batch by batch, in the precision of the weights."""
+    """Features and targets of splits, batch by batch, in the precision of the weights."""
     client.model.eval()
     found = []
     for split in splits:

@@ -26,12 +26,11 @@ class AdvProp(Method):
         \ell = \mathrm{CE}_\text{main}(x, y) + \mathrm{CE}_\text{aux}(x^a, y)  \tag{3}
 
     At test time the main layers are used. Auxiliary entries, ``<layer>.auxiliary.<entry>``, are sent and averaged as
-    the layer's own; nothing is kept. In a network without batch normalisation nothing is added to it, and the same
-    loss is plain adversarial training. Other layers with running statistics, such as FedFA's, are not doubled: they
-    see both kinds of images, and their statistics are those of the clean ones, which the network is tested on.
+    the layer's own; nothing is kept. Without batch normalisation it is plain adversarial training. Statistics of other
+    layers, such as FedFA's, are those of the clean images.
 
-    The images are attacked last, as every other method of the run has left them, and epsilon is in their units: after
-    a normalisation, in normalised ones. Where all pixels of a batch are in [0, 1], those of x^a are, too.
+    The images are attacked last, and epsilon is in their units: after a normalisation, in normalised ones. Where all
+    pixels of a batch are in [0, 1], those of x^a are, too.
 
     Args:
         epsilon: radius, above 0. 4/255, the largest of the paper's 1 to 4.
@@ -42,18 +41,11 @@ class AdvProp(Method):
     Reference: Xie et al., *Adversarial examples improve image recognition*, CVPR 2020, Algorithm 1 and Eq. 3.
     DisTrans' Table 2 has a row of it, without a setting or code.
 
-    As printed:
+    As printed: the attack goes against the true label (Eq. 2) through the auxiliary layers (Algorithm 1); whether it
+    starts at random, as projected gradient descent does, and takes the running statistics is open.
 
-    1. The attack goes against the true label (Eq. 2). The paper names projected gradient descent and no start; it
-       starts here at random, as that does.
-    2. The attack goes through the auxiliary layers (Algorithm 1); whether through the batch's statistics or the
-       running ones is open.
-
-    As released (a reimplementation in PyTorch that thanks the authors; theirs is not released):
-
-    1. The attack is in evaluation mode, through the auxiliary running statistics: taken here.
-    2. It goes towards a random label, starts at the image itself in a part of the batches, and the two losses are
-       averaged.
+    As released (a reimplementation in PyTorch that thanks the authors): the attack is in evaluation mode, as here. It
+    goes towards a random label, starts at the image itself in a part of the batches, and the losses are averaged.
     """
 
     tasks = EVERY_TASK
@@ -106,7 +98,7 @@ class AdvProp(Method):
 
 
 class TwoBatchNorms:
-    """What a layer of batch normalisation gets: another one of its kind, ``auxiliary``, and a switch between them."""
+    """Of a layer of batch normalisation: another one of its kind, ``auxiliary``, and a switch between them."""
 
     use_auxiliary = False
 
@@ -116,13 +108,12 @@ class TwoBatchNorms:
 
 @cache
 def with_two(kind: type[nn.Module]) -> type[nn.Module]:
-    """The subclass of a kind of batch normalisation that has an auxiliary layer."""
     return type(f"TwoBatchNorms{kind.__name__}", (TwoBatchNorms, kind), {})
 
 
 @contextmanager
 def auxiliary_layers(model: nn.Module):
-    """Inside, the auxiliary layers of batch normalisation are used in the place of the main ones."""
+    """Inside, the auxiliary layers are used in the place of the main ones."""
     layers = [layer for layer in model.modules() if isinstance(layer, TwoBatchNorms)]
     for layer in layers:
         layer.use_auxiliary = True

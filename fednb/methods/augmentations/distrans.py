@@ -31,67 +31,58 @@ class DisTrans(Method):
 
     A client sends its number of training images of each class, once, and its offset each round (49,152 bytes at
     3 x 64 x 64); it receives one as large. The server keeps every client's offset and class fractions e, and the
-    aggregation network. A client that sits out a round keeps its offset; of one that is in no round ``at_unseen`` says
-    what it takes.
+    aggregation network.
 
     Args:
         variant: "paper" or "released".
         alpha: in [0, 1]; 0.3 in Sec. 5. With 0 there is no offset, and nothing is learned or sent for it.
         channels: 2, or 1 for the first blend alone (Table 3). With 1, alpha 0 and projection 0 it is plain training.
-        projection: width of a dense layer between backbone and head, for each channel; 0 leaves it out. The released
-            AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
+        projection: width of a dense layer between backbone and head, for each channel (Sec. 4.1); 0 leaves it out. The
+            released AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
         statistics: running statistics of batch normalisation, of each "channel", or "shared" by both, or "default": of
-            each channel in variant "paper", shared in "released". Without such layers there is nothing to choose.
+            each channel in variant "paper", shared in "released".
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
             heterogeneity DH (``distributional_heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
         offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
         network_rate: learning rate of the aggregation network, at least 0. The paper prints none; 1e-2 as released.
-        at_unseen: "mean", the mean of all clients' offsets, or "none": the images as they are in every channel, as
-            with alpha 0. The paper is silent on clients that are in no round.
+        at_unseen: of clients that are in no round, on which the paper is silent: "mean", the mean of all clients'
+            offsets, or "none": the images as they are in every channel, as with alpha 0.
 
-    The ablation of Table 3 is ``channels=1``: as wide a head per channel, with the same start. The baseline without
-    offsets is ``channels=1, alpha=0`` and the same projection (0: the network as it is); the released baseline has
-    projection 1000 for AlexNet and 0 for ResNet-18.
+    The baseline without offsets is ``channels=1, alpha=0`` and the same projection; the released one has projection
+    1000 for AlexNet and 0 for ResNet-18.
 
-    Raises RecipeError where an augmentation that touches batches comes after it, where the network has no linear
-    head, for an aggregation network with one client, and for the released one with images other than 3 x 64 x 64.
+    Raises RecipeError where an augmentation that touches batches comes after it, for an aggregation network with one
+    client, and for the released one with images other than 3 x 64 x 64.
 
     Reference: DisTrans, Sec. 4, Algorithm 1.
 
     As printed (``variant="paper"``):
 
-    1. Two passes a batch. Running statistics of batch normalisation see the model's pass only; the paper is silent.
-    2. It is silent, too, on whose they are. In training the backbone normalises each channel by that channel's batch;
-       with statistics of its own a channel is seen at test time as in training. Shared ones lie between the two
-       channels, which differ by design, and fit neither.
-    3. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
-    4. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
+    1. Two passes a batch. Running statistics of batch normalisation see the model's pass only; the paper is silent, and
+       on whose they are: shared ones lie between the two channels, which differ by design, and fit neither.
+    2. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
+    3. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
        last put out for client i: one step a round. Its four convolutions are ours (``_offset_network.Aggregator``);
        it starts as the identity, and its rate is divided by the number of pixels, as in a mean over them.
-    5. Models are averaged with equal weights (the recipe's ``weights="equal"``), batch size and network weights at
-       the start are not printed.
-    6. Sec. 4.1 has a dense layer between backbone and head; ours has none (``projection=0``) unless it is asked for.
+    4. Models are averaged with equal weights (the recipe's ``weights="equal"``); batch size and the network's start are
+       not printed.
 
     As released (``variant="released"``):
 
     1. One pass: both gradients at the same point, the model's step first, then the offset's.
-    2. First offsets are drawn by the clients and normalised by ImageNet's statistics (0.5 and 0.5 where images have
-       not 3 channels, and for CelebA). Ours: drawn by the server. The images are normalised as well; ours are where
-       the augmentation ``normalise`` comes before.
+    2. First offsets are drawn by the clients (ours: by the server) and normalised by ImageNet's statistics (0.5 and 0.5
+       where images have not 3 channels, and for CelebA). So are the images; ours where ``normalise`` comes before.
     3. The network sees e alone and makes images of 3 x 64 x 64 (``_offset_network.Hypernetwork``): a step for each
        client in turn on the mean squared error; what it puts out replaces the offset, from the start.
     4. Which aggregation is used is chosen by script: the network for i.i.d. clients (alpha 0.3, batches of 64), none
        otherwise, where offsets stay at their clients (alpha 0.2, batches of 32). Ours: by DH, and always sent.
     5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
-    6. AlexNet, which has no batch normalisation, and ResNet-18, which has, of torchvision with ImageNet weights; both
-       channels share all layers, running statistics too. Ours: the recipe's network.
+    6. torchvision's AlexNet and ResNet-18 with ImageNet weights; both channels share running statistics, too.
     """
 
-    tasks = classification_only(
-        "its heterogeneity goes by the images of each class, its network by one feature vector an image"
-    )
-    counts = ("counts",)
+    tasks = classification_only("its heterogeneity goes by images of each class, its network by features of an image")
+    ranges = {"counts": (0, 1e9)}
 
     variant: str = option("paper", one_of=("paper", "released"))
     alpha: float = option(0.3, within="[0, 1]")
@@ -195,7 +186,7 @@ class DisTrans(Method):
         server.memory(self).update(_by_client("offset", clients, offsets))
 
     def _move_offset(self, client: Client, gradient: Tensor) -> Tensor:
-        """A step of the offset, given the loss's gradient for the blended images; returns the change."""
+        """A step of the offset, by the loss's gradient for the blended images; returns the change."""
         change = -self.offset_rate * along_offset(gradient, self.alpha, self.channels)
         client.scratch(self)["offset"] = client.scratch(self)["offset"] + change
         return change
@@ -216,8 +207,8 @@ class DisTrans(Method):
         """Puts the network into the server's memory; returns the first offsets."""
         if len(clients) == 1:
             raise RecipeError(
-                f"{self.name} has an aggregation network and {clients[0]} is the only client; it learns from the "
-                'offsets of several. Take aggregation "none" or more clients.'
+                f"{self.name} has an aggregation network, which learns from several clients, and {clients[0]} is the "
+                'only one. Take aggregation "none" or more clients.'
             )
         network = self._network(server, fractions.shape[1], offsets)
         with torch.no_grad():
@@ -248,7 +239,7 @@ def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "p
 
 
 def _by_client(kind: str, clients, rows: Tensor) -> Message:
-    """One entry for each client, named ``"offset/clinic"``."""
+    """``"offset/clinic"`` and so on."""
     return {f"{kind}/{client}": row.clone() for client, row in zip(clients, rows, strict=True)}
 
 
@@ -259,29 +250,17 @@ def distributional_heterogeneity(counts) -> float:
         DH = 1 - \frac{\sum_j c_j}{N C}  \tag{3}
 
     with N classes and C clients; c_j is the number of clients that have class j, or 0 where fewer than two have
-    it (Eq. 4, which leaves out a class that nobody has). How many images a client has of a class does not matter.
-
-    counts: images of each class at each client, ``[clients, classes]``.
+    it (Eq. 4, which leaves out a class that nobody has). counts: images of each class, ``[clients, classes]``.
     """
-    held = _matrix(counts) > 0
+    held = torch.as_tensor(counts) > 0
+    if held.ndim != 2 or not held.numel():
+        raise DataError(f"counts are of shape {list(held.shape)}; expected [clients, classes], one of each at least.")
     clients = held.sum(0)
     shared = int(clients[clients > 1].sum())  # Eq. 4
     return (held.numel() - shared) / held.numel()  # Eq. 3
 
 
 def class_fractions(counts) -> Tensor:
-    """The vector e of each client: which part of all images of a class is at this client; float64, 0 for no images.
-
-    counts: as above; the fractions have the same shape, and those of a class sum to 1.
-    """
-    counts = _matrix(counts).double()
+    """The vector e of each client: which part of all images of a class it has; float64 ``[clients, classes]``."""
+    counts = torch.as_tensor(counts).double()
     return counts / counts.sum(0).clamp(min=1)
-
-
-def _matrix(counts) -> Tensor:
-    counts = torch.as_tensor(counts)
-    if counts.ndim != 2 or not counts.numel():
-        raise DataError(
-            f"counts are of shape {list(counts.shape)}; expected [clients, classes], with one of each at least."
-        )
-    return counts

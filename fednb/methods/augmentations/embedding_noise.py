@@ -37,23 +37,20 @@ class EmbeddingNoise(Method):
         \ell = \mathrm{CE}(h(u), y) + \mathrm{CE}(h(u + \Delta u), y), \qquad
         \mathbb E[\Delta u] = 0, \quad \mathrm{std}(\Delta u) = \gamma
 
-    with one draw for each image and feature. The second term moves the head only: u is taken there as it is. Where
-    another method mixes images and labels, u and y are mixed in both terms. Sends and keeps nothing.
+    with one draw for each image and feature. The second term moves the head only. Sends and keeps nothing.
 
     Args:
         distribution: "gaussian", "laplace" or "uniform".
         gamma: standard deviation of the noise, at least 0. FRAug searched it and prints no value; 0.1 is ours.
-            0 leaves the second term out, which is plain training.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Sec. 4.3.5 and Table 7. Its code for it is not released.
 
     As printed:
 
-    1. Table 7 names the rows U(-gamma, gamma), Lap(0, gamma) and N(0, gamma), whose standard deviations are gamma /
-       sqrt(3), sqrt(2) gamma and (if the second number is the variance) sqrt(gamma). The text calls gamma "the standard
-       deviation of each distribution"; we follow the text, so that one gamma is one strength of noise: U(-sqrt(3)
-       gamma, sqrt(3) gamma), Lap(0, gamma / sqrt(2)) and N(0, gamma^2).
+    1. Table 7 names the rows U(-gamma, gamma), Lap(0, gamma) and N(0, gamma); the text calls gamma "the standard
+       deviation of each distribution". We follow the text: U(-sqrt(3) gamma, sqrt(3) gamma), Lap(0, gamma / sqrt(2))
+       and N(0, gamma^2).
     2. "We train the prediction head h with real feature embeddings u as well as their augmented variants": the
        features train by the real ones alone.
     """

@@ -31,10 +31,8 @@ class FAug(Method):
 
     images of it. Each batch of B images gets B share/n sum(l) generated ones more on average, :math:`G(z, c)`
     with :math:`z \sim \mathcal N(0, 1)` and c drawn in proportion to l_c, so that with share 1 the client sees all of
-    its classes equally often.
-
-    **Training images leave the clients**, as the method has it: uint8 pixels and one-hot labels. The generator comes
-    down in the precision of the weights and is kept.
+    its classes equally often. **Training images leave the clients**, as the method has it: uint8 pixels and labels.
+    The generator is kept.
 
     Args:
         share: of the lacking images that is generated, in [0, 1]. 0 is plain training, and nothing is sent. 1 is the
@@ -43,24 +41,17 @@ class FAug(Method):
             classes.
         steps: of the server's training, at least 1. Ours; nothing is printed.
 
-    Raises RecipeError after a method that changes a batch's images, such as normalisation: name faug before it, and
-    leave out an algorithm that does.
+    Raises RecipeError after a method that changes a batch's images, such as normalisation.
 
     Reference: Jeong et al., *Communication-efficient on-device machine learning: federated distillation and
     augmentation under non-IID private data*, 2018 (arXiv 1811.11479), Sec. 3. FRAug names it and prints a row
     (Table 7), neither its settings nor code.
 
-    As printed:
+    As printed: a conditional network of four layers each, 1,493,520 numbers in the generator for 28 x 28 digits. A
+    client sends seeds of the classes that it lacks, and of others to hide which these are; here of all that it has.
 
-    1. A conditional network of four layers each, 1,493,520 numbers in the generator for 28 x 28 digits.
-    2. A client sends seeds of the classes that it lacks, and of others to hide which these are ("redundant labels").
-       Here of all that it has, which hides most.
-
-    Ours:
-
-    1. The paper's server adds images from a web search to the seeds; here the seeds are all that it has.
-    2. A class of which no client has an image is not generated.
-    3. Images above 32 x 32 are generated at that size and enlarged. Generated images do not pass the flow.
+    Ours: the seeds are all that the server has (the paper's adds images from a web search); a class of which no client
+    has an image is not generated; images above 32 x 32 are generated at that size and enlarged, after the flow.
     """
 
     tasks = classification_only("its generator makes images of a given class, and no masks")
@@ -74,10 +65,9 @@ class FAug(Method):
         earlier = methods[: methods.index(self)] if self.share > 0 else ()
         changing = [method.name for method in earlier if overrides(method, "inputs")]
         if changing:
-            movable = changing[0] != methods[0].name  # an algorithm comes before all augmentations
             raise RecipeError(
                 f"{self.name} comes after {changing[0]}, which would change a batch's own images and not the generated "
-                f"ones that are added to it. {f'Name {self.name} before it.' if movable else 'Leave one of them out.'}"
+                f"ones that are added to it. Name {self.name} first among the augmentations, or leave one of them out."
             )
 
     def prepare_offer(self, client: Client) -> Message:
@@ -126,7 +116,7 @@ class FAug(Method):
         batch.targets = torch.cat([batch.targets, labels])
 
     def _labels(self, client: Client, size: int) -> Tensor:
-        """Of the images to generate for a batch: as many as its part of the lack, up or down by chance."""
+        """Of the images to generate for a batch: as many as its part of the lack, rounded by chance."""
         lack, draws = client.scratch(self)["lack"], client.generator("faug")
         wanted = self.share * float(lack.sum()) / len(client.site.train) * size
         count = int(wanted + float(torch.rand((), generator=draws, dtype=torch.float64)))
@@ -138,9 +128,8 @@ class FAug(Method):
 class Generator(nn.Module):
     """Four dense layers from noise times an embedding of the label to an image.
 
-    For 28 x 28 grey images and 10 classes it has the 1,493,520 numbers that Jeong et al. print (batch normalisation's
-    running statistics counted, the embedding not), which are those of the widely used Keras-GAN, ``cgan.py``; all
-    sizes here are from there.
+    The 1,493,520 numbers that Jeong et al. print (running statistics counted, the embedding not) are those of the
+    widely used Keras-GAN, ``cgan.py``; all sizes here are from there.
     """
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int]):
@@ -181,10 +170,9 @@ class Discriminator(nn.Module):
 def trained(
     images: Tensor, labels: Tensor, classes: int, steps: int, draws: torch.Generator, dtype: torch.dtype = torch.float32
 ) -> Generator:
-    """A generator of this type trained on few images; the classes that have some appear equally often.
+    """A generator trained on uint8 images ``[n, channels, height, width]``; all classes are equally frequent.
 
-    images: uint8 ``[n, channels, height, width]``; labels: int64 ``[n]``; draws: on the CPU. Weights at the start and
-    dropout are drawn from torch's global generator.
+    draws: on the CPU. Weights at the start and dropout are drawn from torch's global generator.
     """
     generator = Generator(classes, tuple(images.shape[1:])).to(images.device, dtype)
     discriminator = Discriminator(classes, prod(generator.made)).to(images.device, dtype)

@@ -13,7 +13,6 @@ from fednb.methods.augmentations._stages import append, stages_option
 EPS = 1e-6  # released code
 START = {"mean": 0.0, "std": 1.0}  # Eq. 4
 TINY = 1e-12  # below it a variance is zero: the feature is constant
-FUSIONS = ("adaptive", "direct", "client", "random")
 
 
 class FeatureAugmentation(nn.Module):
@@ -37,29 +36,25 @@ class FeatureAugmentation(nn.Module):
         \hat\mu = \mu + \epsilon_\mu \hat\Sigma_\mu, \quad \hat\sigma = \sigma + \epsilon_\sigma \hat\Sigma_\sigma,
         \quad \epsilon \sim \mathcal N(0, 1) \tag{8, 9}
 
-    with one draw for each image and channel. Off in evaluation mode. Gradients flow through all statistics. The draws
-    are those of ``generator``, a CPU generator that may be set on the layer, else torch's global ones.
+    with one draw for each image and channel, of ``generator`` (a CPU generator that may be set on the layer), else of
+    torch's global ones. Off in evaluation mode. Gradients flow through all statistics.
 
     Args:
         channels: C of the features ``[B, C, H, W]``.
-        probability: p of a batch to be augmented, in [0, 1]; 0 is the identity. 0.5 in FedFA, Algorithm 2.
-        momentum: alpha of Eq. 4, in [0, 1]; 0.99 in Algorithm 2. 0 keeps the last augmented batch only.
+        probability: p of a batch to be augmented, in [0, 1]; 0.5 in Algorithm 2. momentum: alpha of Eq. 4, in [0, 1];
+            0.99 in Algorithm 2.
         fusion: "adaptive" (Eq. 7); "direct", with the server's variances of Eq. 5 in the place of gamma (Sec. 4.4);
             "client", gamma = 0 (FedFA-C, Sec. 4.1); "random", every :math:`\hat\Sigma` = ``scale`` (FedFA-R, Sec. 4.1).
         scale: lambda of "random", in units of the features; 0.5 in Sec. 4.1.
         correction: 0 for population variances without eps, as printed; 1 for sample variances, with 1e-6 added to each,
             as in the released code.
 
-    Buffers ``[C]``, float32, none of them persistent: ``mean`` and ``std``, the running statistics of Eq. 4, which a
-    client sends; ``gamma_mean`` and ``gamma_std`` (Eq. 6; "direct": the variances of Eq. 5), which it receives; 1 until
-    then.
+    Buffers ``[C]``, float32, not persistent: ``mean`` and ``std``, the running statistics of Eq. 4; ``gamma_mean`` and
+    ``gamma_std`` (Eq. 6), 1 until they are received. A feature that is constant within an image is normalised to zeros
+    without a gradient (Eq. 8 would divide 0 by 0).
 
-    A feature that is constant within an image is normalised to zeros, and no gradient flows through that (Eq. 8 would
-    divide 0 by 0; overlapping pools make such features, and in bf16 their gradients do not cancel). All of it is
-    computed in float32 at least, and comes out in the features' own type.
-
-    Raises ValueError, in training, for features of another shape, for features of one pixel, which have no standard
-    deviation, and for a batch of one image with ``correction=1``, which has no sample variance.
+    Raises ValueError, in training, for features of another shape or of one pixel, and for a batch of one image with
+    ``correction=1``, which has no sample variance.
 
     Reference: Zhou and Konukoglu, *FedFA: federated feature augmentation*, ICLR 2023, Algorithm 2.
     """
@@ -74,10 +69,8 @@ class FeatureAugmentation(nn.Module):
         correction: int = 0,
     ):
         super().__init__()
-        if not 0 <= probability <= 1 or not 0 <= momentum <= 1:
-            raise ValueError(f"probability is {probability} and momentum {momentum}; expected values in [0, 1].")
-        if fusion not in FUSIONS:
-            raise ValueError(f'fusion is "{fusion}"; expected one of {", ".join(FUSIONS)}.')
+        if fusion not in ("adaptive", "direct", "client", "random"):
+            raise ValueError(f'fusion is "{fusion}"; expected "adaptive", "direct", "client" or "random".')
         self.probability, self.momentum = probability, momentum
         self.fusion, self.scale, self.correction = fusion, scale, correction
         self.eps = 1e-6 * correction
@@ -96,7 +89,8 @@ class FeatureAugmentation(nn.Module):
             return features
         centred, error, mean, std = self._centred(features)
         if self.track_running_stats:
-            self._update(mean.detach(), std.detach())
+            for kept, now in ((self.mean, mean), (self.std, std)):
+                kept.mul_(self.momentum).add_(now.detach().mean(0), alpha=1 - self.momentum)  # Eq. 4
         spread_mean, spread_std = self.spread(mean, self.gamma_mean), self.spread(std, self.gamma_std)
         new_mean = mean + self._normal(mean) * spread_mean  # Eq. 9
         new_std = std + self._normal(std) * spread_std
@@ -105,65 +99,46 @@ class FeatureAugmentation(nn.Module):
 
     def statistics(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each image and channel, ``[B, C]`` each, at least float32 (Eq. 2)."""
-        _, _, mean, std = self._centred(features)
-        return mean, std
+        return self._centred(features)[2:]
 
     def _centred(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Features less a first mean, what that mean was off by through rounding, and ``statistics``.
-
-        On a CPU ``torch.var_mean`` over planes takes many times as long as these two passes, and the gradient of
-        ``mean`` is written in another memory layout than that of the features, which that of ``sum`` is not.
-        """
-        features, pixels = _precise(features), features.shape[2] * features.shape[3]
+        """Features less a first mean, its rounding error, and ``statistics``; ``var_mean`` is far slower on CPUs."""
+        features = features if features.dtype == torch.float64 else features.float()
+        pixels = features.shape[2] * features.shape[3]
         mean = features.sum((2, 3)) / pixels
         centred = features - _plane(mean)
         error = centred.detach().sum((2, 3)) / pixels
         squares = centred.square().sum((2, 3)) - pixels * error.square()
-        return centred, error, mean + error, _root(squares / (pixels - self.correction) + self.eps)
+        return centred, error, mean + error, (squares / (pixels - self.correction) + self.eps).clamp_min(TINY).sqrt()
 
     def spread(self, statistic: Tensor, gamma: Tensor) -> Tensor:
         """The standard deviation of the new statistics, ``[C]``, from those of the batch ``[B, C]`` (Eq. 3, 7)."""
         if self.fusion == "random":
             return torch.full_like(gamma, self.scale)
         variance = statistic.var(0, correction=self.correction) + self.eps  # Eq. 3
-        return _root(variance if self.fusion == "client" else (gamma + 1) * variance)  # Eq. 7
+        fused = variance if self.fusion == "client" else (gamma + 1) * variance  # Eq. 7
+        return fused.clamp_min(TINY).sqrt()
 
     def _normal(self, like: Tensor) -> Tensor:
         device = self.generator.device if self.generator else like.device
         drawn = torch.randn(like.shape, dtype=like.dtype, device=device, generator=self.generator)
         return drawn.to(like.device, non_blocking=True)
 
-    @torch.no_grad()
-    def _update(self, mean: Tensor, std: Tensor) -> None:
-        for kept, now in ((self.mean, mean), (self.std, std)):
-            kept.mul_(self.momentum).add_(now.mean(0), alpha=1 - self.momentum)  # Eq. 4
-
     def _refuse(self, features: Tensor) -> None:
-        if features.ndim != 4 or features.shape[1] != len(self.mean):
+        shape, least = list(features.shape), 1 + self.correction
+        if len(shape) != 4 or shape[1] != len(self.mean) or shape[2] * shape[3] == 1 or shape[0] < least:
             raise ValueError(
-                f"a layer for {len(self.mean)} channels was given features {list(features.shape)}; expected "
-                f"[n, {len(self.mean)}, height, width]. Put it after a stage with as many channels."
-            )
-        count, channels, height, width = features.shape
-        if height * width == 1:
-            raise ValueError(
-                f"the features of a layer for {channels} channels are {height} x {width}: one pixel has no standard "
-                "deviation. Take larger images, or leave the layer out after this stage."
-            )
-        if count == 1 and self.correction:
-            raise ValueError(
-                f"a layer for {channels} channels was given a batch of one image, which has no sample variance. "
-                'Take larger batches, or the printed population variances (correction=0, variant="paper").'
+                f"a layer for {len(self.mean)} channels was given features {shape}; expected [n, {len(self.mean)}, "
+                f"height, width], n of at least {least}, and more than one pixel, which has no standard deviation. Put "
+                "it after a stage with as many channels, or take larger images."
             )
 
 
 @dataclass(frozen=True)
 class FeatureStatistics(Method):
-    """A ``FeatureAugmentation`` layer after each of the stages; nothing is exchanged.
+    """A ``FeatureAugmentation`` layer with its ``fusion`` after each of the stages; nothing is exchanged.
 
-    The layers draw from a stream of their own, so that dropout in the network draws what it would without them.
-
-    fusion: the layer's. Options are explained at FedFA.
+    The layers draw from a stream of their own. Options are explained at FedFA.
     """
 
     tasks = EVERY_TASK
@@ -173,7 +148,6 @@ class FeatureStatistics(Method):
     probability: float = option(0.5, within="[0, 1]")
 
     def layer_options(self) -> dict:
-        """Of the layer, beside the options that all variants have."""
         return {}
 
     def build(self, model: nn.Module) -> nn.Module:
@@ -188,12 +162,9 @@ class FeatureStatistics(Method):
 
 @dataclass(frozen=True)
 class ExchangedStatistics(FeatureStatistics):
-    """Clients keep the layers' running statistics and send them; what the server makes of them is each layer's gamma.
+    """Clients keep the layers' running statistics and send them; the server makes each layer's gamma of them."""
 
-    first_gamma: until the first aggregation.
-    """
-
-    first_gamma: ClassVar[float]
+    first_gamma: ClassVar[float]  # until the first aggregation
 
     momentum: float = option(0.99, within="[0, 1]")
 
@@ -242,23 +213,20 @@ class FedFA(ExchangedStatistics):
         \gamma^{(j)} = \frac{C\,(1 + 1/\Sigma^{2,(j)})^{-1}}{\sum_c (1 + 1/\Sigma^{2,(c)})^{-1}}  \tag{6}
 
     and likewise for the standard deviations. A client sends 2 C numbers a layer and round and receives as many. The
-    server keeps the weights gamma; clients keep their running statistics. Until the first aggregation gamma is 1, as
-    released.
+    server keeps gamma (1 until the first aggregation, as released), clients keep their running statistics.
 
     Args:
         variant: "paper" or "released".
-        stages: after which stages of the network, counted from 1; None is all (FedFA, Sec. 2.3.1; Table 8).
+        stages: after which stages of the network, counted from 1; None is all (Sec. 2.3.1; Table 8).
         probability: p, in [0, 1]; 0.5 in Algorithm 2. 0 is plain training.
         momentum: alpha of Eq. 4, in [0, 1]; 0.99 in Algorithm 2.
         reset: running statistics start anew in every round (Algorithm 1, line 3) instead of going on (Eq. 4).
-
-    Raises RecipeError for a stage that the network lacks; ValueError from the layer where features have one pixel.
 
     Reference: FedFA, Sec. 2.3, Algorithms 1 and 2.
 
     As printed (``variant="paper"``):
 
-    1. Eq. 5 for each channel, over the clients of the round; Eq. 6; population variances without eps.
+    1. Eq. 5 for each channel, over the clients of the round; population variances without eps.
     2. The text keeps the running statistics over the rounds, Algorithm 1 resets them: see ``reset``.
 
     As released (``variant="released"``):
@@ -312,18 +280,13 @@ def client_sharing_variance(statistics: Tensor) -> Tensor:
 
 
 def weights(variance: Tensor) -> Tensor:
-    """Gamma of each channel, ``[C]`` -> ``[C]``, with sum C (Eq. 6).
-
-    The printed (1 + 1/v)^-1 is v / (1 + v), which needs no division by a variance of 0. All are 1 where all variances
-    are 0, as with one client.
-    """
-    shares = variance / (1 + variance)
+    """Gamma of each channel, ``[C]`` -> ``[C]``, with sum C (Eq. 6); all are 1 where all variances are 0."""
+    shares = variance / (1 + variance)  # (1 + 1/v)^-1
     total = shares.sum()
     return torch.where(total > 0, len(shares) * shares / total, torch.ones_like(shares))
 
 
 def layers(model) -> list[FeatureAugmentation]:
-    """The layers of a network, in the order of its stages."""
     return [module for module in model.modules() if isinstance(module, FeatureAugmentation)]
 
 
@@ -338,14 +301,6 @@ def over_clients(replies: dict[str, Message], function: Callable[[Tensor], Tenso
     first = next(iter(replies.values()))
     stacked = {name: torch.stack([reply[name].double() for reply in replies.values()]) for name in first}
     return {name: function(values).to(first[name].dtype) for name, values in stacked.items()}
-
-
-def _root(variance: Tensor) -> Tensor:
-    return variance.clamp_min(TINY).sqrt()
-
-
-def _precise(features: Tensor) -> Tensor:
-    return features if features.dtype == torch.float64 else features.float()
 
 
 def _plane(values: Tensor) -> Tensor:

@@ -8,10 +8,7 @@ class FedFAC(FeatureStatistics):
 
     .. math:: \hat\Sigma^2 = \Sigma^2
 
-    in the place of Eq. 7, with the batch's variance of Eq. 3. Sends and keeps nothing.
-
-    Args:
-        stages, probability: as in FedFA; probability 0 is plain training.
+    in the place of Eq. 7, with the batch's variance of Eq. 3. Sends and keeps nothing. Options are those of FedFA.
 
     Reference: FedFA, Sec. 4.1 and Table 5. Not released.
     """

@@ -10,11 +10,8 @@ class FedFADirect(ExchangedStatistics):
 
     .. math:: \hat\Sigma^2 = (\Sigma^2_\text{server} + 1)\, \Sigma^2
 
-    in the place of Eq. 7, with the variance of Eq. 5. Sends and keeps what FedFA does. Until the first aggregation the
-    server's variance is 0: all clients start from the same statistics.
-
-    Args:
-        stages, probability, momentum: as in FedFA; probability 0 is plain training.
+    in the place of Eq. 7, with the variance of Eq. 5, 0 until the first aggregation. Sends and keeps what FedFA does.
+    Options are those of FedFA.
 
     Reference: FedFA, Sec. 4.4 and Table 7. Not released.
     """

@@ -16,7 +16,7 @@ class FedFAR(FeatureStatistics):
 
     Args:
         scale: lambda, in units of the features, at least 0. 0.5 in Sec. 4.1. 0 is plain training up to rounding.
-        stages, probability: as in FedFA; probability 0 is plain training.
+        stages, probability: as in FedFA.
 
     Reference: FedFA, Sec. 4.1 and Table 5. Not released.
     """

@@ -22,16 +22,14 @@ class FedMix(Method):
         \ell_3 = \lambda\,\frac{\partial \ell_1}{\partial x} \cdot x_g
 
     and the loss is their sum. Each client sends averages of ``mean_batch`` training images and of their one-hot
-    labels, once, as float32; the server shares them all, and each client keeps them. In segmentation the labels are
-    those of every pixel: an average counts at a pixel by the share of its images in which that pixel is known. FedFA
-    prints rows of that for ProstateMRI, FedRDN (Sec. 4.1) calls it infeasible. The features that other methods see are
-    those of (1 - lambda) x: of one image each, which has its own label.
+    labels, once, as float32; the server shares them all, clients keep them. In segmentation (rows of it in FedFA,
+    called infeasible in FedRDN, Sec. 4.1) labels are those of every pixel, as far as they are known.
 
     Args:
-        ratio: lambda in [0, 1). 0 is plain training. FedRDN takes "the best configuration from the original
-            paper" and prints no value; 0.05 is FedMix's for CIFAR-10.
-        mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The images are shuffled first; the last average
-            may be of fewer, but a last single image joins the average before.
+        ratio: lambda in [0, 1). FedRDN takes "the best configuration from the original paper" and prints no value;
+            0.05 is FedMix's for CIFAR-10.
+        mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The last average may be of fewer, but a last single
+            image joins the average before.
 
     Raises DataError for a client of the rounds with one training image, RecipeError together with a method that changes
     a batch's images, such as normalisation.
@@ -52,7 +50,7 @@ class FedMix(Method):
         if others:
             raise RecipeError(
                 f"{self.name} cannot be combined with {', '.join(others)}: it mixes images in [0, 1] with averages of "
-                f"such images, which {others[0]} would not have seen. Leave one of them out."
+                "such images. Leave one of them out."
             )
 
     def prepare_offer(self, client: Client) -> Message:
@@ -64,8 +62,8 @@ class FedMix(Method):
             groups[-2:] = [torch.cat(groups[-2:])]
         if len(split) == 1 and not client.unseen:
             raise DataError(
-                f"{client.name} has one training image, whose average is the image itself: {self.name} would send it. "
-                "Add images or leave the site out."
+                f"{client.name} has one training image, and {self.name} would send it as its average. Add images or "
+                "leave the site out."
             )
         return {
             "images": torch.stack([split.images[group].float().mean(0) / 255 for group in groups]),

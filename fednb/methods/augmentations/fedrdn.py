@@ -28,29 +28,27 @@ class FedRDN(Method):
 
         \hat x = (x - \mu^k) / \sigma^k \quad\text{at test time} \tag{7}
 
-    Sends 2 x channels floats per client, once; keeps all clients' pairs. With one client it is normalisation with
-    that client's own statistics.
+    Sends 2 x channels floats per client, once; keeps all clients' pairs.
 
     Args:
         variant: "paper" or "released".
 
-    Raises DataError when a channel is constant in every image of a client, so that its sigma is 0;
-    RecipeError after a method that normalises images, or gives them one amplitude.
+    Raises DataError when a channel is constant in every image of a client, so that its sigma is 0; RecipeError after a
+    method that normalises images, or gives them one amplitude.
 
     Reference: FedRDN, Sec. 3.2, Algorithms 1 and 2.
 
     As printed (``variant="paper"``):
 
-    1. Eq. 4 and Algorithm 1 print plain sums over the images. Taken literally they make every image almost
-       constant, so both variants take the mean.
+    1. Eq. 4 and Algorithm 1 print plain sums over the images, which would make every image almost constant: both
+       variants take the mean.
     2. One pair per image, redrawn every time the image is seen (Eq. 6).
     3. Statistics of the clean images, population standard deviation (Eq. 5).
 
     As released (``variant="released"``):
 
-    1. The mean over images as well.
-    2. One draw per mini-batch, and mean and standard deviation are drawn independently of each other.
-    3. Statistics of one pass over augmented images (black corners included), sample standard deviation.
+    1. One draw per mini-batch, and mean and standard deviation are drawn independently of each other.
+    2. Statistics of one pass over augmented images (black corners included), sample standard deviation.
     """
 
     tasks = EVERY_TASK
@@ -86,16 +84,14 @@ class FedRDN(Method):
 
 
 def refuse_changed(method: Method, methods: list[Method]) -> None:
-    """RecipeError after a method that changes all images, whose statistics would not be those that were measured."""
-    why = "its statistics are measured on images as they come"
-    refuse_after(method, methods, ("normalised", "of one amplitude"), why)
+    """RecipeError after a method that changes all images, test images too."""
+    refuse_after(method, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")
 
 
 def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:
     """Means over a client's training images of each image's channel mean and standard deviation (Eq. 4, 5).
 
-    augmented: the flow that images pass first. correction: 0 for the population, 1 for the sample standard
-    deviation. Two float32 tensors ``[channels]``, in units of images in [0, 1].
+    augmented: the flow that images pass first. correction: 1 for sample deviations. Two float32 tensors ``[channels]``.
     """
     images, draws = client.site.train.images, client.generator("fedrdn statistics")
     batches = (flow.apply(chunk.float() / 255, augmented, draws) for chunk in images.split(CHUNK))
@@ -108,7 +104,7 @@ def gather(offers: dict[str, Message]) -> Message:
 
 
 class RandomDataNormalise(nn.Module):
-    r"""FedRDN without the loop: the last transform of any pipeline of images.
+    r"""FedRDN without the loop: the last transform of any pipeline of images (Eq. 6; in evaluation mode Eq. 7).
 
     ::
 
@@ -120,45 +116,32 @@ class RandomDataNormalise(nn.Module):
 
         test = RandomDataNormalise(means, stds, own=2).eval()        # at test time: the client's own pair
 
-    .. math::
-        \hat x = (x - \mu^j) / \sigma^j, \quad j \sim \{1, \dots, K\} \quad\text{in training} \tag{6}
-
-        \hat x = (x - \mu^k) / \sigma^k \quad\text{in evaluation mode} \tag{7}
-
-    One draw for each image, anew every time it is seen, from torch's global generator (which a ``DataLoader`` seeds
-    in each of its workers). ``v2.Compose`` does not hand ``eval()`` on: call it on this transform, or make two.
+    One draw for each image, anew every time it is seen, from torch's global generator. ``v2.Compose`` does not hand
+    ``eval()`` on: call it on this transform, or make two.
 
     Args:
         means, stds: of all clients, ``[K, channels]``, as ``statistics`` gives them.
-        own: which of them this client is, from 0. With K = 1 it is normalisation with the client's own statistics.
+        own: which of them this client is, from 0.
 
     Reference: FedRDN, Sec. 3.2, Algorithm 2.
     """
 
     def __init__(self, means: Tensor, stds: Tensor, own: int):
         super().__init__()
-        if means.ndim != 2 or means.shape != stds.shape:
+        if means.ndim != 2 or means.shape != stds.shape or not (stds > 0).all() or not 0 <= own < len(means):
             raise DataError(
-                f"means are {list(means.shape)} and stds {list(stds.shape)}; expected [clients, channels] for both. "
-                "Stack the pairs of all clients."
+                f"means are {list(means.shape)}, stds {list(stds.shape)}, the least {float(stds.min())}, and own is "
+                f"{own}; expected [clients, channels] for both, deviations above 0 and the number of a client."
             )
-        if not (stds > 0).all():
-            raise DataError("a standard deviation is 0 or below; normalisation would divide by it. Remove the channel.")
-        if not 0 <= own < len(means):
-            raise DataError(f"own is {own}; expected a client from 0 to {len(means) - 1}.")
         self.register_buffer("means", means)
         self.register_buffer("stds", stds)
         self.own = own
 
     def forward(self, images: Tensor, *others):
-        """Floats ``[channels, height, width]``, or a batch ``[n, channels, height, width]`` -> the same shape.
+        """Floats ``[channels, height, width]``, or a batch of them -> the same shape.
 
-        What comes beside the images, such as labels, is returned beside them as it is.
+        What comes next to the images, such as labels, is returned as it is.
         """
-        normalised = self._normalised(images)
-        return (normalised, *others) if others else normalised
-
-    def _normalised(self, images: Tensor) -> Tensor:
         if _floats(images).ndim not in (3, 4) or images.shape[-3] != self.means.shape[1]:
             raise DataError(
                 f"images are {list(images.shape)}; expected {self.means.shape[1]} channels, as the statistics have: "
@@ -169,7 +152,8 @@ class RandomDataNormalise(nn.Module):
             chosen = torch.randint(len(self.means), (len(batch),))  # Eq. 6
         else:
             chosen = torch.full((len(batch),), self.own)  # Eq. 7
-        return normalise(batch, self.means, self.stds, chosen, chosen).reshape(images.shape)
+        normalised = normalise(batch, self.means, self.stds, chosen, chosen).reshape(images.shape)
+        return (normalised, *others) if others else normalised
 
 
 def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_of: Tensor) -> Tensor:
@@ -187,8 +171,8 @@ def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_
 def statistics(images: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     r"""A client's pair: the means over its images of each image's channel mean and standard deviation (Eq. 4, 5).
 
-    images: floats ``[n, channels, height, width]``, or any number of images ``[channels, height, width]``, which may
-    differ in height and width; before random augmentation. Two float32 tensors ``[channels]``.
+    images: floats ``[n, channels, height, width]``, or any number of images ``[channels, height, width]`` of any sizes,
+    before random augmentation. Two float32 tensors ``[channels]``.
 
     Raises DataError for no images, or a channel that is constant in every image.
     """

@@ -12,8 +12,7 @@ class FedRDNV(Method):
 
     Sends 2 x channels floats per client, once; keeps the average.
 
-    Reference: FedRDN, Sec. 4.5. Not released. Eq. 8 prints the sum without 1/K; the text says "average", which
-    is what we take.
+    Reference: FedRDN, Sec. 4.5. Not released. Eq. 8 prints the sum without 1/K; we take the text's "average".
     """
 
     printed = "FedRDN-V"

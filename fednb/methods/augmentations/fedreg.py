@@ -53,8 +53,7 @@ class FedReg(Method):
     1. The last code ascends, the first descended. Its clamp to the values of the batch had no effect; ours has.
     2. A step is plain gradient descent. Ours: the recipe's optimiser, with what other methods add to the gradient.
     3. Pseudo images of augmented images. Ours: of images as at test time.
-    4. The gradients g and h are those in training mode. Ours: in evaluation mode, with the running statistics that
-       came with w', as the labels, so that neither random layers nor local statistics take part, and g is 0 at w'.
+    4. g and h are those in training mode. Ours: in evaluation mode, with the running statistics that came with w'.
     5. A second projection hides the labels from the server ("mask"): left out.
     """
 
@@ -95,7 +94,7 @@ class FedReg(Method):
             self._take_back(client, parameters, start)
 
     def _images(self, client: Client, indices: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Pseudo images of some training images with the global model's probabilities, perturbed ones with labels."""
+        """Pseudo images with the global model's probabilities, perturbed ones with labels."""
         seen = client.batch(client.site.train, indices, training=False)
         pseudo, perturbed = (self._ascend(client, seen, eta) for eta in (self.eta, self.eta * PERTURBED))
         with torch.no_grad():
@@ -113,13 +112,12 @@ class FedReg(Method):
 
     def _take_back(self, client: Client, parameters: list[Tensor], start: list[Tensor]) -> None:
         scratch = client.scratch(self)
-        made = scratch["made"]
         moved = torch._foreach_sub(parameters, start)
         local = [p.clone() for p in parameters]
         torch._foreach_lerp_(parameters, start, 0.5)
         with _evaluated(client, scratch["buffers"]):
             found = [
-                _gradients(client, images, labels, parameters) for images, labels in made[client.steps % len(made)]
+                _gradients(client, *pair, parameters) for pair in scratch["made"][client.steps % len(scratch["made"])]
             ]
         torch._foreach_copy_(parameters, local)
         for gradients in found:  # a, then b
@@ -131,17 +129,15 @@ class FedReg(Method):
 
 @contextmanager
 def _evaluated(client: Client, buffers: list[Tensor]):
-    """Inside, the network is in evaluation mode with these buffers, such as running statistics."""
+    """Inside, the network is in evaluation mode with these buffers."""
     local = [(buffer, buffer.clone()) for buffer in client.model.buffers()]
     for (buffer, _), value in zip(local, buffers, strict=True):
         buffer.copy_(value)
     client.model.eval()
-    try:
-        yield
-    finally:
-        client.model.train()
-        for buffer, value in local:
-            buffer.copy_(value)
+    yield
+    client.model.train()
+    for buffer, value in local:
+        buffer.copy_(value)
 
 
 def _logits(client: Client, images: Tensor) -> Tensor:

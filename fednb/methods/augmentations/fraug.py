@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import DataError, RecipeError
+from fednb.errors import DataError
 from fednb.methods import DTYPES, Batch, Client, Method, Server, classification_only, option
 from fednb.methods.augmentations._fraug_networks import Learner, generator, rtnet
 from fednb.methods.augmentations._fraug_steps import READINGS, Printed, sizes
@@ -39,33 +39,30 @@ class FRAug(Method):
         L_{rt} = -H(h(\hat u)) - \sum_c H(h(\hat u_c))
         + \beta \big[\mathrm{MMD}(\hat u, u) + \sum_c \mathrm{MMD}(\hat u_c, \bar u_c)\big]  \tag{6}
 
-    with H the entropy of the softmax. L_syn moves the head h only: features, g and m are fixed in it. After each
-    step of the model g takes a step on Eq. 5 and m one on Eq. 6, with u encoded anew, as at test time.
+    with H the entropy of the softmax. L_syn moves the head h only. After each step of the model g takes a step on Eq. 5
+    and m one on Eq. 6, with u encoded anew, as at test time.
 
-    Sends the generator g both ways each round; the server keeps its weighted mean, with the weights of the model's. A
-    client keeps RTNet m, the momenta of m and g, the prototypes, and its batch normalisation. Without generator, RTNet
-    and EMA it is FedBN. At a client that is in no round what is kept of batch normalisation is as in FedBN by default.
+    Sends g both ways each round; the server keeps its mean, with the weights of the model's. A client keeps m, the
+    momenta of m and g, the prototypes, and its batch normalisation (of an unseen one: as FedBN by default). Without
+    generator, RTNet and EMA it is FedBN.
 
     Args:
         variant: "paper" or "released".
-        generator: False takes g away and sends nothing: RTNet makes residuals of noise as wide as the features.
-            What it takes then is not printed.
-        rtnet: False takes m away: v itself is in the place of u + m(v), and lambda_syn leads from u, or from the
-            prototype, to v. The text says that v is used; how is the released code's.
+        generator: False takes g away: RTNet makes residuals of noise as wide as the features, which is not printed.
+        rtnet: False takes m away: v itself is in the place of u + m(v) (text), and lambda_syn leads from u, or from the
+            prototype, to v (released).
         ema: False takes the prototypes' terms out of Eq. 2 and 6. These three are the columns of Table 5.
         alpha, beta: at least 0. Not in the paper's main part (we do not have its appendices); 1 as released for Digits
             (alpha) and PACS (beta).
         growth: g in lambda_syn = exp(300 g (r / R - 1)) for the rounds r = 0, ..., R - 1; 0: lambda_syn is 1. The
             paper prints "exponential" only. Released: exp(g (r - 300)) over 300 rounds, here rescaled to R.
         latent: width of z, and hidden width of m; 0: half the width of the features, as released (256 of 512).
-        generator_rate, rtnet_rate: learning rates of g and m, trained by SGD with momentum 0.5. Not printed; the
-            released ones. As printed steps are taken with a C-th of them: m's, as Eq. 6 sums over C classes what the
-            release averages; g's by our choice (7 below). C times the rate is the reading in which it is not divided.
+        generator_rate, rtnet_rate: learning rates of g and m, by SGD with momentum 0.5. Not printed; the released ones.
+            As printed steps are taken with a C-th of them (7 below).
         generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
             prototypes of its labels, of synthetic embeddings to those that they started from.
 
-    Raises RecipeError for a network whose head is no linear layer, DataError where a client of the rounds has batches
-    of one image.
+    Raises DataError where a client of the rounds has batches of one image.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Algorithm 1, Eq. 1 to 6, Tables 4 and 5.
@@ -73,22 +70,19 @@ class FRAug(Method):
     As printed (``variant="paper"``):
 
     1. z ~ N(0, I), drawn once for all of a step (Algorithm 1, line 6), and one z' for each class.
-    2. The server draws g. RTNet takes v alone. Both are "2-layer MLPs" with the released widths and layers. Table
-       4's sizes, 394,240 and 262,912, are theirs without batch normalisation and without labels, which Eq. 3 has;
-       without normalisation g made one far point of all v in our trials, which Eq. 5 rewards.
+    2. The server draws g. RTNet takes v alone. Both are "2-layer MLPs" with the released widths and layers. Table 4's
+       sizes, 394,240 and 262,912, are theirs without batch normalisation (without it g made one far point of all v in
+       our trials, which Eq. 5 rewards) and without labels, which Eq. 3 has.
     3. Eq. 2 and 6 sum over all classes; one that the client has never seen has the prototype 0. With a kernel scaled
-       by the distance of an embedding and its prototype alone their MMD would be constant: it takes the scale of the
-       batch's in Eq. 6.
-    4. Eq. 4 to the letter: a class absent from the batch decays, since only there its epsilon matters. So a
-       prototype comes to rest at the class mean times the share of batches that have the class. Start: 0.
+       by the distance of an embedding and its prototype alone their MMD would be constant: the scale is the batch's.
+    4. Eq. 4 to the letter: a class absent from the batch decays, since only there its epsilon matters. Start: 0.
     5. lambda_c is ramped up "as proposed in" Laine and Aila: 0.3 exp(-5 (1 - t)^2), t from 0 to 1 in the first
        80/300 of the rounds, as there. The maximum is not printed; 0.3 is the released constant.
     6. Batch normalisation is local as in FedBN. Equal weights of clients are the recipe's ``weights="equal"``.
-    7. No rate is printed, and the released ones belong to means. Eq. 6 sums over C classes what the release averages,
-       and with rtnet_rate / C m's steps are as long as the release's (but for the 1/2 of its two halves). Eq. 2 sums
-       likewise, so that the head follows what g makes C times as closely; Eq. 5 is a mean in both, and g is slowed
-       down by C for the head's sake. Eq. 2 itself moves the head by the model's own rate, which is L_real's too. What
-       one seed of Office-Caltech-10 does with rates undivided is in the notebook ``fraug/table5_ablation``.
+    7. The released rates belong to means, and Eq. 6 sums over C classes: with rtnet_rate / C m's steps are as long as
+       the release's (but for the 1/2 of its two halves). Eq. 2 sums likewise, so that the head follows g C times as
+       closely; Eq. 5 is a mean in both, and by our choice g is slowed down by C, too. With C times the rate it is not
+       divided: see the notebook ``fraug/table5_ablation``.
 
     As released (``variant="released"``):
 
@@ -96,22 +90,19 @@ class FRAug(Method):
     2. g starts as the mean of the clients' own draws. RTNet takes v and the label.
     3. L_cls = (1 - a) L_real + a L_syn with a = min(0.5, lambda_syn) and L_syn the mean of its two terms. Here
        a (L_syn - L_real) is added to what the algorithm minimises, with L_real the cross entropy.
-    4. The prototypes' terms and g's loss take as many labels as the batch has, all classes in turn from where the
-       last step ended. L_rt is the mean of its two halves, with one distance each, and lambda_syn = 1 in it. The
-       prototypes pass m first: its running statistics weigh the last pass most.
+    4. The prototypes' terms and g's loss take as many labels as the batch has, all classes in turn from where the last
+       step ended. L_rt is the mean of its two halves, with one distance each, and lambda_syn = 1 in it. The prototypes
+       pass m first: its running statistics weigh the last pass most.
     5. lambda_c is 0.3, and a class absent from the batch keeps its prototype.
-    6. Batch normalisation is local as in FedBN, weights and all, though the mode's name says that running statistics
-       alone are; a ResNet's down-sampling is averaged, as "bn" is not in its layers' names. g's are averaged (on
-       OfficeHome they are local, which is not offered).
+    6. Batch normalisation is local as in FedBN, but a ResNet's down-sampling is averaged, as "bn" is not in its layers'
+       names. g's is averaged (on OfficeHome it is local, which is not offered).
     7. Clients weigh by their images: the recipe's ``weights="size"``.
     8. Digits: alpha 1, beta one of 0.1, 1, 10, both rates 0.05 or 0.025, generator_distance "mse"; its growth
        0.002 is 0 here, as it does not reach Eq. 3 and a is 0.5 throughout. PACS: alpha 10, beta 1, growth 0.01,
        both rates 0.05, rtnet_distance "mse". OfficeHome: alpha and beta of 0, 0.75, 1.25, 1.5, growth 0.01, rates
        0.05 and 0.025 (our defaults), latent of 64 to 512.
-    9. Not copied: the cyclic labels of 4 start where round, step and the nominal batch size say, ours go on from the
-       batches seen; the batches of an epoch go on in the next round, ours begin a new epoch; the last round's
-       training is never aggregated; each client is scored on its own validation images at its own best round (see
-       ``fednb.report.selection`` for our rules).
+    9. Not copied: 4's cyclic labels start by round, step and the nominal batch size; an epoch's batches go on in the
+       next round; the last round's training is never aggregated; each client is scored at its own best round.
     """
 
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
@@ -130,25 +121,16 @@ class FRAug(Method):
     generator_distance: str = option("mmd", one_of=("mmd", "mse"))
     rtnet_distance: str = option("mmd", one_of=("mmd", "mse"))
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.ema and not self.networks:
-            raise RecipeError(
-                f"{self.name} has ema=True with neither generator nor rtnet: nothing is added to the prototypes. "
-                "Leave one of them on, or set ema=False as well, which is FedBN."
-            )
-
     def lambda_syn(self, round: int, rounds: int) -> float:
-        """The weight of the residuals in a round, from 1, of so many."""
+        """The weight of the residuals in a round, from 1."""
         return math.exp(ROUNDS * self.growth * ((round - 1) / rounds - 1))
 
     @property
     def reading(self) -> type[Printed]:
-        """What the variant does; of a method and a client in a round it is made anew."""
         return READINGS[self.variant]
 
     def network(self, which: str, sizes: tuple[int, int]) -> nn.Module:
-        """A new "generator" or "rtnet" for features of this width and so many classes."""
+        """A new "generator" or "rtnet" for features of this width, and so many classes."""
         features, classes = sizes
         if which == "generator":
             return generator(self.noise_width(features), features, classes)
@@ -161,15 +143,6 @@ class FRAug(Method):
     def networks(self) -> list[str]:
         return [name for name in ("generator", "rtnet") if getattr(self, name)]
 
-    def build(self, model: nn.Module) -> nn.Module:
-        if self.networks and not isinstance(head := getattr(model, "head", None), nn.Linear):
-            raise RecipeError(
-                f"{self.name} was asked for a generator on {type(model).__name__}, whose head is {type(head).__name__}"
-                ": it makes one feature vector an image for a linear head, which a segmentation task does not have. "
-                f"Leave {self.name} out, or take a classification network."
-            )
-        return model
-
     def keeps(self, model: nn.Module) -> set[str]:
         return self.reading.keeps(model)
 
@@ -177,8 +150,12 @@ class FRAug(Method):
         """Its statistics are its own by then; nothing else that is kept has a part in testing."""
 
     def prepare_offer(self, client: Client) -> Message:
-        if self.networks and not client.unseen:
-            _refuse_batches_of_one(client)
+        smallest = min(len(client.site.train), client.recipe.batch_size)
+        if self.networks and not client.unseen and smallest == 1:
+            raise DataError(
+                f"client {client.name} would train fraug's networks on batches of one image; their batch normalisation "
+                "needs two. Add images, leave the site out, or take a larger batch."
+            )
         return self.reading(self, client).offer() if self.generator else {}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
@@ -191,7 +168,8 @@ class FRAug(Method):
             return
         memory, recipe, (features, classes) = client.memory(self), client.recipe, sizes(client)
         memory["prototypes"] = torch.zeros(classes, features, dtype=DTYPES[recipe.precision], device=client.device)
-        memory.update(self.reading(self, client).first_memory())
+        if self.variant == "released":
+            memory["turn"] = torch.zeros((), dtype=torch.int64, device=client.device)  # as released, 4
         if self.rtnet:
             drawn = self.drawn("rtnet", (features, classes), recipe, client.device, client.name)
             memory.update(entries("rtnet", drawn))
@@ -205,8 +183,8 @@ class FRAug(Method):
         for which in self.networks:
             with torch.device("meta"):  # nothing is drawn
                 network = self.network(which, sizes(client))
-            momenta, rate = part(memory, f"{which} momentum"), getattr(self, f"{which}_rate")
-            rate /= groups  # Eq. 6 sums over them, the rate is for their mean; g: as printed, 7
+            momenta = part(memory, f"{which} momentum")
+            rate = getattr(self, f"{which}_rate") / groups  # as printed, 7
             client.scratch(self)[which] = Learner(network, received[which], momenta, rate)
 
     def before_step(self, client: Client, batch: Batch) -> None:
@@ -263,12 +241,3 @@ def _encoded(client: Client, batch: Batch) -> Tensor:
         features = client.model.features(batch.images)
     client.model.train()
     return features.to(batch.images.dtype)
-
-
-def _refuse_batches_of_one(client: Client) -> None:
-    if min(len(client.site.train), client.recipe.batch_size) == 1:
-        raise DataError(
-            f"client {client.name} would train fraug's networks on batches of one image ({len(client.site.train)} "
-            f"training images, batch size {client.recipe.batch_size}); their batch normalisation needs two. "
-            "Add images, leave the site out, or take a larger batch."
-        )

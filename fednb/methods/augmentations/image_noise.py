@@ -15,22 +15,19 @@ class ImageNoise(Method):
 
     .. math:: \hat x = x + \delta, \qquad \delta \sim \mathcal N(0, \sigma^2 I)
 
-    with one draw for each pixel and channel, anew in every step. Test images are left as they are. Sends and keeps
-    nothing.
+    with one draw for each pixel and channel, anew in every step. Test images stay. Sends and keeps nothing.
 
     Args:
         sigma: at least 0, in units of images in [0, 1]. FRAug takes 0.01 ("weak"), 0.1 ("medium") and 1 ("strong").
-            0 is no noise. RecipeError after a method that normalises images.
+
+    Raises RecipeError after a method that normalises images.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
 
-    As printed:
-
-    1. "We add random noise to the client local images when optimizing the classification model": training images alone.
-    2. Whether noise is drawn once or in every step is not printed, nor in which units sigma is, nor whether the sum is
-       cut to the range of images. Ours: every step, images in [0, 1], not cut.
-    3. Noise comes after the flow; named first among the augmentations, before what these make of the images.
+    As printed: "We add random noise to the client local images when optimizing the classification model": training
+    images alone. Not printed: whether noise is drawn once or in every step, in which units, whether the sum is cut to
+    the range of images. Ours: every step, images in [0, 1], not cut; after the flow.
     """
 
     printed = "noise on images"

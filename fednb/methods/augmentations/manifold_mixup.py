@@ -22,21 +22,18 @@ class ManifoldMixup(Method):
 
         \ell = \lambda\,\mathrm{CE}(f_k(\tilde h), y_i) + (1 - \lambda)\,\mathrm{CE}(f_k(\tilde h), y_j)
 
-    with partners and one lambda for a batch as in mixup. Sends and keeps nothing. Where connections skip a stage, as in
-    a U-Net, they carry on what was before the mixing.
+    with partners and one lambda for a batch as in mixup. Connections that skip a stage carry on what was before it.
+    Sends and keeps nothing.
 
     Args:
         alpha: at least 0. 0 is plain training. 2 in the paper's CIFAR experiments and the authors' command for them.
         stages: S. 0 is the input (S = {0} is mixup), others count the network's stages from 1. (0, 1, 2) in the
             paper's and the released networks.
 
-    Raises RecipeError for a stage that the network lacks.
-
     Reference: Verma et al., *Manifold mixup: better representations by interpolating hidden states*, ICML 2019,
     Sec. 2. FedFA's Table 6 has a row of it, without a setting or code.
 
-    As printed: cross entropy for mixed labels, as here. As released: binary cross entropy of the softmax, class by
-    class.
+    As printed: cross entropy for mixed labels. As released: binary cross entropy of the softmax, class by class.
     """
 
     printed = "manifold mixup"

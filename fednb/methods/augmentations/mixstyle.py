@@ -26,22 +26,22 @@ class MixStyle(Method):
 
         \tilde h_i = \gamma \frac{h_i - \mu_i}{\sigma_i} + \beta
 
-    with one lambda for each image. Each layer draws for itself, in training only. No gradient flows through the
-    statistics. Labels stay. Sends and keeps nothing.
+    with one lambda for each image. Each layer draws for itself. No gradient flows through the statistics. Sends
+    and keeps nothing.
 
     Args:
-        probability: of a batch to be mixed in a layer, in [0, 1]. 0 is plain training. 0.5 in the paper.
+        probability: of a batch to be mixed in a layer, in [0, 1]. 0.5 in the paper.
         alpha: above 0. 0.1 in the paper.
         stages: after which stages of the network, counted from 1; None is all. (1, 2) in the authors' scripts for
             Office-Home, (1, 2, 3) in those for PACS, both with ResNet-18. They advise against the last stage.
 
-    Raises RecipeError for a stage that the network lacks, or where features have one pixel.
+    Raises RecipeError where features have one pixel.
 
     Reference: Zhou et al., *Domain generalization with MixStyle*, ICLR 2021, Sec. 2. FedFA's Table 6 has a row of it,
     without a setting or code.
 
-    As printed: mixing across domains where they are known, random mixing else. A client has one domain: random here. As
-    released: sample variances, with 1e-6 added to each.
+    As printed: mixing across domains where they are known, random mixing else, as a client has one domain. As released:
+    sample variances, with 1e-6 added to each.
     """
 
     tasks = EVERY_TASK
@@ -62,10 +62,7 @@ class MixStyle(Method):
 
 
 class MixStatistics(nn.Module):
-    """Mixes the statistics of the images of a batch, with this probability.
-
-    The draws are those of ``generator``, a CPU generator that may be set on the layer, else torch's global ones.
-    """
+    """Mixes the statistics of a batch's images; draws of ``generator`` (on the CPU) if it is set, else global ones."""
 
     def __init__(self, probability: float, alpha: float):
         super().__init__()
@@ -84,8 +81,8 @@ class MixStatistics(nn.Module):
         count, _, height, width = features.shape
         if height * width == 1:
             raise RecipeError(
-                "mixstyle found features of 1 x 1 after one of its stages: one pixel has no standard deviation. "
-                "Take larger images, or name earlier stages."
+                "mixstyle found features of one pixel after one of its stages, which has no standard deviation. Take "
+                "larger images, or name earlier stages."
             )
         precise = features.to(torch.promote_types(features.dtype, torch.float32))
         share = self.shares.sample((count, 1, 1, 1)).to(precise, non_blocking=True)

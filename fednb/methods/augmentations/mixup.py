@@ -19,9 +19,8 @@ class Mixup(Method):
 
         \ell = \lambda\,\mathrm{CE}(f(\tilde x), y_i) + (1 - \lambda)\,\mathrm{CE}(f(\tilde x), y_j)
 
-    The loss is cross entropy for the label that is mixed alike. One lambda serves the whole batch. Images are mixed
-    last, as every other method of the run has left them. Sends and keeps nothing. In segmentation CE is the task's loss
-    of a mask, and a pixel that is ignored in one mask has the other's part alone.
+    One lambda serves the whole batch. Images are mixed last, as every other method of the run has left them. Of a pixel
+    that is ignored in one mask the other's part counts alone. Sends and keeps nothing.
 
     Args:
         alpha: at least 0. 0 is plain training. 1 (lambda uniform) for CIFAR-10 and CIFAR-100, Sec. 3.2, and in the

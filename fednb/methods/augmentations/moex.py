@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import RecipeError
 from fednb.methods import EVERY_TASK, Batch, Client, Method, option
 from fednb.methods.augmentations import _mixing
 from fednb.methods.augmentations._stages import append
@@ -28,11 +27,9 @@ class MoEx(Method):
     Gradients flow through the moments. Sends and keeps nothing.
 
     Args:
-        probability: of a batch to be exchanged, in [0, 1]. 0 is plain training. 1 in the authors' scripts for
-            ImageNet, 0.5 in those for point clouds.
+        probability: of a batch to be exchanged, in [0, 1]. 1 in the authors' scripts for ImageNet, 0.5 in those for
+            point clouds.
         share: lambda, in [0, 1]. 0.9 in both.
-
-    Raises RecipeError where the first stage has one channel, which has no deviation over channels.
 
     Reference: Li et al., *On feature normalization and data augmentation*, CVPR 2021, Sec. 3. FedFA's Table 6 has a
     row of it, without a setting or code.
@@ -71,11 +68,6 @@ class Exchange(_mixing.MixtureLayer):
 
     def __init__(self, channels: int):
         super().__init__(stage=1)
-        if channels < 2:
-            raise RecipeError(
-                f"moex exchanges the deviation over channels after the network's first stage, which has {channels}. "
-                "Take a network with at least 2 channels there."
-            )
 
     def forward(self, features: Tensor) -> Tensor:
         """Features ``[n, C, H, W]`` -> the same shape."""

@@ -22,7 +22,7 @@ class Normalise(Method):
 
     Args:
         mean, std: per channel, in units of images in [0, 1]. FedRDN calls them "usually manually set" and prints
-            no value; the defaults are ImageNet's, as in its released code. Mean 0 and std 1 is no normalisation.
+            no value; the defaults are ImageNet's, as in its released code.
 
     Raises RecipeError for images of another number of channels, and after a method that normalises them already.
 
@@ -49,7 +49,8 @@ class Normalise(Method):
         return {}
 
     def inputs(self, client: Client, batch: Batch) -> None:
-        mean, std = (_per_channel(values, batch.images) for values in (self.mean, self.std))
+        values = torch.tensor([self.mean, self.std], dtype=batch.images.dtype)
+        mean, std = values.to(batch.images.device, non_blocking=True)[:, :, None, None]
         batch.images = (batch.images - mean) / std
 
 
@@ -61,7 +62,3 @@ def refuse_after(method: Method, methods: list[Method], kinds: tuple[str, ...], 
                 f"{method.name} comes after {other.name}, by which images become {other.images_become}: {why}. "
                 "Leave one of them out."
             )
-
-
-def _per_channel(values, images: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(values, dtype=images.dtype).to(images.device, non_blocking=True)[:, None, None]
