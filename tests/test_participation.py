@@ -2,11 +2,11 @@
 
 import pytest
 from made_results import IMAGES, mean_accuracy, results, run
-from participation import participation
 
 from fednb import papers
 from fednb.report import comparison, effects, scoreboard, selected, table
 from fednb.report.scores import image_scores
+from participation import participation
 
 TWO = {"a": 10, "b": 100}
 # Right answers at each site of the run that left out the one named: unseen 50, 40, 25 and 100 * 20 / 59 per cent.
