@@ -43,7 +43,7 @@ OPTIONS = {  # name: its help, and what else argparse needs; one that means othe
     "--profile": ("smoke, quick, paper (default: quick)", {"type": _one_of("profile", PROFILES), "default": "quick"}),
     "--only": ('part of a name, or a pattern such as "fedrdn/fig*"', {"metavar": "PATTERN"}),
     "--data": ("folder with the images (default: $FEDNB_DATA, else data/)", {"metavar": "DIR"}),
-    "--device": ("cpu, cuda or cuda:1; several as cuda:0,cuda:1 (default: cpu)", {"default": "cpu"}),
+    "--device": ("cpu, cuda or cuda:1 (default: cpu)", {"default": "cpu"}),
     "--set": (
         "another parameter of the chosen notebooks, such as SEEDS=[0,1]; may be repeated",
         {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE"},

@@ -19,11 +19,9 @@ IGNORED = 255  # the target of a pixel of which nothing is known
 
 @dataclass(frozen=True)
 class Split:
-    """Images and their targets.
+    """Images, uint8 ``[n, channels, height, width]``, and their targets: int64 ``[n]``, the class of each image, or
+    uint8 ``[n, height, width]``, the class of each pixel, 255 where it is ignored.
 
-    images: uint8 ``[n, channels, height, width]``, 0..255.
-    targets: int64 ``[n]``, the class of each image; or uint8 ``[n, height, width]``, the class of each pixel, 255 where
-        it is ignored.
     volumes: int64 ``[n]``, where images are slices: the number of each one's volume, its own within the site.
     """
 
@@ -32,29 +30,21 @@ class Split:
     volumes: Tensor | None = None
 
     def __post_init__(self):
-        if self.images.dtype != torch.uint8 or self.images.ndim != 4:
+        shape = tuple(self.images.shape)
+        forms = {torch.int64: shape[:1], torch.uint8: shape[:1] + shape[2:]}
+        of_images = self.images.dtype == torch.uint8 and len(shape) == 4
+        if not of_images or forms.get(self.targets.dtype) != tuple(self.targets.shape):
             raise DataError(
-                f"images are {self.images.dtype} {list(self.images.shape)}; "
-                "expected uint8 [n, channels, height, width]. Convert them before making a Split."
-            )
-        count, _, height, width = self.images.shape
-        forms = {torch.int64: (count,), torch.uint8: (count, height, width)}
-        if forms.get(self.targets.dtype) != tuple(self.targets.shape):
-            raise DataError(
-                f"targets are {self.targets.dtype} {list(self.targets.shape)} for {count} images; expected int64 "
-                f"[{count}], one class number per image, or uint8 [{count}, {height}, {width}], one per pixel."
-            )
-        if self.volumes is not None and (self.volumes.dtype, self.volumes.shape) != (torch.int64, (count,)):
-            raise DataError(
-                f"volumes are {self.volumes.dtype} {list(self.volumes.shape)} for {count} images; expected int64 "
-                f"[{count}], the number of each slice's volume."
+                f"images are {self.images.dtype} {list(shape)}, targets {self.targets.dtype} "
+                f"{list(self.targets.shape)}; expected uint8 [n, channels, height, width], and int64 [n], one class "
+                "number per image, or uint8 [n, height, width], one per pixel. Convert them."
             )
 
     def __len__(self) -> int:
         return len(self.images)
 
     def select(self, indices) -> "Split":
-        """The images at these positions, in this order."""
+        """Those at these positions, in this order."""
         indices = torch.as_tensor(indices, dtype=torch.int64, device=self.images.device)
         return Split(*(part if part is None else part.index_select(0, indices) for part in self.parts))
 
@@ -77,10 +67,7 @@ def _of_arrays(*parts) -> Split:
 
 @dataclass(frozen=True)
 class Site:
-    """One institution's data; a client is a site that takes part in a run.
-
-    spare: images that a loader left out and was asked to hand over all the same; no round trains on them.
-    """
+    """One institution's data. spare: images left out by a loader and handed over on request; none trains on them."""
 
     name: str
     train: Split
@@ -89,8 +76,7 @@ class Site:
     spare: Split | None = None
 
     def to(self, device) -> "Site":
-        moved = (part if part is None else part.to(device) for part in self.parts)
-        return Site(self.name, *moved)
+        return Site(self.name, *(part if part is None else part.to(device) for part in self.parts))
 
     @property
     def parts(self) -> tuple[Split | None, ...]:
@@ -100,10 +86,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Outline:
-    """What server and clients agree on before the first message: a federation without its images.
-
-    image_shape: (channels, height, width) of every image.
-    """
+    """What server and clients agree on before the first message: a federation without its images."""
 
     name: str
     classes: tuple[str, ...]
@@ -118,10 +101,9 @@ class Federation:
     task: "classification", a class for each image, or "segmentation", one for each pixel; the first class of a
     segmentation is the background. What a task means for training is in ``fednb.methods.task``.
 
-    Raises DataError when a site or class has a name that none may have (``refuse_names``), when a site has no training
-    images, when image shapes differ, when targets are not the task's, when a label is out of range, or when all pixels
-    of an image are ignored: nothing could be learned or tested there. A class that a site lacks in training is allowed
-    and becomes a line of ``notes``; of more than four such sites one line gives the number.
+    Raises DataError for a name that ``refuse_names`` refuses, a site without training images, images of different
+    shapes, targets that are not the task's, a label out of range, and an image of which all pixels are ignored. A class
+    that a site lacks in training is a line of ``notes``; of more than four such sites one line gives the number.
     """
 
     name: str
@@ -133,82 +115,64 @@ class Federation:
     def __post_init__(self):
         object.__setattr__(self, "sites", tuple(self.sites))
         object.__setattr__(self, "classes", tuple(self.classes))
+        names = [site.name for site in self.sites]
         if self.task not in UNITS:
             raise DataError(f'federation {self.name} has the task "{self.task}"; {nearest(self.task, UNITS)}')
-        if not self.sites:
-            raise DataError(f"federation {self.name} has no sites; expected at least one.")
-        names = [site.name for site in self.sites]
-        if len(set(names)) != len(names):
-            raise DataError(f"federation {self.name} has two sites of one name: {', '.join(names)}.")
+        if not names or len({*names}) < len(names):
+            raise DataError(f"federation {self.name} has the sites {names}; expected one at least, of different names.")
         refuse_names(self.name, names, self.classes)
         lacking = []
         for site in self.sites:
-            self._check(site)
+            for split, part in zip((*SPLITS, "spare"), site.parts, strict=True):
+                if part is not None:
+                    self._check(f"{site.name} / {split}", part)
+            if not len(site.train):
+                raise DataError(f"site {site.name} of {self.name} has no training images. Add some or leave it out.")
             absent = [name for number, name in enumerate(self.classes) if not (site.train.targets == number).any()]
-            if absent:
-                named = ", ".join(absent[:10]) + f" and {len(absent) - 10} more classes" * (len(absent) > 10)
-                lacking.append(f"{site.name} has no training {UNITS[self.task]} of {named}.")
+            named = ", ".join(absent[:10]) + f" and {len(absent) - 10} more classes" * (len(absent) > 10)
+            lacking += [f"{site.name} has no training {UNITS[self.task]} of {named}."] if absent else []
         if len(lacking) > 4:
             lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training {UNITS[self.task]} of some class."]
         object.__setattr__(self, "notes", tuple(dict.fromkeys(map(printable, (*self.notes, *lacking)))))
 
     @classmethod
     def from_datasets(cls, sites: dict, name: str = "mine", classes=None, columns=None) -> "Federation":
-        """A federation of other libraries' data sets, for ``Study(recipes, federation=...)``.
+        """A federation of other libraries' data sets, for ``Study(recipes, federation=...)``; images are kept as uint8.
 
         Args:
             sites: ``{"site": (train, validation, test), ...}``, data sets as torchvision's, Hugging Face's and
-                ``flwr-datasets``' partitions are: pairs (image, class number), or dictionaries with both. None is one
-                without images. What an image and a label may be is in ``fednb/from_datasets.py``.
+                ``flwr-datasets``' partitions are; None is one without images. ``fednb/from_datasets.py`` says what an
+                image and a label may be.
             classes: their names; those that the data sets know, else numbers, unless given. A label is read by its own
-                data set's class names where they can be found (``classes`` or ``features``, also inside torch's
-                ``Subset`` and ``ConcatDataset``, and a wrapper that hands its labels on); else ``notes`` says so.
+                data set's class names (``classes`` or ``features``, also inside torch's ``Subset`` and
+                ``ConcatDataset``); where there are none ``notes`` says so.
             columns: of dictionaries the names of image and label, such as ``("image", "label")``.
-
-        All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read,
-        images of different sizes, values outside [0, 1], labels that are no class, and a site without training images.
-        Masks are read from folders, or given as the targets of ``Split`` to ``Federation(..., task="segmentation")``.
         """
         read, classes, notes = from_datasets.read(sites, name, SPLITS, classes, columns)
         made = tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read)
         return cls(name, made, classes, (*notes, *twice(made)))
 
-    def _check(self, site: Site):
-        if len(site.train) == 0:
+    def _check(self, place: str, split: Split):
+        shape, targets, dense = tuple(split.images.shape[1:]), split.targets, split.targets.ndim > 1
+        if shape != self.image_shape or dense != (self.task == "segmentation"):
             raise DataError(
-                f"site {site.name} of {self.name} has no training images; every site needs at least one. "
-                "Add images or leave the site out."
+                f"{self.name}: images of {place} are {list(shape)} with a class per {'pixel' if dense else 'image'}; "
+                f"expected {list(self.image_shape)} as those of {self.sites[0].name}, and a class per "
+                f"{UNITS[self.task]}, as the task is {self.task}."
             )
-        for split, part in zip((*SPLITS, "spare"), site.parts, strict=True):
-            if part is None:
-                continue
-            if tuple(part.images.shape[1:]) != self.image_shape:
+        if dense:
+            known = targets != IGNORED
+            if not (seen := known.flatten(1).any(1)).all():
                 raise DataError(
-                    f"{self.name}: images of {site.name} / {split} are {list(part.images.shape[1:])}, those of "
-                    f"{self.sites[0].name} {list(self.image_shape)}; all sites need one size."
+                    f"{self.name}: labels of {place} are {IGNORED} (ignored) in every pixel of image "
+                    f"{seen.tolist().index(False)}. Leave the image out, or say of some pixels what they are."
                 )
-            dense = part.targets.ndim > 1
-            if dense != (self.task == "segmentation"):
-                raise DataError(
-                    f"{self.name}: targets of {site.name} / {split} are one class number per "
-                    f"{'pixel' if dense else 'image'}, and the task is {self.task}, which has one per "
-                    f"{UNITS[self.task]}. Give the federation the task of its targets."
-                )
-            self._check_labels(f"{self.name}: labels of {site.name} / {split}", part.targets)
-
-    def _check_labels(self, place: str, targets: Tensor):
-        expected = f"expected 0..{len(self.classes) - 1} ({len(self.classes)} classes)"
-        if self.task == "segmentation":
-            known = (targets != IGNORED).flatten(1).any(1)
-            if not known.all():
-                number = int(known.logical_not().nonzero()[0])
-                raise DataError(
-                    f"{place} are {IGNORED} (ignored) in every pixel of image {number}. Leave the image out, or say of "
-                    "some pixels what they are."
-                )
-            targets, expected = targets[targets != IGNORED], f"{expected}, or {IGNORED} for an ignored pixel"
+            targets = targets[known]
         if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < len(self.classes):
-            raise DataError(f"{place} run from {int(targets.min())} to {int(targets.max())}; {expected}.")
+            raise DataError(
+                f"{self.name}: labels of {place} run from {int(targets.min())} to {int(targets.max())}; expected "
+                f"0..{len(self.classes) - 1} ({len(self.classes)} classes){f', or {IGNORED} (ignored)' * dense}."
+            )
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -218,7 +182,6 @@ class Federation:
 
     @property
     def outline(self) -> Outline:
-        """All of it but sites and images."""
         return Outline(self.name, self.classes, self.image_shape, self.task)
 
     @cached_property
@@ -235,9 +198,8 @@ class Federation:
 
     def site(self, name: str) -> Site:
         """The site of this name; DataError if there is none."""
-        sites = {site.name: site for site in self.sites}
-        (found,) = chosen_sites(self.name, sites, name)
-        return sites[found]
+        (found,) = chosen_sites(self.name, [site.name for site in self.sites], name)
+        return next(site for site in self.sites if site.name == found)
 
     def only(self, name: str) -> "Federation":
         """The same federation with this site alone; DataError if there is none of this name."""
@@ -251,7 +213,7 @@ class Federation:
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def to(self, device) -> "Federation":
-        """The same federation with its images resident on a device; the fingerprint is carried over."""
+        """The same federation with its images on a device; the fingerprint is carried over."""
         moved = replace(self, sites=tuple(site.to(device) for site in self.sites))
         if "fingerprint" in self.__dict__:
             moved.__dict__["fingerprint"] = self.fingerprint
@@ -259,7 +221,7 @@ class Federation:
 
 
 def refuse_names(federation: str, sites: Iterable[str], classes: Iterable[str]) -> None:
-    """DataError for a name that is not UTF-8, and for a site without one or called as tables call the mean of all."""
+    """DataError for a name that is not UTF-8, and for a site without one or called ``AVERAGE``."""
     named = [("federation", federation), *(("site", name) for name in sites), *(("class", name) for name in classes)]
     for kind, name in named:
         if name != printable(name) or (kind == "site" and name in ("", AVERAGE)):
@@ -291,11 +253,9 @@ def twice(sites: Iterable[Site]) -> list[str]:
 
 
 def made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:
-    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same ``images`` in each split,
-    the spare one too."""
-    pixels = torch.randint(
-        0, 256, (images, *image_shape), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
-    )
+    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same images in each split."""
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 256, (images, *image_shape), generator=generator, dtype=torch.uint8)
     split = Split(pixels, torch.arange(images) % classes)
     sites = tuple(Site(f"client {number + 1}", split, split, split, split) for number in range(clients))
     return Federation("made", sites, tuple(map(str, range(classes))))

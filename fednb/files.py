@@ -1,7 +1,5 @@
 """Files written whole or not at all."""
 
-import errno
-import glob
 import hashlib
 import os
 import tempfile
@@ -9,29 +7,24 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fednb.errors import HeldError, StoreError
+from fednb.errors import StoreError
 
 PART = ".part"
 
 
 def write_atomically(path: Path, write: Callable) -> None:
-    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one.
-
-    Raises StoreError when the disk is full or not writable; what was there before is kept.
-    """
+    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one. StoreError, and
+    the old file, when the disk is full or not writable."""
     write_together({path: write})
 
 
 def write_text(path: Path, text: str) -> None:
-    """The same for a text in UTF-8."""
     write_together({path: text.encode()})
 
 
 def write_together(files: dict[Path, bytes | Callable]) -> None:
-    """The same for files that belong together: all are whole under other names before the first takes its place.
-
-    They take their places in the order given. HeldError where another process has removed what is being written.
-    """
+    """The same for files that belong together: all are whole under other names before they take their places, in the
+    order given."""
     written = {}
     try:
         for path, content in files.items():
@@ -43,8 +36,6 @@ def write_together(files: dict[Path, bytes | Callable]) -> None:
             written[path].chmod(0o644)
         for path, temporary in written.items():
             os.replace(temporary, path)
-    except FileNotFoundError as error:
-        raise HeldError(f"{path} could not be written: another process removed {error.filename}.") from error
     except (OSError, RuntimeError) as error:
         raise StoreError(
             f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
@@ -56,24 +47,12 @@ def write_together(files: dict[Path, bytes | Callable]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file if it is there and may be removed."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
-def remove_parts(path: Path) -> None:
-    """Removes half files that a killed process left of a file, and of those beside it that only add to its stem."""
-    for part in path.parent.glob(f".{glob.escape(path.stem)}.*{PART}"):
-        remove(part)
-
-
-def is_full(error: StoreError) -> bool:
-    """Whether a file could not be written for want of room."""
-    return getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
 def unwritable(*folders: Path) -> str | None:
-    """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
+    """Why no file can be written to one of these folders, or None."""
     for folder in folders:
         try:
             write_text(folder / ".writable", "fednb")

@@ -27,8 +27,7 @@ def refuse(image: Image.Image, place: object) -> None:
     deep |= image.format == "PPM" and any(isinstance(entry, tuple) and entry[-1] > 255 for entry in layout)
     if deep or image.mode.startswith(("I", "F")):
         raise DataError(
-            f"{place} has more than 8 bits a channel (mode {image.mode}); expected 8. "
-            "Convert it with the levels you want: fednb does not guess a window."
+            f"{place} has more than 8 bits a channel (mode {image.mode}); expected 8. Convert it as you want it."
         )
 
 
@@ -60,14 +59,11 @@ def plain(image: Image.Image, upright: bool) -> tuple[Image.Image, set[str]]:
             unusual.add("transparent")
             image = Image.new("RGB", shown.size, "white")
             image.paste(shown, mask=shown)
-    return image if image.mode == "RGB" else image.convert("RGB"), unusual
+    return image.convert("RGB"), unusual
 
 
 def notes(names: Sequence[str], unusual: Sequence[set[str]]) -> list[str]:
     """A line for each kind of ``UNUSUAL``: what it is, how many of the images are, and the first."""
-    lines = []
-    for kind, text in UNUSUAL.items():
-        first = [name for name, kinds in zip(names, unusual, strict=True) if kind in kinds]
-        if first:
-            lines.append(f"{text}: {len(first)} of {len(names)} images, first {first[0]}.")
-    return lines
+    found = {kind: [name for name, kinds in zip(names, unusual, strict=True) if kind in kinds] for kind in UNUSUAL}
+    lines = {kind: f"{len(those)} of {len(names)} images, first {those[0]}." for kind, those in found.items() if those}
+    return [f"{UNUSUAL[kind]}: {line}" for kind, line in lines.items()]

@@ -1,8 +1,4 @@
-"""Keyed randomness: every draw comes from a generator seeded by what it is for, not by what ran before it.
-
-A run resumed at round 37 draws what the undisturbed run drew, clients can run in any order, and switching one
-method on does not shift the draws of another.
-"""
+"""Keyed randomness: every draw comes from a generator seeded by what it is for, not by what ran before it."""
 
 import hashlib
 from contextlib import contextmanager
@@ -28,11 +24,7 @@ def random_state(*key) -> np.random.RandomState:
 
 @contextmanager
 def seeded(*key, device="cpu"):
-    """Layers that draw from torch's global generators (initialisation, dropout) draw by this key inside.
-
-    Only the CPU's and the device's are seeded: ``torch.manual_seed`` seeds all there may ever be, takes milliseconds,
-    and keeps a note of each call where CUDA was not used yet.
-    """
+    """Layers that draw from torch's global generators (initialisation, dropout) draw by this key inside."""
     device, seed = torch.device(device), seed_for(*key)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)

@@ -6,38 +6,15 @@ import hashlib
 import itertools
 import json
 import math
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from fednb.errors import RecipeError, nearest
 from fednb.registry import choice, complete, dealt, make, task
 
 ROOMS = {"federation": "datasets", "model": "models", "algorithm": "algorithms"}
-LISTS = ("augmentations", "flow", "unseen", "evaluation")
-ONE_OF = {
-    "last_batch": ("keep", "drop"),
-    "optimiser": ("sgd", "adam"),
-    "optimiser_state": ("renewed", "kept"),
-    "weights": ("size", "equal"),
-    "buffers": ("averaged", "local"),
-    "precision": ("fp32", "bf16", "fp64"),
-}
-EACH_OF = {
-    "flow": ("flip", "rotation", "crop"),
-    "evaluation": ("cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"),
-}
-NUMBERS = {
-    "rounds": (int, lambda value: value >= 1, "a whole number of at least 1"),
-    "local_epochs": (int, lambda value: value >= 1, "a whole number of at least 1"),
-    "batch_size": (int, lambda value: value >= 1, "a whole number of at least 1"),
-    "local_steps": (int, lambda value: value >= 0, "a whole number of at least 0"),
-    "seed": (int, lambda value: True, "a whole number"),
-    "learning_rate": (float, lambda value: 0 <= value < math.inf, "a number of at least 0"),
-    "momentum": (float, lambda value: 0 <= value < 1, "a number in [0, 1)"),
-    "weight_decay": (float, lambda value: 0 <= value < math.inf, "a number of at least 0"),
-    "participation": (float, lambda value: 0 < value <= 1, "a share in (0, 1]"),
-}
-USUAL = {  # names in other libraries
+USUAL = {
     "lr": "learning_rate",
     "dataset": "federation",
     "data": "federation",
@@ -47,73 +24,79 @@ USUAL = {  # names in other libraries
 LAST = 10  # rounds of which every image's score is kept
 
 
+def _one_of(*names: str):
+    return field(default=names[0], metadata={"known": names})
+
+
+def _some_of(*names: str):
+    return field(default=(), metadata={"known": names})
+
+
+def _number(default: float, fits: Callable, expected: str):
+    return field(default=default, metadata={"fits": fits, "expected": expected})
+
+
 @dataclass(frozen=True, eq=False)
 class Recipe:
     """Federation, model, methods and settings of one run.
 
     Args:
         federation, model, algorithm: a name, or ``{"name": name, option: value}``; names are file names in
-            ``fednb/datasets``, ``fednb/models`` and ``fednb/methods/algorithms``. A federation that is dealt out by
-            a ``seed`` of its own (0: one partition for all runs) takes ``"seed": "run"``: then the recipe's seed deals
-            it out.
+            ``fednb/datasets``, ``fednb/models`` and ``fednb/methods/algorithms``. Of a federation that is dealt out by
+            chance the option ``"seed": "run"`` is this recipe's seed; a number deals it out alike for all runs.
         augmentations: such names from ``fednb/methods/augmentations``, called in this order.
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees), "crop"
             (moved by up to 4 pixels, mirrored at the edges).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
-        local_steps: mini-batches of a client in a round, over as many epochs as that takes, in the place of
-            ``local_epochs``; 0 counts epochs.
+        local_steps: mini-batches of a client in a round in the place of epochs, unless 0.
         last_batch: "keep" or "drop" an incomplete last batch (kept where it is the only one).
         optimiser: "sgd" or "adam", with ``learning_rate``, ``momentum`` (SGD), ``weight_decay``.
         optimiser_state: "renewed" each round, or "kept" at the client from round to round.
         weights: of the clients in the mean, by training-set "size" or "equal".
         buffers: running statistics of batch normalisation, "averaged" like weights or "local".
         participation: share of the clients drawn each round, in (0, 1].
-        unseen: sites that are in no round and offer nothing; they are tested with the global model. What methods
-            keep at a client has a value there that the method's docstring declares, or the method is refused.
+        unseen: sites that are in no round and offer nothing; they are tested with the global model.
         precision: "fp32", "bf16" (autocast, weights in fp32) or "fp64" (for exact checks).
         seed: of every draw.
-        evaluation: more than scores: "cross_site" (each local model of the last round on every site's
-            test images), "features" (of the last global model on all test images), "examples" (what it predicts for
-            each site's first test image), "masks" (how the masks that it predicts for the test images lie on the true
-            ones: see ``fednb.report.readings``), "own_statistics" (it at each site with statistics of batch
-            normalisation that are measured on the site's own training images, seen as at test time), "server" (what the
-            methods keep at the server in the end) and "spare" (the sites' spare images, in each of the last ten rounds,
-            scored as test images are: a second test set, where the loader hands them over).
+        evaluation: more than scores. After the last round "cross_site" (each local model on every site's test images),
+            "features" (of the global model, of all test images), "examples" (what it predicts for each site's first
+            test image), "masks" (how its masks of test images lie on the true ones: ``fednb.report.readings``),
+            "own_statistics" (its scores with batch normalisation's statistics of each site's own training images),
+            "server" (what methods keep there); in each of the last ten "spare" (scores of a second test set, the sites'
+            spare images).
 
-    Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out
-    what equals a default: a new option does not change the keys of runs made before it. A record holds the full
-    form, and a record whose full form disagrees with today's defaults is refused.
-
-    Raises RecipeError for unknown names, options or values, naming the nearest valid one, for an option's value that
-    its method refuses, for a method that has no meaning for the federation's task, for one that needs a single label an
-    image beside one that mixes them, and for what a method refuses itself.
+    Two recipes are equal when their keys are: hashes of the short form, which leaves out what equals a default, so that
+    a new option changes no key. A record holds the full form, and is refused where that disagrees with the defaults.
+    RecipeError for unknown names, options or values, and for methods that fit neither the task nor each other.
     """
 
     federation: str | dict = "shifted_digits"
     model: str | dict = "digits_cnn"
     algorithm: str | dict = "fedavg"
     augmentations: tuple = ()
-    flow: tuple[str, ...] = ()
-    rounds: int = 10
-    local_epochs: int = 1
-    local_steps: int = 0
-    batch_size: int = 32
-    last_batch: str = "keep"
-    optimiser: str = "sgd"
-    learning_rate: float = 0.01
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    optimiser_state: str = "renewed"
-    weights: str = "size"
-    buffers: str = "averaged"
-    participation: float = 1.0
-    precision: str = "fp32"
-    seed: int = 0
+    flow: tuple[str, ...] = _some_of("flip", "rotation", "crop")
+    rounds: int = _number(10, lambda value: value >= 1, "a whole number of at least 1")
+    local_epochs: int = _number(1, lambda value: value >= 1, "a whole number of at least 1")
+    local_steps: int = _number(0, lambda value: value >= 0, "a whole number of at least 0")
+    batch_size: int = _number(32, lambda value: value >= 1, "a whole number of at least 1")
+    last_batch: str = _one_of("keep", "drop")
+    optimiser: str = _one_of("sgd", "adam")
+    learning_rate: float = _number(0.01, lambda value: 0 <= value < math.inf, "a number of at least 0")
+    momentum: float = _number(0.0, lambda value: 0 <= value < 1, "a number in [0, 1)")
+    weight_decay: float = _number(0.0, lambda value: 0 <= value < math.inf, "a number of at least 0")
+    optimiser_state: str = _one_of("renewed", "kept")
+    weights: str = _one_of("size", "equal")
+    buffers: str = _one_of("averaged", "local")
+    participation: float = _number(1.0, lambda value: 0 < value <= 1, "a share in (0, 1]")
+    precision: str = _one_of("fp32", "bf16", "fp64")
+    seed: int = _number(0, lambda value: True, "a whole number")
     unseen: tuple[str, ...] = ()
-    evaluation: tuple[str, ...] = ()
+    evaluation: tuple[str, ...] = _some_of(
+        "cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"
+    )
 
     def __new__(cls, *positional, **settings):
-        known = [field.name for field in fields(cls)]
+        known = [each.name for each in fields(cls)]
         for name in settings:
             if name not in known:
                 hint = f'did you mean "{USUAL[name]}"?' if name in USUAL else nearest(name, known)
@@ -121,20 +104,20 @@ class Recipe:
         return super().__new__(cls)
 
     def __post_init__(self):
-        for name in LISTS:
+        for name, default, limits in ((each.name, each.default, each.metadata) for each in fields(self)):
             value = getattr(self, name)
-            if not isinstance(value, list | tuple):
-                raise RecipeError(f"{name} is {value!r}; expected a list.")
-            object.__setattr__(self, name, tuple(value))
-        for name, allowed in (ONE_OF | EACH_OF).items():
-            for value in getattr(self, name) if name in EACH_OF else [getattr(self, name)]:
-                if value not in allowed:
-                    raise RecipeError(f"{name} is {value!r}; {nearest(str(value), allowed)}")
-        for name, (kind, fits, expected) in NUMBERS.items():
-            value = getattr(self, name)
-            if type(value) not in (int, kind) or not fits(value):
-                raise RecipeError(f"{name} is {value!r}; expected {expected}.")
-            object.__setattr__(self, name, kind(value))  # 1 and 1.0 are one run
+            if isinstance(default, tuple):
+                if not isinstance(value, list | tuple):
+                    raise RecipeError(f"{name} is {value!r}; expected a list.")
+                value = tuple(value)
+            elif "fits" in limits:
+                if type(value) not in (int, type(default)) or not limits["fits"](value):
+                    raise RecipeError(f"{name} is {value!r}; expected {limits['expected']}.")
+                value = float(value) if isinstance(default, float) else value  # 1 and 1.0 are one run
+            for one in value if isinstance(value, tuple) else (value,):
+                if one not in limits.get("known", (one,)):
+                    raise RecipeError(f"{name} is {one!r}; {nearest(str(one), limits['known'])}")
+            object.__setattr__(self, name, value)
         if self.local_steps and self.local_epochs != 1:
             raise RecipeError(
                 f"local_steps is {self.local_steps} and local_epochs {self.local_epochs}; a round is counted in one of "
@@ -148,9 +131,14 @@ class Recipe:
         if len(set(augmentations)) < len(augmentations):
             raise RecipeError(f"augmentations are {', '.join(augmentations)}; expected each of them once.")
         methods = [make("algorithms", self.algorithm), *(make("augmentations", given) for given in self.augmentations)]
+        mixing = " and ".join(method.name for method in methods if method.mixes_labels)
         for method in methods:
             method.tasks.require(method.name, task(self.full["federation"]), self.full["federation"]["name"])
-        _refuse_mixed_labels(methods)
+            if mixing and method.hard_labels:
+                raise RecipeError(
+                    f"{method.name} cannot be combined with {mixing}, which trains on mixtures of images and labels; "
+                    f"{method.name} needs single ones: {method.hard_labels}. Leave one of them out."
+                )
         for method in methods:
             method.refuse(self, methods)
 
@@ -171,7 +159,7 @@ class Recipe:
     @cached_property
     def full(self) -> dict:
         """Every setting, with every option of every name spelled out; plain values."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        settings = {each.name: getattr(self, each.name) for each in fields(self)}
         settings |= {name: complete(room, settings[name]) for name, room in ROOMS.items()}
         settings["augmentations"] = [complete("augmentations", given) for given in self.augmentations]
         try:
@@ -187,7 +175,7 @@ class Recipe:
     @cached_property
     def short(self) -> dict:
         """The settings and options that differ from their defaults; federation, model and algorithm always."""
-        defaults = json.loads(json.dumps({field.name: field.default for field in fields(self)}))
+        defaults = json.loads(json.dumps({each.name: each.default for each in fields(self)}))
         settings = {name: value for name, value in self.full.items() if name in ROOMS or value != defaults[name]}
         settings |= {name: _shorten(room, self.full[name]) for name, room in ROOMS.items()}
         settings["augmentations"] = [_shorten("augmentations", given) for given in self.full["augmentations"]]
@@ -216,7 +204,11 @@ class Recipe:
     @property
     def label(self) -> str:
         """Algorithm and augmentations with the options that differ from their defaults."""
-        return "+".join(_phrase(given) for given in (self.short["algorithm"], *self.short["augmentations"]))
+        phrases = []
+        for name, chosen in map(choice, (self.short["algorithm"], *self.short["augmentations"])):
+            options = ", ".join(f"{option}={value}" for option, value in chosen.items())
+            phrases.append(f"{name}({options})" if options else name)
+        return "+".join(phrases)
 
     @property
     def filename(self) -> str:
@@ -238,19 +230,3 @@ def _shorten(room: str, full: dict) -> str | dict:
     defaults = json.loads(json.dumps(complete(room, full["name"])))
     differing = {key: value for key, value in full.items() if value != defaults[key]}
     return {"name": full["name"], **differing} if differing else full["name"]
-
-
-def _phrase(given: str | dict) -> str:
-    name, chosen = choice(given)
-    options = ", ".join(f"{option}={value}" for option, value in chosen.items())
-    return f"{name}({options})" if options else name
-
-
-def _refuse_mixed_labels(methods: list) -> None:
-    mixing = [method.name for method in methods if method.mixes_labels]
-    for method in methods:
-        if mixing and method.hard_labels:
-            raise RecipeError(
-                f"{method.name} cannot be combined with {' and '.join(mixing)}, which trains on mixtures of images and "
-                f"labels; {method.name} needs single ones: {method.hard_labels}. Leave one of them out."
-            )

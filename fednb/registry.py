@@ -1,12 +1,10 @@
 """Finds algorithms, augmentations, networks, data sets and papers by their file names: no list needs to be edited.
 
-``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``.
-
-``FEDNB_METHODS`` is the search path of everything from outside: a folder that it names (or several, as in ``PATH``) has
-the rooms inside, and files as ours in them: ``FOLDER/augmentations/histograms.py``; helpers next to them begin with
-``_`` and are imported by ``from ._helper import ...``. A paper is a folder, ``FOLDER/papers/NAME``, with ``NAME.toml``
-next to it (see ``fednb.papers``). A project is a folder with a ``fednb.toml``; inside of it, its own rooms are on the
-search path.
+``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. ``FEDNB_METHODS``
+names folders, as ``PATH`` does, with the same rooms inside: ``FOLDER/augmentations/histograms.py``.
+Helpers next to a file begin with ``_`` and are imported by ``from ._helper import ...``. A paper is a folder,
+``FOLDER/papers/NAME``, with ``NAME.toml`` next to it (see ``fednb.papers``). A project is a folder with a
+``fednb.toml``; inside of it, its own rooms are searched, too.
 """
 
 import hashlib
@@ -20,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from fednb.errors import RecipeError, nearest
+from fednb.errors import RecipeError, nearest, reason
 from fednb.files import hash_of
 
 METHODS = ("algorithms", "augmentations")
@@ -56,8 +54,7 @@ def names(room: str) -> tuple[str, ...]:
 
 
 def outside(room: str) -> dict[str, Path]:
-    """By name, which folder of the search path has it; RecipeError for a name that is found twice, or is ours: a recipe
-    would not say which of them it means."""
+    """By name, which folder of the search path has it; RecipeError for a name that is found twice, or is ours."""
     found: dict[str, Path] = {}
     for place in map(Path, filter(None, searched().split(os.pathsep))):
         _require_room(place)
@@ -74,12 +71,11 @@ def outside(room: str) -> dict[str, Path]:
 
 def source(room: str, name: str) -> str:
     """Where what is found outside comes from, ``"folder examples"``; empty for our own."""
-    place = outside(room).get(name)
-    return f"folder {place.name}" if place else ""
+    return f"folder {outside(room)[name].name}" if name in outside(room) else ""
 
 
 def source_hash(room: str, name: str) -> str:
-    """12 hex digits of the source of what is found outside, as it was when it was imported."""
+    """12 hex digits of what is found outside, as it was when it was imported."""
     return _imported(outside(room)[name], room, name)[1]
 
 
@@ -100,11 +96,8 @@ def find(room: str, name: str):
     """The class that a file is written for, or its function ``load`` in the room ``datasets``."""
     module, where = file(room, name), source(room, name) or folder(room)
     if room == "datasets":
-        lacking = [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]
-        if lacking:
-            raise RecipeError(
-                f"{name}.py of {where} has no {', '.join(lacking)}; fednb/datasets/__init__.py says what for."
-            )
+        if lacking := [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]:
+            raise RecipeError(f"{name}.py of {where} has no {', '.join(lacking)}; see fednb/datasets/__init__.py.")
         return module.load
     for attribute, value in vars(module).items():
         if attribute.lower() == name.replace("_", "") and inspect.isclass(value):
@@ -122,8 +115,7 @@ def make(room: str, given: str | dict, *arguments):
 
 
 def task(federation: str | dict) -> str:
-    """The task of a choice of federation: what its loader's ``task(**options)`` says, or its ``TASK``, else
-    classification."""
+    """The task of a choice of federation: its loader's ``task(**options)`` or ``TASK``, else classification."""
     name, chosen = choice(federation)
     loader = file("datasets", name)
     if name in IN_MEMORY.values():
@@ -133,8 +125,7 @@ def task(federation: str | dict) -> str:
 
 @cache
 def options(made) -> Mapping:
-    """The options of a class or loader and their defaults: the parameters of its signature that have one. Where the
-    data lie (``root``) is none of them, nor which of them are read (``site``): they decide no number."""
+    """The options of a class or loader and their defaults, without ``root`` and ``site``, which decide no number."""
     parameters = inspect.signature(made).parameters.values()
     found = {p.name: p.default for p in parameters if p.default is not p.empty and p.name not in ("root", "site")}
     return MappingProxyType(found)
@@ -146,53 +137,43 @@ def choice(given: str | dict) -> tuple[str, dict]:
         return given, {}
     if isinstance(given, dict) and isinstance(given.get("name"), str):
         return given["name"], {key: value for key, value in given.items() if key != "name"}
-    raise RecipeError(
-        f'{given!r:.100} names nothing; expected a name or {{"name": ..., option: value}}. Code of yours is a file in '
-        "a folder that FEDNB_METHODS names: docs/methods.md."
-    )
+    expected = 'expected a name or {"name": ..., option: value}: see docs/methods.md'
+    raise RecipeError(f"{given!r:.100} names nothing; {expected}.")
 
 
 def complete(room: str, given: str | dict) -> dict:
-    """A choice with every default filled in; RecipeError for an unknown name or option, or another type.
-
-    The seed of a federation may be ``"run"``: see ``dealt``.
-    """
+    """A choice with every default filled in; RecipeError for an unknown name or option, or another type."""
     name, chosen = choice(given)
     known = options(find(room, name))
     require_known(name, chosen, known)
-    return {"name": name, **known, **{o: _fitted(name, o, value, known[o], room) for o, value in chosen.items()}}
+    full = {"name": name, **known}
+    for option, value in chosen.items():
+        kind = type(known[option])
+        if kind is float and type(value) is int:
+            value = float(value)  # 1 and 1.0 are one run
+        of_the_run = (room, option, value) == ("datasets", "seed", OF_THE_RUN)
+        if kind in (bool, int, float, str) and type(value) is not kind and not of_the_run:
+            expected = f"a value of type {kind.__name__}, such as {known[option]!r}"
+            raise RecipeError(f"{name} has {option} {value!r}; expected {expected}.")
+        full[option] = value
+    return full
 
 
 def dealt(federation: dict, seed: int) -> dict:
-    """A choice of federation as its loader takes it, in a run with this seed: ``"run"`` is that seed."""
+    """A choice of federation as its loader takes it in a run with this seed, which ``"run"`` stands for."""
     return federation | {"seed": seed} if federation.get("seed") == OF_THE_RUN else federation
 
 
 def require_known(name: str, chosen: dict, known: Mapping) -> None:
     """RecipeError for an option that is not known."""
-    for option in chosen:
-        if option not in known:
-            hint = nearest(option, known) if known else "It has no options."
-            raise RecipeError(f'{name} has no option "{option}"; {hint}')
-
-
-def _fitted(name: str, option: str, value, default, room: str):
-    """The value in the type of its default: 1 as 1.0, so that both are one run."""
-    if (room, option, value, type(default)) == ("datasets", "seed", OF_THE_RUN, int):
-        return value
-    if type(default) is float and type(value) is int:
-        return float(value)
-    if type(default) in (bool, int, float, str) and type(value) is not type(default):
-        expected = f"a value of type {type(default).__name__}, such as {default!r}"
-        raise RecipeError(f"{name} has {option} {value!r}; expected {expected}.")
-    return value
+    for option in chosen.keys() - known.keys():
+        hint = nearest(option, known) if known else "It has no options."
+        raise RecipeError(f'{name} has no option "{option}"; {hint}')
 
 
 def methods_from(folder: str | os.PathLike) -> list[str]:
     """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, as "room/name".
-
-    Raises RecipeError where the folder has no room inside.
-    """
+    RecipeError where it has no room inside."""
     place = Path(folder).expanduser().absolute()
     _require_room(place)
     os.environ[FOLDERS] = os.pathsep.join(map(str, dict.fromkeys((*_named(), place))))
@@ -200,25 +181,19 @@ def methods_from(folder: str | os.PathLike) -> list[str]:
 
 
 def searched() -> str:
-    """The search path, for a process that starts elsewhere: what ``FEDNB_METHODS`` names, and the project's own folder
-    where it has a room."""
-    ours = project()
-    places = _named() + ([ours] if ours and _has_room(ours) else [])
+    """The search path, for a process that starts elsewhere: the folders named, and the project's if it has a room."""
+    places = _named() + [place for place in [project()] if place and _has_room(place)]
     return os.pathsep.join(map(str, {place.resolve(): place for place in places}.values()))
 
 
 def project() -> Path | None:
     """The project that the current folder is in: the nearest folder, going up, with a ``fednb.toml``."""
-    try:
-        return _project(os.getcwd())
-    except FileNotFoundError:  # the current folder is no more
-        return None
+    return _project(os.path.abspath(os.curdir))
 
 
 @cache
 def _project(here: str) -> Path | None:
-    folders = (Path(here), *Path(here).parents)
-    return next((folder for folder in folders if (folder / PROJECT).is_file()), None)
+    return next((folder for folder in (Path(here), *Path(here).parents) if (folder / PROJECT).is_file()), None)
 
 
 def _named() -> list[Path]:
@@ -232,10 +207,7 @@ def _has_room(folder: Path) -> bool:
 
 def _require_room(folder: Path) -> None:
     if not _has_room(folder):
-        raise RecipeError(
-            f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)}; expected them, with a file "
-            "for each method, network or data set, or a folder for each paper, inside."
-        )
+        raise RecipeError(f"{FOLDERS} names {folder}, which has none of the folders {', '.join(ROOMS)} inside.")
 
 
 def _names_in(place: Path, room: str) -> list[str]:
@@ -246,8 +218,7 @@ def _names_in(place: Path, room: str) -> list[str]:
 
 @cache
 def _imported(folder: Path, room: str, name: str) -> tuple[ModuleType, str]:
-    """The module of a folder, and 12 hex digits of its source: the file and the helpers next to it (``_*.py``), or
-    all files of a package. RecipeError where it cannot be imported."""
+    """The module, and 12 hex digits of its source: the file and its helpers (``_*.py``), or all files of a package."""
     package = ModuleType(f"fednb_methods_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}")
     package.__path__ = [str(folder)]  # its modules are the folder's rooms, so that their files find their helpers
     sys.modules.setdefault(package.__name__, package)
@@ -258,6 +229,4 @@ def _imported(folder: Path, room: str, name: str) -> tuple[ModuleType, str]:
         files = path.parent.rglob("*.py") if path.name == "__init__.py" else [path, *path.parent.glob("_*.py")]
         return module, hash_of({file.relative_to(path.parent).as_posix(): file.read_bytes() for file in files})
     except Exception as error:  # it is anybody's code
-        raise RecipeError(
-            f"{name} of folder {folder.name} cannot be imported: {type(error).__name__}: {error}."
-        ) from error
+        raise RecipeError(f"{name} of folder {folder.name} cannot be imported: {reason(error)}.") from error

@@ -1,20 +1,20 @@
 """A study: recipes that a notebook declares in plain sight, found among the records or trained, and what they measured.
 
-Where the images that a paper's study needs are missing and nothing on them is recorded, the same study runs on embedded
-images: a stand-in, which is never held against the paper's numbers.
+Where a paper's images are missing and nothing on them is recorded, the same study runs on embedded images: a stand-in,
+which is never held against the paper's numbers.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from fednb import papers, registry
+from fednb import datasets, models, papers, registry
 from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
-from fednb.files import unwritable
 from fednb.recipe import Recipe
 from fednb.records.staleness import changed
 from fednb.records.store import Record, Store
@@ -27,8 +27,8 @@ _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # wha
 def default_store() -> Store:
     """Reads ``results/`` of the project or the checkout, and reads and writes ``report/runs``, with checkpoints beside.
 
-    ``FEDNB_RUNS`` names another folder to write to. A run that Flower carried is found where no other is. A project
-    inside the checkout reads the checkout's ``results/``, too. ``FEDNB_STALE=again`` has it renew what is stale.
+    ``FEDNB_RUNS`` names another folder to write to; ``FEDNB_STALE=again`` has it renew what is stale. A run that Flower
+    carried is found where no other is, and in a project inside the checkout the checkout's ``results/``, too.
     """
     checkout, project = Path(__file__).parents[1], registry.project()
     there = (checkout / "pyproject.toml").is_file()
@@ -44,16 +44,10 @@ def default_store() -> Store:
 class Study:
     """Recipes that belong together.
 
-    Args:
-        recipes: what to run; doubles are run once.
-        paper: the paper that they reproduce. Rows from another federation than the paper's count for nothing, and
-            where the paper's images are missing and nothing on them is recorded, its ``stand_in`` profile runs instead.
-        store: where records are; ``default_store()`` unless given.
-        other: recipes on other real data, which run in the place of the stand-in and are not held against the paper.
-        federation: made in memory, in the place of the recipes' own. Recipes and records hold its fingerprint, so that
-            runs on other images are other runs.
-
-    Raises RecipeError where these are no recipes.
+    paper: which they reproduce. Rows from another federation than the paper's count for nothing; where its images are
+    missing and nothing on them is recorded, its ``stand_in`` profile runs instead. store: where records are;
+    ``default_store()`` unless given. other: recipes on other real data, which run in the place of the stand-in.
+    federation: made in memory, in the place of the recipes' own; recipes and records hold its fingerprint.
     """
 
     def __init__(
@@ -76,30 +70,26 @@ class Study:
         self.other = other
 
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1, engine: str | None = None) -> Results:
-        """Finds what is recorded, trains what is missing, and returns all of it.
+        """Finds what is recorded, trains what is missing, and returns all of it; RunError where that is nothing.
 
-        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. device: several as
-        ``"cuda:0,cuda:1"``, taken in turn. jobs: processes side by side; whatever else trains on the same store shares
-        the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS`` names or one on this machine; then ``jobs`` runs
-        are trained at a time on its machines, which share the store's and the data's folders with this one, and
-        ``device`` is cpu or cuda. A recipe that fails is named in ``Results.notes`` and the others go on; so are those
-        that are missing while ``FEDNB_TRAIN=0`` forbids training. Raises RunError when there is no run at all, or when
-        the engine is not there.
+        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by side;
+        whatever else trains on the same store shares the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS``
+        names or one on this machine; its machines share the store's and the data's folders with this one, and
+        ``device`` is cpu or cuda. What fails, or is missing while ``FEDNB_TRAIN=0`` forbids training, is named in
+        ``Results.notes``.
         """
         if type(jobs) is not int or jobs < 1:
             raise RunError(f"jobs is {jobs!r}; expected a whole number of at least 1.")
-        results, failed = self.recorded(), {}
+        data, results, failed = data or None, self.recorded(), {}
         if results.missing:
             lacking = {recipe: None if self.federation else lacks(recipe, data) for recipe in results.missing}
             failed = {recipe: lack for recipe, lack in lacking.items() if lack}
             if instead := self.instead(set(failed)):
-                lack = _below_the_folder(next(iter(failed.values())), data)
-                return instead.run(data, device, jobs, engine).with_notes(lack)
+                lack = next(iter(failed.values())).replace(f"{datasets.data_root(data).absolute()}{os.sep}", "")
+                return instead.run(data, device, jobs, engine).with_notes(lack)  # which speaks of no machine
             trainable = [recipe for recipe in lacking if recipe not in failed]
             if os.environ.get("FEDNB_TRAIN") == "0":
                 failed = dict.fromkeys(results.missing, "not recorded yet, and FEDNB_TRAIN=0 forbids training.")
-            elif trainable and (refusal := unwritable(self.store.folder, self.store.checkpoints)):
-                failed[trainable[0]] = refusal
             elif trainable:
                 ended = train(trainable, self.store, jobs, device, data, None, self.federation, engine)
                 failed |= {recipe: error for recipe, error in ended.items() if error}
@@ -115,8 +105,8 @@ class Study:
         return Results(found, self.paper, tuple(dict.fromkeys((*self.store.notes, *of_records))), self.store)
 
     def instead(self, lacking: set[Recipe]) -> Study | None:
-        """What runs where these recipes are not recorded and lack their images: ``other`` in the place of all, else a
-        stand-in for those on the paper's data; None where some of them can go on."""
+        """What runs where these recipes are not recorded and lack their images: ``other``, or a stand-in for those on
+        the paper's data; None where some can go on."""
         if self.other and lacking.issuperset(self.recipes):
             return Study(self.other, self.paper, self.store)
         if not self.paper or not lacking.issuperset(_replaced(self.recipes, self.paper)):
@@ -125,11 +115,8 @@ class Study:
         return stands_in if stands_in.recipes != self.recipes else None
 
     def as_stand_in(self) -> Study:
-        """The same recipes on embedded images, with a network that fits them; what else they vary, they vary.
-
-        One of the sites is unseen for each choice of unseen sites. Recipes on another federation than the paper's stay,
-        unless all are on such.
-        """
+        """The same recipes on embedded images, with a network that fits them; what else they vary, they vary. One of
+        the sites is unseen for each choice of unseen sites."""
         away = _replaced(self.recipes, self.paper)
         kept = {each.name for each in fields(Recipe) if _differ(recipe.full[each.name] for recipe in away)}
         choices = list(dict.fromkeys(recipe.unseen for recipe in away if recipe.unseen))
@@ -148,11 +135,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Results:
-    """Records of a study, in the order of its recipes.
-
-    found: a record or None for each recipe. paper: as in Study. notes: what a reader must know, of the study and of its
-    records, each once. store: where the records are.
-    """
+    """Records of a study: for each recipe one or None. notes: what a reader must know, each once."""
 
     found: dict[Recipe, Record | None]
     paper: str | None = None
@@ -174,40 +157,34 @@ class Results:
 
     def apart(self, recipes: list[Recipe]) -> tuple[Results, Results]:
         """All but these recipes, and these alone: runs next to the paper's, which stand in for none of them."""
-        alone = {recipe: record for recipe, record in self.found.items() if recipe in recipes}
         others = {recipe: record for recipe, record in self.found.items() if recipe not in recipes}
+        alone = {recipe: record for recipe, record in self.found.items() if recipe not in others}
         return replace(self, found=others), Results(alone, store=self.store)
 
     @cached_property
     def alike(self) -> Results:
-        """All that is recorded in the settings of these runs, by whatever study: it says how far runs spread. Of
-        methods from outside these runs' own alone, and none with options that a method has no more."""
+        """All that is recorded in the settings of these runs, which says how far runs spread; of methods from outside
+        these runs' own alone."""
         if self.store is None:
             return self
         settings = {_setting(record) for record in self.records}
         found = {recipe: record for recipe, record in self.found.items() if record}
-        known = {recipe.key for recipe in found}
         for record in self.store.like(list(found)):
-            try:
-                if record.key not in known and not record.origin.get("outside") and _setting(record) in settings:
-                    found[recipe_of(record)] = record
-            except RecipeError:
-                continue
+            with suppress(RecipeError):
+                if not record.origin.get("outside") and _setting(record) in settings:
+                    found.setdefault(recipe_of(record), record)
         return replace(self, found=found)
 
     @cached_property
     def stale(self) -> dict[Recipe, list[str]]:
-        """The recipes whose record is by older code, with what behaves otherwise today: ``["augmentations/fedfa"]``."""
+        """The recipes whose record is by older code, and what behaves otherwise today: ``["augmentations/fedfa"]``."""
         named = {recipe: changed(record) for recipe, record in self.found.items() if record}
         return {recipe: names for recipe, names in named.items() if names}
 
     def record(self, **settings) -> Record:
         """The one record whose recipe has these settings, for example ``augmentation="fedrdn", seed=0``."""
-        chosen = [
-            record
-            for recipe, record in self.found.items()
-            if record and all((recipe.full | _about(recipe)).get(name) == value for name, value in settings.items())
-        ]
+        known = {recipe: recipe.full | _about(recipe) for recipe, record in self.found.items() if record}
+        chosen = [self.found[recipe] for recipe, own in known.items() if own | settings == own]
         if len(chosen) != 1:
             raise RunError(f"{len(chosen)} of {len(self.found)} runs are recorded with {settings}; expected one.")
         return chosen[0]
@@ -216,13 +193,12 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (the methods with their options), label (run, and what else these recipes differ in, seeds apart),
-        algorithm, augmentation, federation, task, seed, dealt_by_seed (whether the federation's seed is "run": each
-        seed has a partition of its own), key, stand_in, stale (recorded by older code), every other varied setting (of
-        unseen sites how many), every varied option of a method, such as ``fedfa.stages`` (None where a run has no
-        FedFA), round (from 1), client, took_part (not where it is unseen), split ("validation" or "test"), correct (the
-        images' scores added up: a count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per
-        cent).
+        run (the methods with their options), label (run, and what else varies, seeds apart), algorithm, augmentation,
+        federation, task, seed, dealt_by_seed (whether each seed has a partition of its own), key, stand_in, stale
+        (recorded by older code), every other varied setting (of unseen sites how many), round (from 1), client,
+        took_part (not where it is unseen), split ("validation" or "test"), correct (the images' scores added up: a
+        count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent), and every varied
+        option of a method, such as ``fedfa.stages`` (None without FedFA).
         """
         import pandas
 
@@ -241,40 +217,29 @@ class Results:
                 for split in ("validation", "test"):
                     counts = zip(record.clients, values[split], record.images[split], strict=True)
                     for client, correct, images in counts:
-                        accuracy = 100 * correct / images if images else float("nan")
-                        rows.append(
-                            head
-                            | {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
-                            | {"split": split, "correct": correct, "images": images, "accuracy": accuracy}
-                        )
-        return pandas.DataFrame(rows).join(_options(recipes), on="key") if rows else pandas.DataFrame(rows)
+                        row = {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
+                        rows.append(head | row | {"split": split, "correct": correct, "images": images})
+        if not rows:
+            return pandas.DataFrame()
+        frame = pandas.DataFrame(rows)
+        return frame.assign(accuracy=100 * frame["correct"] / frame["images"]).join(_options(recipes), on="key")
 
     def with_notes(self, *notes: str) -> Results:
-        """The same with these notes as well."""
         return replace(self, notes=(*self.notes, *notes))
 
 
 def lacks(recipe: Recipe, data: str | None) -> str | None:
-    """What is missing of the data and weights that a recipe needs, in one sentence; None where nothing is."""
-    from fednb.datasets import available
-
-    lack = available(root=data, **recipe.dealt)
-    if lack or not recipe.full["model"].get("pretrained"):
-        return lack
-    from fednb import models
-
-    return models.lacks(recipe.full["model"], data)
+    """What is missing of the data and weights that a recipe needs, in one sentence, or None."""
+    return datasets.available(root=data, **recipe.dealt) or models.lacks(recipe.full["model"], data)
 
 
 def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
-    """Whether a recipe uses another federation than those that the paper prints accuracies on: embedded data, or other
-    real ones."""
+    """Whether a recipe uses another federation than those that the paper prints accuracies on."""
     return paper is not None and recipe.full["federation"]["name"] not in papers.printed_federations(paper)
 
 
 def recipe_of(record: Record) -> Recipe:
-    """The recipe of a record, without what its algorithm had as an option then and has no more; RecipeError where the
-    rest is another run."""
+    """The recipe of a record, without options that its algorithm has no more; RecipeError where that is another run."""
     algorithm = record.recipe["algorithm"]
     known = {"name", *registry.options(registry.find("algorithms", algorithm["name"]))}
     recipe = Recipe(**record.recipe | {"algorithm": {name: algorithm[name] for name in algorithm if name in known}})
@@ -289,7 +254,6 @@ def _replaced(recipes: list[Recipe], paper: str) -> list[Recipe]:
 
 
 def _other_images(found: dict[Recipe, Record | None], data: str | None) -> list[str]:
-    """Notes on records that were made from other images than those that are available."""
     notes, available = [], {}
     for recipe, record in ((recipe, record) for recipe, record in found.items() if record):
         choice = str(recipe.dealt)
@@ -298,42 +262,20 @@ def _other_images(found: dict[Recipe, Record | None], data: str | None) -> list[
                 available[choice] = None if lacks(recipe, data) else federation_of(recipe, data).fingerprint
             except FednbError as error:
                 available[choice] = None
-                notes.append(f"The images at hand cannot be compared with the recorded ones: {error}")
+                notes.append(f"The available images cannot be compared with the recorded ones: {error}")
         if available[choice] not in (None, record.fingerprint):
-            notes.append(
-                f"{recipe} was recorded from other images (fingerprint {record.fingerprint}) than those at "
-                f"hand ({available[choice]}); the record is shown."
-            )
+            notes.append(f"{recipe} was recorded from other images than the available ones; the record is shown.")
     return notes
 
 
-def _below_the_folder(lack: str, data: str | None) -> str:
-    """What ``lacks`` says, with places below the data folder: a notebook that shows it speaks of no machine."""
-    from fednb.datasets import data_root
-
-    return lack.replace(f"{data_root(data).absolute()}{os.sep}", "")
-
-
 def _listed(failed: dict[Recipe, str]) -> str:
-    """Each reason once, with the runs that it is of."""
-    alike: dict[str, list[Recipe]] = {}
+    """Each reason once, with the runs that it is of: those that differ in their seeds alone together."""
+    labels, alike = _labels(list(failed)), {}
     for recipe, error in failed.items():
-        alike.setdefault(error, []).append(recipe)
-    return " ".join(f"{_named(recipes)}: {error}" for error, recipes in alike.items())
-
-
-def _named(recipes: list[Recipe]) -> str:
-    """Which runs these are: by federation, those that differ in their seeds alone together."""
-    if len(recipes) == 1:
-        return str(recipes[0])
-    alike: dict[str, dict] = {}
-    for recipe, label in _labels(recipes).items():
-        alike.setdefault(recipe.full["federation"]["name"], {}).setdefault(label, {})[recipe.seed] = None
-    phrases = []
-    for federation, runs in alike.items():
-        named = (f"{label}, seed {', '.join(map(str, seeds))}" for label, seeds in runs.items())
-        phrases.append(f"on {federation}: {'; '.join(named)}")
-    return f"{len(recipes)} runs ({'. '.join(phrases)})"
+        run = f"{labels[recipe]} on {recipe.full['federation']['name']}, seed "
+        alike.setdefault(error, {}).setdefault(run, []).append(str(recipe.seed))
+    named = {error: "; ".join(run + ", ".join(seeds) for run, seeds in runs.items()) for error, runs in alike.items()}
+    return " ".join(f"{runs}: {error}" for error, runs in named.items())
 
 
 def _about(recipe: Recipe) -> dict:
@@ -350,16 +292,14 @@ def _about(recipe: Recipe) -> dict:
 
 
 def _setting(record: Record) -> str:
-    """What a record has in common with others that differ in methods, seeds and unseen sites; options of the federation
-    that are younger than the record have their defaults."""
+    """What a record has in common with others that differ in methods, seeds and unseen sites."""
     federation = sorted(registry.complete("datasets", record.recipe["federation"]).items())
     settings = record.recipe | {"federation": federation}
     return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
 
 
 def _columns(recipes: list[Recipe]) -> dict[str, dict]:
-    """Column name -> its value for each recipe, of what they differ in apart from methods, seeds and the federation's
-    name; of federation and model a column for each option."""
+    """Column name -> its value for each recipe, of what varies apart from methods, seeds and the federation's name."""
     columns, settings = {}, [each.name for each in fields(Recipe)]
     for name in settings:
         values = {recipe: recipe.full[name] for recipe in recipes}
@@ -379,8 +319,7 @@ def _columns(recipes: list[Recipe]) -> dict[str, dict]:
 
 
 def _labels(recipes: list[Recipe]) -> dict[Recipe, str]:
-    """What each is called among these: its methods, and what else it differs in from the others on its federation,
-    seeds and what is evaluated apart."""
+    """What each is called among these: its methods, and what else varies on its federation, seeds apart."""
     labels = {}
     for federation in dict.fromkeys(recipe.full["federation"]["name"] for recipe in recipes):
         alike = [recipe for recipe in recipes if recipe.full["federation"]["name"] == federation]
@@ -396,19 +335,15 @@ def _options(recipes: list[Recipe]):
     """A row by key, a column for each option that differs among the runs of its method."""
     import pandas
 
-    options = {
-        recipe.key: {
-            f"{method['name']}.{name}": tuple(value) if isinstance(value, list) else value
-            for method in (recipe.full["algorithm"], *recipe.full["augmentations"])
-            for name, value in method.items()
-            if name != "name"
-        }
-        for recipe in recipes
-    }
-    names = dict.fromkeys(name for each in options.values() for name in each)
-    varied = [name for name in names if _differ(each[name] for each in options.values() if name in each)]
-    rows = [[each.get(name) for name in varied] for each in options.values()]
-    return pandas.DataFrame(rows, index=list(options), columns=varied, dtype=object)
+    rows: dict[str, dict] = {recipe.key: {} for recipe in recipes}
+    for recipe in recipes:
+        for method in (recipe.full["algorithm"], *recipe.full["augmentations"]):
+            plain = {name: tuple(value) if isinstance(value, list) else value for name, value in method.items()}
+            rows[recipe.key] |= {f"{plain['name']}.{name}": plain[name] for name in plain if name != "name"}
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    varied = [name for name in names if _differ(row[name] for row in rows.values() if name in row)]
+    values = [[row.get(name) for name in varied] for row in rows.values()]
+    return pandas.DataFrame(values, index=list(rows), columns=varied, dtype=object)
 
 
 def _differ(values) -> bool:
@@ -416,7 +351,6 @@ def _differ(values) -> bool:
 
 
 def _plain(value):
-    """A setting as a cell shows it."""
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return " + ".join(value) or "none"
     return value if isinstance(value, str | int | float | bool) else str(value)

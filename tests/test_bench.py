@@ -5,6 +5,7 @@ import scale
 import torch
 from methods import ROWS
 
+import bench_tables
 from fednb import cli
 from fednb.federation import made
 from fednb.recipe import Recipe
@@ -46,7 +47,7 @@ def test_what_is_recorded_is_what_the_tables_show(monkeypatch, tmp_path):
     monkeypatch.setattr(scale, "WAYS", {"here": 1})
     monkeypatch.setattr(scale, "CLIENTS", (2, 3))
     bench.record(rounds=1, device="cpu", tell=lambda text: None)
-    methods, clients = speed.methods_table(), speed.clients_table()
+    methods, clients = bench_tables.methods_table(), bench_tables.clients_table()
     sent = {name: method["bytes"] for name, method in speed.recorded()["methods"].items()}
     assert set(methods.index) == {*three} and (methods["lowest"] <= methods["highest"]).all()
     assert 1.5 < sent["scaffold"] / sent["fedavg"] < 2  # a variate for each parameter

@@ -38,20 +38,6 @@ class Rows(list):
         self.features = {name: SimpleNamespace(names=names) for name, names in features.items()}
 
 
-class Wrapper:
-    """As anybody writes one: another data set inside, and perhaps other labels."""
-
-    def __init__(self, inner, labels=lambda label: label):
-        self.inner, self.labels = inner, labels
-
-    def __len__(self):
-        return len(self.inner)
-
-    def __getitem__(self, number):
-        image, label = self.inner[number]
-        return image, self.labels(label)
-
-
 def picture(pixels: torch.Tensor) -> Image.Image:
     return Image.fromarray(pixels.permute(1, 2, 0).numpy())
 
@@ -62,7 +48,6 @@ FORMS = {
     "bytes": lambda image: image,
     "floats": lambda image: image.float() / 255,  # as ToTensor gives them
 }
-NUMBERS = [int, np.int64, torch.tensor, lambda of: torch.tensor([of]), np.array, lambda of: np.array([of], np.uint8)]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -76,18 +61,16 @@ def test_pixels_and_labels_are_those_of_the_data_set(form):
     assert made.notes[-1] == "8 images are there twice, the first in a / train and a / validation."
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", [int, np.int64, torch.tensor, lambda of: torch.tensor([of]), np.array])
 def test_rows_are_read_by_the_columns_that_are_named(number):
     rows = Rows([{"img": i, "fine": 2, "coarse": number(1)} for i in PIXELS], fine=["x", "y", "z"], coarse=["p", "q"])
     made = Federation.from_datasets({"a": (rows, None, None)}, columns=("img", "coarse"))
     assert made.classes == ("p", "q") and made.site("a").train.targets.tolist() == [1] * 4
 
 
-def test_grey_images_have_one_channel_and_three_among_images_of_colours():
+def test_images_have_one_channel_or_more():
     grey = [(Image.fromarray(PIXELS[0, 0].numpy()), 0), (PIXELS[0, 0].numpy(), 1), (PIXELS[0, :1], 1)]
     assert Federation.from_datasets({"a": (grey, None, None)}).image_shape == (1, 8, 6)
-    made = Federation.from_datasets({"a": (GOOD, None, grey)})
-    assert torch.equal(made.sites[0].test.images, PIXELS[[0] * 3, :1].expand(-1, 3, -1, -1))
     data = TensorDataset(PIXELS[:, :2], torch.tensor(LABELS))
     assert Federation.from_datasets({"a": (data, None, None)}, classes="xyz").image_shape == (2, 8, 6)
 
@@ -127,12 +110,8 @@ class TestClasses:
         "hidden",
         [
             lambda own: own,
-            lambda own: Subset(own, [2, 0, 1]),
-            lambda own: ConcatDataset([own, own]),
             lambda own: ConcatDataset([Subset(own, [1])] * 2),
-            lambda own: Wrapper(own),
-            lambda own: Wrapper(Subset(own, [2, 0])),
-            lambda own: Subset(Wrapper(own), [2, 0]),
+            lambda own: Subset(ConcatDataset([own, own]), [5, 2]),
         ],
     )
     def test_are_found_inside(self, hidden):
@@ -145,16 +124,10 @@ class TestClasses:
         with pytest.raises(DataError, match="different classes: a / train has cat, dog; b / train has ant, cat"):
             Federation.from_datasets({"a": (hidden(a), None, None), "b": (hidden(b), None, None)})
 
-    def test_of_two_in_one(self):
-        both = ConcatDataset([Pairs([(image, 1) for image in PIXELS], names) for names in (self.A, self.B)])
-        made = Federation.from_datasets({"a": (both, None, None)}, classes=["ant", "cat", "dog"])
-        assert made.sites[0].train.targets.tolist() == [2] * 4 + [1] * 4
-
     @pytest.mark.parametrize(
         "unknown",
         [
             lambda own: list(own),
-            lambda own: Wrapper(own, lambda label: 2 - label),
             lambda own: Pairs(own, own.classes, target_transform=lambda label: label),
             lambda own: ConcatDataset([own, list(own)]),
         ],
@@ -166,11 +139,8 @@ class TestClasses:
         labels = [label for _, label in (unknown(b)[n] for n in range(len(unknown(b))))]
         assert made.site("b").train.targets.tolist() == labels
 
-    def test_of_one_site_alone_need_no_note_and_new_names_are_names(self):
+    def test_of_one_site_alone_need_no_note(self):
         assert not any(KNOWN in note for note in Federation.from_datasets({"a": (GOOD, None, None)}).notes)
-        pairs = Pairs(GOOD, ["0 - zero", "1 - one", "2 - two"])
-        made = Federation.from_datasets({"a": (pairs, None, None)}, classes=["zero", "one", "two"])
-        assert made.classes == ("zero", "one", "two") and made.sites[0].train.targets.tolist() == LABELS
 
     def test_of_image_folders_of_which_one_lacks_a_class(self, tmp_path):
         for number, name in enumerate(("a/bike", "a/keyboard", "a/mug", "b/bike", "b/mug")):
@@ -181,42 +151,29 @@ class TestClasses:
         assert made.site("b").train.targets.tolist() == [0, 2]
 
 
-def broken(number):
-    raise OSError("file is truncated")
-
-
 def one(image, label=0):
     return {"a": ([(image, label)], None, None)}
 
 
 SMALL = (PIXELS[0, :, :4], 0)
-BAD = type("Bad", (), {"__len__": lambda s: 1, "__getitem__": lambda s, n: broken(n)})
 
 
 @pytest.mark.parametrize(
     ("sites", "message"),
     [
-        ([GOOD], "mine has no sites"),
-        ({}, "mine has no sites ({}); expected"),
-        ({"a": GOOD}, "site a of mine is a list; expected three data sets"),
-        ({"a": ([], GOOD, GOOD)}, "site a of mine has no training images"),
-        ({"a": (GOOD, None, None), "b": (None, GOOD, None)}, "site b of mine has no training images"),
+        *((sites, "mine is made of") for sites in ([GOOD], {}, {"a": GOOD})),
         ({"a": (GOOD, None, None), "b": ([*GOOD, SMALL], None, None)}, "b / train: image 4 is [3, 4, 6]"),
-        (one(PIXELS[0].float()), "a / train: image 0 has values from 0 to 143; expected floats"),
-        (one(PIXELS[0].float() * torch.nan), "image 0 has values from nan"),
-        (one(PIXELS[0].int()), "image 0 is torch.int32; expected uint8"),
+        (one(PIXELS[0].float()), "a / train: image 0 is torch.float32 [3, 8, 6] with values from 0 to 143; expected"),
+        (one(PIXELS[0].int()), "image 0 is torch.int32 [3, 8, 6]"),
         (one(Image.new("I;16", (6, 8))), "image 0 has more than 8 bits a channel (mode I;16)"),
         (one("0001.png"), "image 0 is a str; expected a PIL picture"),
-        (one(PIXELS[0].numpy()), "image 0 is [3, 8, 6], read as [height, width, channels]; expected 1 to 4"),
-        (one(PIXELS[0].permute(1, 2, 0)), "image 0 is [8, 6, 3], read as [channels, height, width]; expected 1 to 4"),
+        (one(PIXELS[0].numpy()), "image 0 is torch.uint8 [6, 3, 8] with values from 0 to 143; expected"),
         *((one(PIXELS[0], label), "label 0 is") for label in (0.5, None, True, np.array([0.5]), np.array([0, 1]))),
         (one(PIXELS[0], PIXELS[0, 0]), "expected a class number such as 0. Masks are read from folders"),
         (one(PIXELS[0], -1), "labels of a / train run from -1 to -1; expected 0"),
-        ({"a": ([PIXELS[0]], None, None)}, "example 0 is no pair (Tensor); expected (image, label)"),
-        ({"a": (iter(GOOD), None, None)}, "a / train is a list_iterator without length"),
-        ({"a": ([{"img": PIXELS[0]}], None, None)}, "example 0 is no pair (has the columns img)"),
+        ({"a": ([PIXELS[0]], None, None)}, "example 0 is no pair"),
+        ({"a": ([{"img": PIXELS[0]}], None, None)}, "example 0 is no pair"),
         ({"a": (Pairs(GOOD, ["p", "q"]), None, None)}, "a / train has the label 2 and the 2 classes p, q"),
-        ({"a": (BAD(), None, None)}, "a / train: image 0 cannot be read: OSError: file is truncated"),
     ],
 )
 def test_what_makes_no_federation_is_named(sites, message):

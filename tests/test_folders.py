@@ -3,8 +3,6 @@
 import os
 import re
 import struct
-import subprocess
-import sys
 import unicodedata
 import zlib
 
@@ -118,84 +116,68 @@ def deep(colour: int, channels: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
 
 
-def tiff(samples: bytes, width: int, height: int, photometric: int, bits: tuple[int, ...] = (8,)) -> bytes:
-    """An unpacked TIFF file; photometric 0: white is 0, 1: black is 0, 2: RGB."""
-    tags = {256: width, 257: height, 258: bits[0], 259: 1, 262: photometric, 273: 0, 277: len(bits), 278: height}
-    tags |= {279: len(samples)}
-    end = 8 + 2 + 12 * len(tags) + 4
-    tags[273] = end + 2 * len(bits)
-    tags |= {258: end} if len(bits) > 1 else {}
-    entries = b"".join(
-        struct.pack("<HHII", tag, 3, len(bits) if tag == 258 else 1, value) for tag, value in tags.items()
-    )
-    return (
-        b"II*\0\x08\0\0\0"
-        + struct.pack("<H", len(tags))
-        + entries
-        + bytes(4)
-        + struct.pack("<H", bits[0]) * len(bits)
-        + samples
-    )
+def tiff(samples: bytes, width: int, height: int, photometric: int) -> bytes:
+    """An unpacked grey TIFF file; photometric 0: white is 0, 1: black is 0."""
+    tags = {256: width, 257: height, 258: 8, 259: 1, 262: photometric, 273: 122, 277: 1, 278: height, 279: len(samples)}
+    entries = b"".join(struct.pack("<HHII", tag, 3, 1, value) for tag, value in tags.items())
+    return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + samples  # which begin at 122
 
 
 TWO, MASKED, PNG = classes("north", "south"), masks("north", "south"), noise(99)
 HALF = np.dstack([noise(1), np.full((8, 8), 255, np.uint8)])
 HALF[:, :4, 3] = 0
 RED, BLUE = (Image.new("RGB", (8, 8), colour) for colour in ("red", "blue"))
+NOWHERE = "has no images where they are expected (it has"
 LAYOUTS = [  # the trees of class folders, what is said of them before an image is decoded
-    ([], "There is no folder {own} with site folders (it is empty). Expected: your own images"),
+    ([], "There is no folder {own} with site folders (it is empty)"),
     ([{"0.png": PNG}], "with site folders (it has 0.png)"),
-    ([TWO, {"west/cat/0.heic": b"-"}], "west has no images where they are expected (it has cat). Expected: <fold"),
-    ([{"a/cat/train/0.png": PNG, "a/cat/test/0.png": PNG}], "a has no images where they are expected (it has cat)"),
-    ([TWO, masks("west")], "west has images and masks. Name the masks' classes, the background first: masks=("),
-    ([under("train", TWO), under("test", TWO)], "own has parts in the place of sites (it has test, train). Put "
-     "{own}/train/north at {own}/north/train, and so on"),
-    ([{"train/cat/0.png": PNG, "val/cat/1.png": PNG}], "(it has train, val). Make a folder with the site's name there, "
-     "and put train, validation into it."),
+    ([TWO, {"west/cat/0.heic": b"-"}], f"west {NOWHERE} cat)"),
+    ([{"a/cat/train/0.png": PNG, "a/cat/test/0.png": PNG}], f"a {NOWHERE} cat)"),
+    ([TWO, masks("west")], f"west {NOWHERE} images, masks)"),
+    (
+        [under("train", TWO), under("test", TWO)],
+        "own has parts in the place of sites (it has test, train). Make a folder",
+    ),
+    ([{"train/cat/0.png": PNG, "val/cat/1.png": PNG}], "site, even for a single one, and put its train and validation"),
     ([{"train/cat/0.png": PNG}], "own has parts in the place of sites (it has train). Make a folder"),
     ([{"a/train/cat/0.png": PNG, "a/val/cat/0.png": PNG}], "a is divided, and it has train, val; expected folders tra"),
     ([{"a/train/cat/0.png": PNG, "a/test/cat/0.png": PNG, "a/dog/0.png": PNG}], "a is divided, and it has dog, test, "),
-    ([{f"a/{part}/cat/0.png": PNG for part in ("train", "test", "val", "dev")}], "a has dev and val; expected one fol"),
-    ([classes(NFC), classes(NFD)], "own has a site twice, in Unicode's two forms: "),
+    (
+        [{f"a/{part}/cat/0.png": PNG for part in ("train", "test", "val", "dev")}],
+        "a is divided, and it has dev, test, t",
+    ),
+    ([classes(NFC), classes(NFD)], "own has a site twice, in Unicode's two forms of a name"),
     ([{"average/cat/0.png": PNG}], 'own has a site "average"'),
     ([{"h\udcf4tel/cat/0.png": PNG}], 'own has a site "h\\udcf4tel"; expected names'),
-    ([TWO, {"north/cat/0_mask.png": rows(1)}], "cat/0_mask.png is the mask of 0.png by its name, in the place of"),
     ([TWO, {"south/dog/0_Segmentation.tif": rows(1)}], "dog/0_Segmentation.tif is the mask of 0.png by its name"),
-]  # fmt: skip
+]
 MASK_LAYOUTS = [
-    ([TWO, masks("west")], "north has no images where they are expected (it has cat, dog). Expected: <folder>"),
-    ([under("Train", MASKED), under("val", MASKED)], "Put {own}/Train/north at {own}/north/Train"),
-    ([{"images/train/0.png": PNG, "masks/train/0.png": PNG}], "own has no images where they are expected (it has ima"),
+    ([TWO, masks("west")], f"north {NOWHERE} cat, dog)"),
+    ([under("Train", MASKED), under("val", MASKED)], "own has parts in the place of sites (it has Train, val)"),
+    ([{"images/train/0.png": PNG, "masks/train/0.png": PNG}], f"own {NOWHERE} images, masks)"),
     ([MASKED, {"south/masks/3.png": None, "south/masks/7.png": None}], "There is no {own}/south/masks/3.* for "
      "{own}/south/images/3.png (2 such files)"),
     ([MASKED, {"south/images/3.png": None}], "There is no {own}/south/images/3.* for {own}/south/masks/3.png"),
     ([MASKED, {"south/masks/3_seg.png": rows(1)}], "has the name of another file there"),
-    ([MASKED, {"south/images/3.tif": PNG}], "3.png has the name of another file there"),
 ]  # fmt: skip
 IMAGES = [  # the same of what is in the files
     ([TWO, {"north/cat/x.png": b"no image"}], "x.png cannot be decoded ("),
     ([TWO, {"north/cat/x.png": lambda path: Image.new("L", (9000, 9000)).save(path)}], "x.png has 9000 x 9000 pixels"),
-    ([{"north/Cat/0.png": PNG, "south/cat/0.png": PNG}], 'north has the class folder "Cat" and south "cat"'),
 ]
 MASKS = [  # a mask of north, and what is said of it
     (noise(1, 6, 8), "masks/3.png is 8 x 6 pixels and its image 8 x 8"),
-    (2 * rows(1) + rows(4), "masks/3.png has the values 2; expected 0 to 1 (2 classes), or 255"),
-    (noise(1, 8, 8), ", ...; expected 0 to 1 (2 classes)"),
-    (255 * rows(*range(8)), "masks/3.png is 255 (ignored) in every pixel"),
-    (image(rows(3), "RGB"), "masks/3.png has 3 channels (mode RGB)"),
+    (2 * rows(1) + rows(4), "masks/3.png has the values 0, 1, 2; expected 0 to 1 (2 classes), or 255"),
+    (rows(*range(8)) * 255, "masks/3.png has the values 255; expected 0 to 1"),
     (image(rows(3), "LA"), "masks/3.png has 2 channels (mode LA)"),
-    (image(rows(3), transparency=0), "masks/3.png has transparent pixels"),
     (palette(rows(3), 0, 0, 0, 9, 9, 9, transparency=1), "masks/3.png has transparent pixels"),
-    (image(rows(3), orientation=3), "3.png has the EXIF orientation 1 and {own}/north/masks/3.png 3 (1: upright); exp"),
-    (deep(2, 3), "masks/3.png has more than 8 bits a channel"),
-    (b"no image", "masks/3.png cannot be decoded"),
+    (image(rows(3), orientation=3), "with the EXIF orientations 3 and 1 (1: upright); expected the same"),
 ]
 REFUSED = [
     *((trees, (), said, True) for trees, said in LAYOUTS),
     *((trees, NAMES, said, True) for trees, said in MASK_LAYOUTS),
     *((trees, (), said, False) for trees, said in IMAGES),
     *(([MASKED, {"north/masks/3.png": mask}], NAMES, said, False) for mask, said in MASKS),
-    ([MASKED, {"north/images/3.png": image(PNG, orientation=6)}], NAMES, "3.png has the EXIF orientation 6 and", False),
+    ([MASKED, {"north/images/3.png": image(PNG, orientation=6)}], NAMES, "EXIF orientations 1 and 6", False),
     ([MASKED, {f"north/masks/{n}.png": 255 * rows(n % 8) for n in range(10)}], THREE,
      "north has masks of 0 and 255 alone ({own}/north/masks) for 3 classes; 255 is ignored", False),
 ]  # fmt: skip
@@ -214,10 +196,9 @@ def test_refused(tmp_path, trees, masks, said, at_once):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        *(({"shares": shares}, "expected three positive numbers") for shares in ("abc", 3, None, (0.6, "a", 0.2))),
-        *(({"shares": shares}, "sum 1") for shares in ((0.5, 0.5), (1.2, -0.3, 0.1), (0.5, 0.5, 0.0), (np.nan,) * 3)),
-        *(({"masks": names}, "expected the names of 2 to 255") for names in ("tumour", ("a", "a"), ("a", 1), None)),
-        *(({"folder": name}, "expected a name in quotes") for name in (3, None, ["own"], "h\udcf4tel")),
+        *(({"shares": shares}, "sum 1") for shares in ("abc", (0.6, "a", 0.2), (0.5, 0.5), (1.2, -0.3, 0.1))),
+        *(({"masks": names}, "expected the names of 2 to 255") for names in ("tumour", ("a", "a"), ("a", 1))),
+        *(({"folder": name}, "expected a name in quotes") for name in (3, "h\udcf4tel")),
         ({"masks": NAMES, "classes": ("cat", "dog")}, "expected one: masks for pixels, else classes"),
         ({"classes": "cat"}, "expected a list of names"),
         ({"size": 10**6}, "a whole number from 1 to 8192"),
@@ -226,10 +207,6 @@ def test_refused(tmp_path, trees, masks, said, at_once):
 def test_options_that_are_none(tmp_path, options, said):
     with pytest.raises(RecipeError, match=re.escape(said)):
         fednb.load("folders", grown(tmp_path, TWO), **{"folder": "own"} | options)
-
-
-def shares(site: str, background: float) -> str:
-    return f"{site}: of the masks' pixels are {background:.1f} % background, {100 - background:.1f} % tumour."
 
 
 def of_north(mask: np.ndarray) -> list[dict]:
@@ -241,27 +218,23 @@ WHITE = (f"With transparent pixels, which become white: {FIRST}.png.",)
 LEFT = {"north/cat/old/0.png": PNG, "north/1.heic": b"-", "0.heic": b"-", "north/.git/x": b"-", "north/notes": b"-"}
 NOTED = [  # trees, names of masks' classes, the notes
     ([TWO], (), ()),
-    ([MASKED], NAMES, (shares("north", 51.25), shares("south", 51.25))),
+    ([MASKED], NAMES, ()),
     ([TWO, {"north/cat/x.jpg": image(PNG, orientation=6)}], (),
      (f"Stored turned (EXIF), and turned upright: {FIRST}.jpg.",)),
     ([TWO, {X: image(HALF)}], (), WHITE),
-    ([TWO, {X: image(HALF, "LA")}], (), WHITE),
     ([TWO, {X: palette(np.uint8(HALF[:, :, 3] == 0), *range(6), transparency=1)}], (), WHITE),
     *(([TWO, {f"north/cat/x.{kind}": lambda path: RED.save(path, save_all=True, append_images=[BLUE])}], (),
-       (f"With later frames or pages, which are not used: {FIRST}.{kind}.",)) for kind in ("gif", "tif", "png")),
-    ([TWO, LEFT], (), ("Files left out: 2 .heic, 1 .png, 1 without suffix, first 0.heic. Expected: "
-                       f"<folder>/<site>/<class>/<file>, in {images.KNOWN}.",)),
+       (f"With later frames or pages, which are not used: {FIRST}.{kind}.",)) for kind in ("gif", "tif")),
+    ([TWO, LEFT], (), ("Files left out: 4, first 0.heic. Expected: <folder>/<site>/<class>/<file>, in "
+                       f"{images.KNOWN}.",)),
     ([TWO, {f"{place}/@eaDir/0.png/x.png": PNG for place in ("north", "north/cat", ".")}], (), ()),
     ([TWO, {"west/cat/0.png": PNG}], (), ("west has no validation and no test images: it has too few for the shares.",
                                           "west has no training image of dog.")),
     ([{"a/train/cat/0.png": PNG, "a/val/cat/0.png": noise(1), "a/TEST/cat/0.png": PNG}], (),
      ("1 images are there twice, the first in a / train and a / test.",)),
-    ([MASKED, {f"north/masks/{n}.png": 255 * rows(n % 8) for n in range(10)}], NAMES,
-     (shares("north", 87.5), shares("south", 51.25))),
-    (of_north(rows(1) + 255 * rows(2)), NAMES, ("north: 255 is ignored in 1 of 10 masks, as 1 is the second class.",
-                                               shares("north", 100 * 43 / 79), shares("south", 51.25))),
-    (of_north(rows()), NAMES, ("north: 1 of 10 masks are background alone, first north/masks/3.png.",
-                               shares("north", 56.25), shares("south", 51.25))),
+    ([MASKED, {f"north/masks/{n}.png": 255 * rows(n % 8) for n in range(10)}], NAMES, ()),
+    (of_north(rows(1) + 255 * rows(2)), NAMES, ()),
+    (of_north(rows()), NAMES, ("north: 1 of 10 masks are background alone, first north/masks/3.png.",)),
 ]  # fmt: skip
 
 
@@ -290,14 +263,11 @@ class TestRead:
         ("parts", "counts"),
         [
             ({"train": 8, "test": 10}, [6, 2, 10]),
-            ({"train": 8, "validation": 1, "test": 10}, [8, 1, 10]),
             ({"Training": 8, "VAL": 1, "testing": 10}, [8, 1, 10]),
             ({"train": 8, "valid": 1, "test": 10}, [8, 1, 10]),
         ],
     )
-    @pytest.mark.parametrize(
-        "kinds", [{}, {"images": "Img", "masks": "Labels"}, {"images": "images", "masks": "masks"}]
-    )
+    @pytest.mark.parametrize("kinds", [{}, {"images": "Img", "masks": "Labels"}])
     def test_divided_on_disk(self, tmp_path, parts, counts, kinds):
         for number, (part, count) in enumerate(parts.items()):
             for n in range(count):
@@ -318,9 +288,7 @@ class TestRead:
         assert federation.classes == (NFC,) and federation.site(NFD).name == NFC == federation.site(NFC).name
         assert load(tmp_path, classes=(NFD, "x"), site=NFD).classes == (NFC, "x")
 
-    @pytest.mark.parametrize(
-        ("tag", "turns", "mirrored"), [(1, 0, 0), (3, 2, 0), (6, -1, 0), (8, 1, 0), (2, 0, 1), (0, 0, 0)]
-    )
+    @pytest.mark.parametrize(("tag", "turns", "mirrored"), [(1, 0, 0), (3, 2, 0), (6, -1, 0), (8, 1, 0), (2, 0, 1)])
     def test_photographs_are_turned_upright(self, tmp_path, tag, turns, mirrored):
         """What is stored, turned against the clock in quarters: the tags' meaning in the EXIF standard."""
         path = grown(tmp_path, {"x.png": image(PNG, orientation=tag)}) / "own" / "x.png"
@@ -335,19 +303,11 @@ class TestRead:
         assert (half[:, :, :4] == 255).all() and (half[:, :, 4:] == HALF[:, 4:, :3].transpose(2, 0, 1)).all()
         assert (images.decode(root / "own" / "grey.png", None)[0] == noise(1, 8, 8)).all()
 
-    def test_images_are_resized_without_cropping(self, tmp_path):
-        path = grown(tmp_path, {"x.png": noise(1, 10, 6, 3)}) / "own" / "x.png"
-        with Image.open(path) as opened:
-            expected = np.asarray(opened.resize((7, 7), Image.Resampling.BILINEAR))
-        assert (images.decode(path, 7)[0] == expected.transpose(2, 0, 1)).all()
-
     @pytest.mark.parametrize(
         "content",
         [
             *(deep(*kind) for kind in ((2, 3), (6, 4), (4, 2), (0, 1))),
             b"P6 2 1 65535 " + bytes(range(12)),
-            b"P5 2 1 65535 " + bytes(range(4)),
-            tiff(bytes(range(12)), 2, 1, photometric=2, bits=(16, 16, 16)),
         ],
     )
     def test_sixteen_bits_are_refused(self, tmp_path, content):
@@ -380,16 +340,10 @@ class TestMasks:
         assert (images.decode_mask(path) == meant).all()
 
     def test_an_image_that_is_shown_upright_has_an_upright_mask(self, tmp_path):
-        """8 x 6 pixels that are shown as 6 x 8: by its size its mask was drawn on what is shown; or both are turned."""
-        both = {
-            "north/images/4.png": image(noise(4), orientation=3),
-            "north/masks/4.png": image(rows(0), orientation=3),
-        }
-        lying = {"north/images/3.png": image(noise(9, 6, 8, 3), orientation=6), "north/masks/3.png": rows(2)[:, :6]}
-        root = grown(tmp_path, MASKED, both, lying)
-        federation = load(root, masks=NAMES)
-        assert (target(root, federation, "north/images/4.png") == rows(7)).all()
-        assert (target(root, federation, "north/images/3.png") == rows(2)).all()
+        both = {"north/images/4.png": image(noise(4), orientation=3)}
+        both |= {"north/masks/4.png": image(rows(0), orientation=3)}
+        root = grown(tmp_path, MASKED, both)
+        assert (target(root, load(root, masks=NAMES), "north/images/4.png") == rows(7)).all()
 
     def test_a_resized_pixel_has_the_class_that_covers_most_of_it(self, tmp_path):
         """Halved, a small row sees its own two rows by 3/8 each and the next ones by 1/8: of rows 2 to 4 small row 1
@@ -424,39 +378,16 @@ class TestHostile:
         path = grown(tmp_path, {"x.png": image(PNG, **given)}) / "own" / "x.png"
         assert (images.decode(path, None, upright=True)[0] == PNG.transpose(2, 0, 1)).all()
 
-    def test_large_images_are_resized_one_after_the_other(self, tmp_path):
-        """Eight of 19 million pixels, 76 MB each while they are decoded, where there are eight workers."""
-        large = Image.new("RGB", (4500, 4200))
-        grown(tmp_path, {"a/cat/0.png": lambda path: large.save(path, compress_level=1)})
-        for number in range(1, 8):
-            os.link(tmp_path / "own/a/cat/0.png", tmp_path / f"own/a/cat/{number}.png")
-        program = (
-            "import resource, fednb.datasets.folders as folders\n"
-            "folders.images._workers = lambda: 8\nused = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-            f"before = used()\nfednb = folders.load(folders.Path({str(tmp_path)!r}), folder='own', size=8)\n"
-            "print(len(fednb.site('a').train), (used() - before) // 1024 < 200)"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        assert done.stdout == "5 True\n", done.stderr
-
-    def test_memory_that_is_not_there_and_folders_that_cannot_be_read(self, tmp_path, monkeypatch):
-        def none(*arguments):
-            raise MemoryError("Unable to allocate 8 GiB")
-
+    def test_folders_that_cannot_be_read(self, tmp_path, monkeypatch):
         def refuse(folder):
             raise PermissionError(13, "Permission denied", str(folder))
 
-        grown(tmp_path, TWO)
-        monkeypatch.setattr(np, "zeros", none)
-        with pytest.raises(DataError, match=r"folders needs more memory than there is \(Unable to allocate 8 GiB\)"):
-            load(tmp_path)
         monkeypatch.setattr(images, "subfolders", refuse)
         with pytest.raises(DataError, match="folders cannot be read: .*Permission denied: .*own"):
-            load(tmp_path)
-        assert "Permission denied" in fednb.datasets.available("folders", tmp_path, folder="own")
+            load(grown(tmp_path, TWO))
 
     def test_a_pipe_is_no_image(self, tmp_path):
         os.mkfifo(grown(tmp_path, TWO) / "own/north/cat/pipe.png")
-        assert load(tmp_path).notes[0].startswith("Files left out: 1 .png, first north/cat/pipe.png.")
+        assert load(tmp_path).notes[0].startswith("Files left out: 1, first north/cat/pipe.png.")
         with pytest.raises(DataError, match="no regular file"):
             images.decode(tmp_path / "own/north/cat/pipe.png", 8)

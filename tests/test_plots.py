@@ -1,4 +1,3 @@
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -358,17 +357,6 @@ def test_where_each_class_is_at_a_site_of_its_own_one_look_tells_both():
     figure = plots.embedding(panels, [1, 0, 1, 0], [0, 1, 0, 1], ["a", "b"], ["mug", "bike"])
     assert texts(figure.legends[0]) == ["mug", "bike"]
     assert len({str(path.vertices) for path in figure.axes[0].collections[0].get_paths()}) == 2
-
-
-def test_without_umap_there_is_tsne_alone_the_same_each_time_and_the_figure_says_so(monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "umap" else find(name))
-    rows = numpy.random.default_rng(0).normal(size=(12, 5))
-    figure, again = (plots.embedding({"before": rows}, [0] * 12, [0] * 12, told={"before": "told"}) for _ in range(2))
-    assert [panel.get_title("left") for panel in figure.axes] == ["before, t-SNE\ntold"]  # one look for both
-    assert "umap-learn is not installed" in figure.get_suptitle()
-    first, second = (each.axes[0].collections[0].get_offsets() for each in (figure, again))
-    assert first.shape == (12, 2) and (first == second).all()
 
 
 def test_figures_are_closed_and_can_be_saved(tmp_path):

@@ -52,7 +52,7 @@ def change(path: Path, before: str, after: str) -> None:
 
 
 def test_it_is_found_from_inside_and_has_its_own_rooms(made, monkeypatch):
-    assert papers.names()[-1] == "third_way" and papers.source("third_way") == "folder third_way"
+    assert papers.names()[-1] == "third_way" and registry.source("papers", "third_way") == "folder third_way"
     for inside in (made / "notebooks/third_way", made / "papers"):
         monkeypatch.chdir(inside)
         assert registry.project() == notebooks.home() == made and registry.searched() == str(made)
@@ -184,7 +184,12 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
         ("notebooks/third_way/table1.ipynb", '"parameters"', '"other"', "no cell tagged parameters"),
         ("papers/third_way/third_way_table1.csv", "shifted_digits", "shifted_digit", 'did you mean "shifted_digits"?'),
         ("papers/third_way/claims.csv", "table1", "table7", 'third_way\'s table "table7" is not known'),
-        ("papers/third_way/claims.csv", "_digits,,", "_digits,40 %,", 'third_way, table1 has no setting "40 %"'),
+        (
+            "papers/third_way/claims.csv",
+            "_digits,,",
+            "_digits,40 %,",
+            'table1: the setting "40 %" is not known',
+        ),
         ("papers/third_way/claims.csv", "average,fedavg+", "average,moon+", "a claim is of moon+third_way above"),
         ("papers/third_way/third_way_table1.csv", "76.0", "70.0", "the difference that is printed is -2.50"),
         ("fednb.toml", "=", "is", "fednb.toml cannot be read"),

@@ -175,7 +175,7 @@ class TestOfARun:
         assert found["sites"].tolist() == [0, 0, 0] and found["distances"].shape == (3, 1)
 
     def test_classes_of_images_have_no_masks(self):
-        with pytest.raises(RecipeError, match='"masks" is of segmentation, and toy has a class for every image'):
+        with pytest.raises(RecipeError, match='"masks" is of segmentation; toy has a class for every image'):
             train({"evaluation": ["masks"]}, federation(), rounds=0)
 
 

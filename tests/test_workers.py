@@ -1,4 +1,4 @@
-"""Several workers on one store divide the work; an interrupted run leaves a checkpoint; devices are taken in turn."""
+"""Several workers on one store divide the work; an interrupted run leaves a checkpoint."""
 
 import errno
 import fcntl
@@ -15,7 +15,7 @@ from methods import federation
 from small_runs import SMALL, record, use_toy
 
 from fednb.errors import HeldError, StoreError
-from fednb.records import signals, workers
+from fednb.records import signals
 from fednb.records.store import Store
 from fednb.records.training import train_one
 from fednb.records.workers import train
@@ -57,32 +57,6 @@ def test_what_another_worker_holds_is_put_off(store, capsys):
     assert told.startswith(f"waiting for another process, which trains {recipes[0]}")
 
 
-def test_what_the_other_worker_gave_up_is_trained(store):
-    with store.lock(SMALL):
-        thread = threading.Thread(target=lambda: ended.update(train([SMALL], Store(store.folder))))
-        ended = {}
-        thread.start()
-        time.sleep(0.3)
-        assert not ended
-    thread.join()
-    assert ended == {SMALL: None} and store.find(SMALL)
-
-
-def test_two_workers_train_each_run_once_between_them(store):
-    recipes, trained = SMALL.vary(seed=[0, 1, 2, 3]), []
-
-    def work():
-        train(recipes, Store(store.folder), progress=lambda recipe, rounds: trained.append((recipe, rounds)))
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(recipe.seed for recipe, rounds in trained if rounds == 1) == [0, 1, 2, 3]
-    assert all(store.find(recipe) for recipe in recipes)
-
-
 def test_a_lock_lies_beside_the_runs_and_not_beside_the_checkpoints(tmp_path):
     """Two stores with other folders for checkpoints exclude each other."""
     one, other = (Store(tmp_path / "runs", checkpoints=tmp_path / name) for name in ("a", "b"))
@@ -92,29 +66,12 @@ def test_a_lock_lies_beside_the_runs_and_not_beside_the_checkpoints(tmp_path):
     assert not list(tmp_path.glob("*/*.lock"))
 
 
-def test_devices_are_taken_in_turn_and_given_back(tmp_path):
-    def taken(*stack) -> list[str]:
-        with workers._in_turn("cuda:0,cuda:1", tmp_path) as device:
-            return [device, *(taken(*stack[1:]) if stack else [])]
-
-    assert taken(1, 2, 3) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
-    assert taken() == ["cuda:0"]
-    with workers._in_turn("cuda:3", tmp_path / "none") as device:
-        assert device == "cuda:3" and not (tmp_path / "none").exists()
-
-
-def test_a_run_is_trained_on_the_device_that_is_free(store):
-    with workers._in_turn("meta,cpu", store.locks) as other:
-        assert other == "meta" and train([SMALL], store, device="meta,cpu") == {SMALL: None}
-    assert store.find(SMALL).origin["device"] == "cpu"
-
-
 def test_where_the_file_system_has_no_locks_runs_are_trained_and_a_note_says_so(store, monkeypatch):
     def refused(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refused)
-    assert train([SMALL], store, device="cpu,cpu") == {SMALL: None}
+    assert train([SMALL], store) == {SMALL: None}
     assert store.find(SMALL) and any("No locks available" in note and "once more" in note for note in store.notes)
     monkeypatch.setattr(fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
     with pytest.raises(StoreError, match="broken"), store.lock(SMALL):
@@ -180,8 +137,6 @@ def test_ctrl_c_again_ends_a_run_at_once(store):
         train_one(SMALL.with_(rounds=5), store, progress=twice)
     assert seen == [0, 1] and not signals.requested()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    train_one(SMALL.with_(rounds=5), store, progress=lambda _, rounds: seen.append(rounds))
-    assert seen == [0, 1, 1, 2, 3, 4, 5]
 
 
 def test_a_signal_in_the_last_round_leaves_a_record_and_the_next_run_is_not_begun(store):

@@ -76,7 +76,7 @@ def read(given: str) -> Recipe:
 def _simulate(recipe: Recipe, options) -> int:
     """Flower's simulation, a node for each site. What no run can be made from is refused before it starts."""
     from fednb.datasets import data_root
-    from fednb.loop.flower.handshake import Introduction
+    from fednb.loop.flower.checks import Introduction
     from fednb.loop.flower.server import RemoteRun
     from fednb.loop.network import rehearse
     from fednb.records.training import federation_of

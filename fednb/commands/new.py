@@ -82,5 +82,5 @@ def _refuse(name: str) -> None:
     if name == "protocol":
         raise RecipeError('"protocol" cannot name a paper: papers/protocol.toml declares runs; take another name.')
     if name in papers.names():
-        where = papers.source(name) or "fednb/papers"
+        where = registry.source("papers", name) or "fednb/papers"
         raise RecipeError(f'there is a paper "{name}" already, in {where}; take another name.')

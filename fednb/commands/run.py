@@ -77,9 +77,9 @@ def _given(notebook: Notebook, options, jobs: int, alone: bool) -> dict:
     return {name: value for name, value in shared.items() if name in known} | dict(options.set)
 
 
-def require_device(devices: str) -> None:
-    """RunError unless torch can use each device, ``"cuda:0,cuda:1"``, in the double precision that sums are kept in."""
-    for device in devices.split(",") if devices != "cpu" else ():
+def require_device(device: str) -> None:
+    """RunError unless torch can use the device in the double precision that sums are kept in."""
+    if device != "cpu":
         import torch
 
         try:

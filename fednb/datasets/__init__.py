@@ -14,9 +14,9 @@ It has
   or, where the options decide that, ``task(**options) -> str``.
 
 Of every loader, unless its docstring says otherwise: images are RGB, three equal channels of grey ones, resized
-bilinearly without cropping to ``size`` x ``size`` pixels; ``seed`` is that of all draws; ``notes`` says where fewer
-images are used than are published. It raises DataError when a file that it needs is missing or damaged, and when there
-are too few images for its options; RecipeError for an option out of its range.
+bilinearly without cropping to ``size`` x ``size`` pixels; ``seed`` is that of all draws. It raises DataError when a
+file that it needs is missing or damaged, and when there are too few images for its options; RecipeError for an option
+out of its range.
 """
 
 import inspect
@@ -41,10 +41,8 @@ def data_root(root: str | os.PathLike | None = None) -> Path:
 
 
 def load(name: str, root: str | os.PathLike | None = None, site: str | None = None, **options) -> "Federation":
-    """The federation of this name, with its images as tensors.
-
-    ``root`` is the data folder (see ``data_root``); the options are those of ``fednb.datasets.<name>.load``. ``site``
-    keeps this site alone; the classes are those of all. A loader that can reads the images of no other.
+    """The federation of this name, with the options of ``fednb.datasets.<name>.load``; ``root``: see ``data_root``.
+    ``site`` keeps this site alone, with the classes of all; a loader that can reads the images of no other.
 
     Raises RecipeError for an unknown name or option, an option out of its range, or the seed ``"run"``, which only a
     recipe has; DataError when data are missing or damaged, or there is no such site.
@@ -75,17 +73,13 @@ def available(name: str, root: str | os.PathLike | None = None, **options) -> st
     except FednbError:
         raise
     except Exception as error:  # it may be anybody's
-        raise RecipeError(
-            f"missing(root, **options) of {loader.__file__} fails ({type(error).__name__}: {error}). It is called with "
-            "the options of load; expected None, or a sentence that says what is missing."
-        ) from error
+        fails = f"missing(root, **options) of {loader.__file__} fails ({type(error).__name__}: {error})"
+        raise RecipeError(f"{fails}; expected None, or a sentence that says what is missing.") from error
 
 
 def _loader(name: str, options: dict):
     registry.require_known(name, options, registry.options(registry.find("datasets", name)))
     if options.get("seed") == registry.OF_THE_RUN:
-        raise RecipeError(
-            f'{name} has seed "{registry.OF_THE_RUN}", which is the seed of a recipe, and there is none here; '
-            "give a whole number, or load(**recipe.dealt)."
-        )
+        instead = "which is the seed of a recipe, and there is none here; give a whole number, or load(**recipe.dealt)"
+        raise RecipeError(f'{name} has seed "{registry.OF_THE_RUN}", {instead}.')
     return registry.file("datasets", name)

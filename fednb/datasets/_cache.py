@@ -37,8 +37,7 @@ def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Ar
             write_atomically(file, lambda part: np.savez(part, **arrays))
         except StoreError as error:
             cause = getattr(error.__cause__, "strerror", None) or error.__cause__
-            again = "images will be decoded again next time. Make room or allow writing"
-            warnings.warn(f"{file} cannot be written ({cause}): {again}.", stacklevel=2)
+            warnings.warn(f"{file} cannot be written ({cause}). Make room or allow writing.", stacklevel=2)
     return arrays
 
 

@@ -17,13 +17,11 @@ TEST, VALIDATION = 0.1, 0.1  # of a domain's images; of the others
 class Domains:
     """A data set at ``<name>/<folder>/<class>/<file>``.
 
-    title: for people. domains: the folder of each site, and how many images are published. note: the first of every
-    federation. side: of the published files, in pixels, where all have one.
+    domains: each site's folder. note: the first of every federation. side: of the published files, in pixels.
     """
 
     name: str
-    title: str
-    domains: Mapping[str, tuple[str, int]]
+    domains: Mapping[str, str]
     classes: tuple[str, ...]
     note: str
     side: int | None = None
@@ -44,21 +42,17 @@ class Domains:
 
         A domain is cut here, by class, its files sorted by name. A tenth is for testing, always the same; of the rest a
         tenth is validation, drawn by ``seed``, and of what is left ``fraction`` is used for training. FRAug's code
-        takes the same shares. Of Office-Home, which has no lists, its cut depends on the order in which the file system
-        lists a folder, so it cannot be had again; of PACS it goes the same way from PACS' own training lists, which are
-        nine tenths of each domain and are not used here.
+        takes the same shares, of Office-Home by the order in which the file system lists a folder, of PACS from PACS'
+        own training lists, nine tenths of each domain, which are not used here.
 
         Args:
             fraction: share of a domain's training images that is used, stratified by class. FRAug: 0.1, by which its
-                code trains on 8.1 % of a domain of Office-Home; its text says "10% of the original data", which is
-                0.1235.
+                code trains on 8.1 % of a domain of Office-Home; its text says "10% of the original data": 0.1235.
             test_fraction: share of the test images that is used, stratified; below 1 testing takes less time.
             size: FRAug prints none, its code uses 224.
             spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``, as
                 FRAug's Table 1 needs; at 224 pixels those of Office-Home take 1.7 GB.
             seed: of the validation and training images.
-
-        ``notes`` says so when a domain has another number of images, or files of another size, than the original.
 
         Reference: FRAug, Sec. 4.1.1, and its released code.
         """
@@ -66,37 +60,28 @@ class Domains:
         check_shares(fraction=fraction, test_fraction=test_fraction)
         sites, notes = [], [self.note]
         for domain, rows in self.rows(root, site=site).items():
-            parts = self._parts(domain, rows, fraction, test_fraction, seed)[: None if spare else 3]
-            sites.append(site_of(root, self.name, domain, parts, size, notes))
-            notes += self._otherwise(domain, rows)
+            labels = targets(rows)
+            rest, test = stratified(labels, sizes(len(rows), (1 - TEST, TEST)), self.name, domain)
+            shares = sizes(len(rest), (1 - VALIDATION, VALIDATION))
+            train, validation = (rest[part] for part in stratified(labels[rest], shares, self.name, domain, seed))
+            used, tested = round(len(train) * fraction), round(len(test) * test_fraction)
+            if not (used and tested and len(validation)):
+                raise RecipeError(
+                    f"{domain} is left with {used} training, {len(validation)} validation and {tested} test images by "
+                    f"fraction={fraction} and test_fraction={test_fraction}. Enlarge them."
+                )
+            side = images.stored(rows[0][0])[0][0]
+            if self.side not in (None, side):
+                notes.append(
+                    f"Files of {side} x {side} pixels; {self.name.upper()}' own are {self.side} x {self.side}."
+                )
+            cuts = [train[:used], validation, test[:tested], *([train[used:]] if spare else [])]
+            sites.append(site_of(root, self.name, domain, [[rows[n] for n in part] for part in cuts], size, notes))
         return Federation(self.name, sites, self.classes, notes)
 
     def rows(self, root: Path, *, site: str | None = None, **options) -> dict[str, Rows]:
         """By site the image files of its domain."""
         chosen = chosen_sites(self.name, self.domains, site)
-        places = {domain: root / self.name / self.domains[domain][0] for domain in chosen}
+        places = {domain: root / self.name / self.domains[domain] for domain in chosen}
         require_folders(places.values(), self.classes)
         return {domain: in_classes(place, self.classes) for domain, place in places.items()}
-
-    def _parts(self, domain: str, rows: Rows, fraction: float, test_fraction: float, seed: int) -> list[Rows]:
-        """Training, validation, test and spare images of a domain."""
-        labels = targets(rows)
-        rest, test = stratified(labels, sizes(len(rows), (1 - TEST, TEST)), self.name, domain)
-        shares = sizes(len(rest), (1 - VALIDATION, VALIDATION))
-        train, validation = (rest[part] for part in stratified(labels[rest], shares, self.name, domain, seed))
-        used, tested = round(len(train) * fraction), round(len(test) * test_fraction)
-        if not (used and tested and len(validation)):
-            raise RecipeError(
-                f"{domain} is left with {used} training, {len(validation)} validation and {tested} test images by "
-                f"fraction={fraction} and test_fraction={test_fraction}. Enlarge them."
-            )
-        return [[rows[n] for n in part] for part in (train[:used], validation, test[:tested], train[used:])]
-
-    def _otherwise(self, domain: str, rows: Rows) -> list[str]:
-        """Notes on what is otherwise than in the original."""
-        folder, complete = self.domains[domain]
-        notes = [f"{folder} has {len(rows)} images; complete are {complete}."] if len(rows) != complete else []
-        width, height = images.dimensions(rows[0][0])
-        if self.side not in (None, width):
-            notes.append(f"Files of {width} x {height} pixels; {self.title}' own are {self.side} x {self.side}.")
-        return notes

@@ -1,34 +1,16 @@
 """Data sets of image files: each lists which files are in which part of a site, and they are decoded here."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from fednb.datasets import _images as images
 from fednb.errors import DataError
-from fednb.federation import Site
+from fednb.federation import Site, Split
 
 Rows = list[tuple[Path, int]]  # image files and the numbers of their classes
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Where a data set is from; ``str()`` is one text for errors.
-
-    what: its name, authors and year, and what of it is read. layout: where its files lie under the data folder.
-    page: where it is had. download: how large that is. licence: its own, or what its page says.
-    """
-
-    what: str
-    layout: str
-    page: str
-    download: str
-    licence: str
-
-    def __str__(self) -> str:
-        return f"{self.what}. Layout: {self.layout}. From {self.page}; {self.download}. Licence: {self.licence}."
 
 
 def lacking(listing: Callable, root: Path, **options) -> str | None:
@@ -51,15 +33,17 @@ def require_folders(places: Iterable[Path], inside: Sequence[str]) -> None:
     absent = [place / name for place in places for name in inside if not (place / name).is_dir()]
     whole = dict.fromkeys(folder.parent for folder in absent if not folder.parent.is_dir())
     if absent:
-        raise DataError(f"There is no folder {', '.join(str(folder) for folder in whole or absent)}.")
+        raise DataError(f"There is no folder {', '.join(map(str, whole or absent))}.")
 
 
 def in_classes(place: Path, classes: Sequence[str]) -> Rows:
     """The image files in a folder for each class, sorted by name; DataError for a class without any."""
     require_folders([place], classes)
-    rows = [(file, number) for number, name in enumerate(classes) for file in images.files(place / name)]
-    if empty := sorted(set(range(len(classes))) - {number for _, number in rows}):
-        raise DataError(f"{place / classes[empty[0]]} has no images; expected those of the class. Add them.")
+    rows = []
+    for number, name in enumerate(classes):
+        if not (files := images.files(place / name)):
+            raise DataError(f"{place / name} has no images; expected those of the class. Add them.")
+        rows += [(file, number) for file in files]
     return rows
 
 
@@ -68,11 +52,11 @@ def targets(rows: Rows) -> np.ndarray:
     return np.array([number for _, number in rows], np.int64)
 
 
-def decoded(root: Path, name: str, rows: Rows, size: int, notes: list[str], **how):
-    """The images of some rows as a ``Split``, cached under a name; adds notes on unusual ones."""
-    split, unusual = images.labelled(root, name, [file for file, _ in rows], targets(rows), size, **how)
+def decoded(root: Path, name: str, rows: Rows, size: int, notes: list[str], **how) -> Split:
+    """The images of some rows, cached under a name; adds notes on unusual ones. ``how``: see ``images.decode``."""
+    pixels, unusual = images.read(root, name, [file for file, _ in rows], size, **how)
     notes += unusual
-    return split
+    return Split(torch.from_numpy(pixels), torch.from_numpy(targets(rows)))
 
 
 def site_of(root: Path, data: str, name: str, parts: Sequence[Rows], size: int, notes: list[str]) -> Site:

@@ -14,8 +14,6 @@ VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no va
 LEAST = 5  # training images of a client, so that one becomes validation; batch normalisation needs two of the others
 LEAST_DRAWN = 10  # the same by Dirichlet, as released
 
-Dealt = tuple[list[Site], list[str]]  # sites, and notes
-
 
 def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarray]:
     """Positions ``[size]`` for each part, disjoint, drawn by the key; what the sizes do not cover is left over.
@@ -59,8 +57,8 @@ def check_whole(**numbers: int) -> None:
 
 def by_class_shares(
     train: Split, test: Split, classes: int, clients: int, classes_per_client: int, *key, spare: Split | None = None
-) -> Dealt:
-    """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes.
+) -> tuple[list[Site], list[str]]:
+    """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes; ``key``: of all draws.
 
     Test and spare images are cut by the same shares. With one class per client each is tested first on its own test
     images, the positives, then on as many of other classes with their true labels, drawn with replacement (as released;
@@ -70,9 +68,9 @@ def by_class_shares(
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         dealt = deal(targets, shares, *key, name)
-        if classes_per_client > 1:
-            return dealt
-        return [_with_negatives(targets, own, *key, client) for client, own in enumerate(dealt)]
+        if classes_per_client == 1:
+            dealt = [_with_negatives(targets, own, *key, client) for client, own in enumerate(dealt)]
+        return dealt
 
     how = f"{clients} clients by {classes_per_client} of {classes} classes each"
     note = "A client is tested on its own class and on as many images of the others, drawn with replacement."
@@ -109,7 +107,7 @@ def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> n
 
 def by_dirichlet(
     train: Split, test: Split, classes: int, clients: int, concentration: float, *key, spare: Split | None = None
-) -> Dealt:
+) -> tuple[list[Site], list[str]]:
     """Sites whose training classes follow a Dirichlet distribution, as FedFA cuts them, and notes.
 
     FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its equal part
@@ -135,8 +133,7 @@ def dirichlet_shares(
     A client that holds its equal part of all images (their number / clients) gets none of the classes that follow. The
     whole draw is repeated until each client has at least ``minimum`` images; None when ``TRIES`` draws do not give it.
 
-    Reference: FedFA, App. E.1, Dir(alpha). Both rules above are as released; the paper prints neither. Raises
-    RecipeError when a number is out of its range.
+    Reference: FedFA, App. E.1, Dir(alpha). Both rules above are as released; the paper prints neither.
     """
     check_whole(clients=clients)
     # Below 0.01 all gammas may be too small for a float.
@@ -184,10 +181,8 @@ def _sites(
     if shares is not None:
         trained, tested = deal(train.targets.numpy(), shares, *key, "train"), hands("test", test.targets.numpy())
     if min(map(len, trained)) < LEAST or min(map(len, tested)) < 1:
-        raise DataError(
-            f"{len(train)} training and {len(test)} test images cannot be dealt out to {how}: one would have too few "
-            "to train, validate and test on. Take fewer clients, or more images."
-        )
+        few = "one would have too few to train, validate and test on. Take fewer clients, or more images"
+        raise DataError(f"{len(train)} training and {len(test)} test images cannot be dealt out to {how}: {few}.")
     sites = []
     spared = hands("spare", spare.targets.numpy()) if spare else [None] * len(trained)
     for client, (own, held_out, left) in enumerate(zip(trained, tested, spared, strict=True)):

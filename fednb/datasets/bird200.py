@@ -5,24 +5,21 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
-from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
+from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares
 from fednb.errors import DataError
 from fednb.federation import Federation
 
-NEEDS = Needs(
-    what="Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images",
-    layout="CUB_200_2011/images/<class>/<file>.jpg and, beside images/, the lists images.txt, image_class_labels.txt, "
-    "train_test_split.txt and classes.txt",
-    page="www.vision.caltech.edu/datasets/cub_200_2011",
-    download="CUB_200_2011.tgz, 1.2 GB",
-    licence="for non-commercial research and education; the photographs belong to their owners",
+NEEDS = (
+    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images. Layout: CUB_200_2011/images/<class>/<file>.jpg and, "
+    "beside images/, the lists images.txt, image_class_labels.txt, train_test_split.txt and classes.txt. From "
+    "www.vision.caltech.edu/datasets/cub_200_2011; CUB_200_2011.tgz, 1.2 GB. Licence: for non-commercial research and "
+    "education; the photographs belong to their owners."
 )
 FOLDER = "CUB_200_2011"
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
-CLASSES = 200
-COMPLETE = {"train": 5994, "test": 5794}
-PARTS = {"train": "1", "test": "0"}  # in train_test_split.txt
+NUMBERS = [str(number) for number in range(1, 201)]  # of the classes
+PARTS = {"1": "train", "0": "test"}  # in train_test_split.txt
 
 
 def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: int = 128, seed: int = 0) -> Federation:
@@ -42,12 +39,9 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
     """
     images.check_size(size)
     classes, listed = _listed(root)
-    notes, splits = [], []
-    for part, rows in listed.items():
-        splits.append(decoded(root, f"bird200_{part}", rows, size, notes))
-        if len(rows) != COMPLETE[part]:
-            notes.append(f"{len(rows)} {part} images are listed; Bird-200 has {COMPLETE[part]}.")
-    sites, dealt = by_class_shares(*splits, CLASSES, clients, classes_per_client, "bird200", seed)
+    notes = []
+    splits = [decoded(root, f"bird200_{part}", rows, size, notes) for part, rows in listed.items()]
+    sites, dealt = by_class_shares(*splits, len(classes), clients, classes_per_client, "bird200", seed)
     return Federation("bird200", sites, classes, [*notes, *dealt])
 
 
@@ -56,24 +50,15 @@ def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
     place = root / FOLDER
     require(*(place / name for name in (*LISTS, "images")))
     names, paths, labels, parts = (pairs(place / name) for name in LISTS)
-    if list(names) != [str(number) for number in range(1, CLASSES + 1)]:
-        raise DataError(f"{place / LISTS[0]} has {len(names)} lines; expected those of the classes 1 to {CLASSES}.")
+    listed = {part: [] for part in PARTS.values()}
     for number in paths | labels | parts:
-        path, label, part = (held.get(number, "") for held in (paths, labels, parts))
-        if label not in names or path.split("/")[0] != names[label] or part not in PARTS.values():
+        path, label, mark = (held.get(number, "") for held in (paths, labels, parts))
+        if [*names] != NUMBERS or path.split("/")[0] != names.get(label) or mark not in PARTS:
             raise DataError(
-                f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{part}"; '
-                "expected a path in the folder of its class, a class of classes.txt, and 1 (training) or 0 (test). "
-                f"Fetch {', '.join(LISTS)} again."
+                f'{place}: image {number} has the path "{path}", class "{label}" and part "{mark}"; expected the '
+                f"folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch the lists again."
             )
-    listed = {
-        part: [
-            (place / "images" / path, int(labels[number]) - 1)
-            for number, path in paths.items()
-            if parts[number] == mark
-        ]
-        for part, mark in PARTS.items()
-    }
+        listed[PARTS[mark]].append((place / "images" / path, int(label) - 1))
     return list(names.values()), listed
 
 

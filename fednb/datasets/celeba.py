@@ -6,18 +6,17 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
-from fednb.datasets._listed import Needs, decoded, lacking, require
+from fednb.datasets._listed import decoded, lacking, require
 from fednb.datasets._partition import by_class_shares, check_whole, cut
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Split
 
-NEEDS = Needs(
-    what="CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons",
-    layout="celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, "
-    "unpacked; only the images of the persons in use have to be there",
-    page="mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
-    download="img_align_celeba.zip, 1.4 GB, and the list",
-    licence="for non-commercial research; the photographs belong to their owners",
+NEEDS = (
+    "CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons. Layout: "
+    "celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, unpacked; "
+    "only the images of the persons in use have to be there. From mmlab.ie.cuhk.edu.hk/projects/CelebA.html; "
+    "img_align_celeba.zip, 1.4 GB, and the list. Licence: for non-commercial research; the photographs belong to their "
+    "owners."
 )
 SHARES = (0.8, 0.2)  # training and test images of each person
 
@@ -27,7 +26,7 @@ class Persons:
     """Faces, where a class is a person and each client holds the images of one: CelebA or BioID.
 
     listing: the file in the folder ``name`` with lines "<image> <person>". folder: of the images, there. crop: the side
-    of the square in the centre that is kept, in pixels. channels: of the images, 1 or 3. complete: images and persons.
+    of the square in the centre that is kept, in pixels. channels: of the images, 1 or 3.
     """
 
     name: str
@@ -35,29 +34,23 @@ class Persons:
     folder: str
     crop: int
     channels: int
-    complete: tuple[int, int]
 
     def federation(self, root: Path, clients: int, size: int, seed: int) -> Federation:
         """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
         images.check_size(size)
         check_whole(clients=clients)
-        if clients < 2:
-            raise RecipeError("clients is 1; expected 2 or more: each is tested on images of the others as well.")
-        persons = self.listed(root)
-        if clients > len(persons):
-            raise DataError(
-                f"{root / self.name / self.listing} has {len(persons)} persons for {clients} clients; expected one for "
-                "each. Take fewer clients, or get the whole list."
+        persons, notes = self.listed(root), []
+        if not 2 <= clients <= len(persons):
+            raise (RecipeError if clients < 2 else DataError)(
+                f"clients is {clients}; expected 2 or more, as each is tested on images of the others too, and at "
+                f"most {len(persons)}, the persons in {root / self.name / self.listing}."
             )
         chosen = sorted(persons, key=lambda person: (-len(persons[person]), len(person), person))[:clients]
-        rows, unusual = [(file, number) for number, person in enumerate(chosen) for file in persons[person]], []
-        whole = decoded(root, self.name, rows, size, unusual, crop=self.crop)
+        rows = [(file, number) for number, person in enumerate(chosen) for file in persons[person]]
+        whole = decoded(root, self.name, rows, size, notes, crop=self.crop)
         whole = Split(whole.images[:, : self.channels].contiguous(), whole.targets)
         sites, dealt = by_class_shares(*cut(whole, SHARES, self.name), clients, clients, 1, self.name, seed)
-        found, notes = (sum(map(len, persons.values())), len(persons)), []
-        if found != self.complete:
-            notes.append("{} images of {} persons are listed; complete are {} of {}.".format(*found, *self.complete))
-        return Federation(self.name, sites, chosen, [*notes, *dealt, *unusual])
+        return Federation(self.name, sites, chosen, [*dealt, *notes])
 
     def listed(self, root: Path, **options) -> dict[str, list[Path]]:
         """The image files of each person, in the order of the list."""
@@ -68,7 +61,7 @@ class Persons:
         return held
 
 
-DATA = Persons("celeba", "identity_CelebA.txt", "img_align_celeba", crop=178, channels=3, complete=(202_599, 10_177))
+DATA = Persons("celeba", "identity_CelebA.txt", "img_align_celeba", crop=178, channels=3)
 missing = partial(lacking, DATA.listed)
 
 
@@ -85,8 +78,6 @@ def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Fe
         size: of the centre, 178 x 178, when resized. DisTrans: 128, for AlexNet; its code crops 148 and resizes to 64
             instead.
         seed: of who holds whom, of the validation images and of the test images of others.
-
-    Only the list and the images of the persons in use have to be there.
 
     Reference: DisTrans, Sec. 5 ("50 identities in descending order") and 5.1. As released: the persons with the most
     images, and 80 % of each for training; its draw is not the one here.

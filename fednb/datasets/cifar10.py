@@ -9,18 +9,16 @@ import numpy as np
 import torch
 
 from fednb.datasets import _images as images
-from fednb.datasets._listed import Needs, decoded, in_classes, lacking, require_folders, targets
+from fednb.datasets._listed import decoded, in_classes, lacking, require_folders, targets
 from fednb.datasets._partition import by_class_shares, by_dirichlet, check_whole, stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 
-NEEDS = Needs(
-    what="CIFAR-10 (Krizhevsky 2009)",
-    layout="the binary version, cifar-10-batches-bin/ with data_batch_1.bin to data_batch_5.bin and test_batch.bin (or "
-    "torchvision's, converted by docs/data.md); or cifar10/<train|test>/<class>/<file>",
-    page="www.cs.toronto.edu/~kriz/cifar.html",
-    download="cifar-10-binary.tar.gz, 162 MB",
-    licence="for research; that of the photographs is not stated",
+NEEDS = (
+    "CIFAR-10 (Krizhevsky 2009). Layout: the binary version, cifar-10-batches-bin/ with data_batch_1.bin to "
+    "data_batch_5.bin and test_batch.bin (or torchvision's, converted by docs/data.md); or "
+    "cifar10/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; cifar-10-binary.tar.gz, 162 MB. "
+    "Licence: for research; that of the photographs is not stated."
 )
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 COMPLETE = {"train": 50_000, "test": 10_000}
@@ -68,11 +66,9 @@ class Cifar:
                 clients: 10, 6, 4, 2, 1 of ten (100, 60, 40, 20, 10 of a hundred; Table 6: 10), which are DH = 0, 40,
                 60, 80, 100 %.
             concentration: for Dirichlet. FedFA: 0.6 and 0.3.
-            size: the files have 32. DisTrans' code has 64 for CIFAR-10; its Table 7 counts ResNet-50, used for
-                CIFAR-100 alone, at 64.
+            size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
             train_images, test_images: how many to use, stratified by class; None takes all on disk.
-            spare: whether the test images that ``test_images`` leaves out are handed over as each site's ``spare``,
-                dealt out as its test images are.
+            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
             seed: of all draws.
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
@@ -117,8 +113,8 @@ class Cifar:
         def take(positions: np.ndarray) -> np.ndarray:
             used = [rows[position] for position in positions]
             if used[0][0].suffix.lower() in (".jpg", ".jpeg"):
-                close = f"their pixels are close to {self.title}'s own, not equal"
-                notes.append(f"The {part} images are JPEG files: {close}.")
+                same = f"their pixels are close to {self.title}'s own, not equal."
+                notes.append(f"The {part} images are JPEG files: {same}")
             return decoded(root, f"{self.name}_{part}", used, SIDE, notes).images.numpy()
 
         return targets(rows), take
@@ -126,17 +122,12 @@ class Cifar:
     def _entries(self, file: Path) -> np.ndarray:
         content, length = np.fromfile(file, np.uint8), self.label + 1 + 3 * SIDE * SIDE
         if not len(content) or len(content) % length or content[self.label :: length].max() >= len(self.classes):
-            raise DataError(
-                f"{file} has {len(content)} bytes; expected {length} an image, of which no. {self.label + 1} is its "
-                f"class, below {len(self.classes)}. Fetch it again."
-            )
+            classed = f"of which no. {self.label + 1} is its class, below {len(self.classes)}. Fetch it again"
+            raise DataError(f"{file} has {len(content)} bytes; expected {length} an image, {classed}.")
         return content.reshape(-1, length)
 
-    def _choose(
-        self, part: str, labels: np.ndarray, count: int | None, seed: int, spare: bool, notes: list[str]
-    ) -> list[np.ndarray]:
-        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare; notes
-        on how many."""
+    def _choose(self, part: str, labels, count: int | None, seed: int, spare: bool, notes: list) -> list[np.ndarray]:
+        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare."""
         on_disk, complete = len(labels), COMPLETE[part]
         count = on_disk if count is None else count
         check_whole(**{f"{part}_images": count})

@@ -9,21 +9,19 @@ import torch
 from fednb.datasets import _digit_files as digit_files
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import check_shares, sizes, stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 
-NEEDS = Needs(
-    what="MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
-    "(Netzer et al. 2011)",
-    layout="in digits/ or in the data folder itself, <mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, "
-    "y_test (uint8 [n, height, width] or [n, height, width, 3]), which docs/data.md makes of the sources' files; of "
-    "MNIST also MNIST/raw/*-ubyte[.gz]; more=True adds <the same>_more.npz",
-    page="yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets "
-    "(USPS), ufldl.stanford.edu/housenumbers (SVHN)",
-    download="MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated",
-    licence="MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated",
+NEEDS = (
+    "MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
+    "(Netzer et al. 2011). Layout: in digits/ or in the data folder itself, <mnist|mnist_m|usps|svhn>.npz with "
+    "x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3]), which docs/data.md makes of "
+    "the sources' files; of MNIST also MNIST/raw/*-ubyte[.gz]; more=True adds <the same>_more.npz. From "
+    "yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets (USPS), "
+    "ufldl.stanford.edu/housenumbers (SVHN); MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated. "
+    "Licence: MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated."
 )
 COMPLETE = {  # training and test images of the complete sources
     "mnist": (60_000, 10_000),
@@ -85,20 +83,11 @@ def load(
     return Federation("digits", sites, tuple("0123456789"), tuple(notes))
 
 
-def _files(
-    root: Path,
-    *,
-    domains: tuple[str, ...] | None = None,
-    separate_mnist_m: bool = False,
-    more: bool = False,
-    site: str | None = None,
-    **options,
-) -> dict[str, list[Path]]:
+def _files(root: Path, *, domains=None, separate_mnist_m=False, more=False, site=None, **_) -> dict[str, list[Path]]:
     """The files of each domain that is used: those named, else those on disk."""
-    for domain in domains or ():
-        if domain not in DOMAINS:
-            raise RecipeError(f'digits has no domain "{domain}"; {nearest(str(domain), DOMAINS)}')
     named = list(domains or DOMAINS)
+    if unknown := [domain for domain in named if domain not in DOMAINS]:
+        raise RecipeError(f'digits has no domain "{unknown[0]}"; {nearest(str(unknown[0]), DOMAINS)}')
     needed = chosen_sites("digits", named, site)
     if site == "mnist" and separate_mnist_m and "mnist_m" in named:
         needed.append("mnist_m")
@@ -140,10 +129,8 @@ def _choose(
             f"fraction={fraction} and test_fraction={test_fraction} of {complete[0]} and {complete[1]}. Enlarge them."
         )
     if count > len(free["train"]):
-        raise DataError(
-            f"fraction={fraction} asks for {count} training images of {domain}; {len(free['train'])} are on disk and "
-            "free. Get the complete source, or take a smaller fraction."
-        )
+        there = f"{len(free['train'])} are on disk and free. Get the complete source, or take a smaller fraction"
+        raise DataError(f"fraction={fraction} asks for {count} training images of {domain}; {there}.")
     if tested > len(free["test"]):
         notes.append(f"{domain} is tested on {len(free['test'])} images; {tested} are asked for.")
         tested = len(free["test"])
@@ -164,19 +151,13 @@ def _origins(file: Path, held: dict[str, Arrays], chosen: list[Cut], required: b
     if not {"index_train", "index_test"} <= made.keys():
         if not required:
             return None
-        raise DataError(
-            f"{file} has no index_train and index_test; separate_mnist_m needs the MNIST number of each image. Use a "
-            "file that has them, or separate_mnist_m=False."
-        )
+        raise DataError(f"{file} has no index_train and index_test, which separate_mnist_m needs; leave it False.")
     used = {"train": [], "test": []}
     for part, positions in chosen:
         origin, labels = made[f"index_{part}"], held["mnist"][f"y_{part}"]
         within = origin.shape == made[f"y_{part}"].shape and 0 <= origin.min() and origin.max() < len(labels)
         if not within or (labels[origin] != made[f"y_{part}"]).any():
-            raise DataError(
-                f"index_{part} of {file} does not lead to MNIST images of the same digits; expected for each image the "
-                "position of its MNIST image, counted from 0. Get the file again."
-            )
+            raise DataError(f"index_{part} of {file} does not lead to MNIST images of the same digits. Get it again.")
         used[part].extend(origin[positions])
     return used
 

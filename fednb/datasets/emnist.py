@@ -10,20 +10,18 @@ import torch
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
 from fednb.datasets._files import reading
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import check_whole, cut
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 
-NEEDS = Needs(
-    what="EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018)",
-    layout="emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to "
-    "data/all_data/, neither sampled nor split; torchvision's EMNIST does not say who wrote an image",
-    page="github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
-    "www.nist.gov/srd/nist-special-database-19",
-    download="two archives whose sizes are not stated",
-    licence="public domain",
+NEEDS = (
+    "EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018). Layout: "
+    "emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to data/all_data/, "
+    "neither sampled nor split; torchvision's EMNIST does not say who wrote an image. From "
+    "github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
+    "www.nist.gov/srd/nist-special-database-19; two archives whose sizes are not stated. Licence: public domain."
 )
 CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 SIDE = 28
@@ -44,8 +42,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
         clients: how many writers, drawn among those with 10 images or more; a smaller number takes the first of them.
         size: the files have 28.
         seed: of all draws.
-
-    LEAF counts 3,550 writers with 805,263 images; all together take 0.6 GB of memory while the federation is made.
 
     Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST: extending MNIST to handwritten letters*, IJCNN 2017;
     Caldas et al., *LEAF: a benchmark for federated settings*, 2018. FedFA's code for EMNIST is not released; which
@@ -96,14 +92,19 @@ def _parsed(file: Path) -> Arrays:
     """LEAF's format: "users", a list of names; "num_samples", their counts; "user_data", for each name "x", a list of
     images as 784 numbers from 0 to 1, row after row, and "y", their classes."""
     content = json.loads(file.read_bytes(), object_hook=_as_arrays)
-    names, counts = content["users"], content["num_samples"]
-    held = [_checked(name, count, *content["user_data"][name]) for name, count in zip(names, counts, strict=True)]
-    return {
-        "names": np.array(names),
-        "counts": np.array(counts, np.int64),
-        "pixels": np.concatenate([pixels for pixels, _ in held]),
-        "targets": np.concatenate([targets for _, targets in held]),
-    }
+    pixels, targets = [], []
+    for name, count in zip(content["users"], content["num_samples"], strict=True):
+        x, y = content["user_data"][name]
+        if x.shape != (count, SIDE * SIDE) or y.shape != (count,) or y.dtype.kind != "i":
+            raise ValueError(
+                f"{name} has images {list(x.shape)} and classes {y.dtype} {list(y.shape)}, not {count} of 784"
+            )
+        if count and not (0 <= x.min() <= x.max() <= 1 and 0 <= y.min() <= y.max() < len(CLASSES)):
+            raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}, classes from {y.min()} to {y.max()}")
+        pixels.append(np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE))
+        targets.append(y.astype(np.int64))
+    names, counts = np.array(content["users"]), np.array(content["num_samples"], np.int64)
+    return {"names": names, "counts": counts, "pixels": np.concatenate(pixels), "targets": np.concatenate(targets)}
 
 
 def _as_arrays(entry: dict):
@@ -111,12 +112,3 @@ def _as_arrays(entry: dict):
     if entry.keys() != {"x", "y"}:
         return entry
     return np.array(entry["x"], np.float32), np.array(entry["y"])
-
-
-def _checked(name: str, count: int, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A writer's images, uint8 ``[n, 28, 28]``, and targets, int64 ``[n]``."""
-    if x.shape != (count, SIDE * SIDE) or y.shape != (count,) or y.dtype.kind != "i":
-        raise ValueError(f"{name} has images {list(x.shape)} and classes {y.dtype} {list(y.shape)}, not {count} of 784")
-    if count and not (0 <= x.min() <= x.max() <= 1 and 0 <= y.min() <= y.max() < len(CLASSES)):
-        raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}, classes from {y.min()} to {y.max()}")
-    return np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE), y.astype(np.int64)

@@ -1,5 +1,6 @@
 """Your own images: a folder per site; inside, class folders, or images and their masks."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,14 +8,16 @@ import torch
 
 from fednb.datasets import _images as images
 from fednb.datasets import _masks as mask_files
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import cut
 from fednb.errors import DataError, RecipeError, composed, printable
 from fednb.federation import IGNORED, SPLITS, Federation, Site, Split, chosen_sites, refuse_names, twice
 
 LAYOUTS = ("<folder>/<site>/<class>/<file>", "<folder>/<site>/images/<file> and <folder>/<site>/masks/<file>")
 NEEDS = (
-    f"your own images, under your own licence, at {LAYOUTS[0]} or, with masks, at {LAYOUTS[1]}; if you have divided "
-    "them, with a folder train, validation or test below the site (validation may be left out)."
+    f"your own images, under your own licence, in {images.KNOWN}, at {LAYOUTS[0]} or, with masks, at {LAYOUTS[1]}; if "
+    "you have divided them, with a folder train, validation or test below the site (validation may be left out). With "
+    'masks name their classes, the background first: masks=("background", "tumour").'
 )
 PARTS = {  # how folders may be called, in whatever case
     "train": ("train", "training"),
@@ -40,48 +43,50 @@ def load(
     """A site for each folder; classes are the class folders of all sites, sorted, or those of the masks' pixels.
 
     Args:
-        folder: where the sites are inside ``root``; empty if they are in ``root`` itself.
-        shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk:
-            these are cut by class, drawn by ``seed`` and the site's name. Where train and test are folders
-            and validation is not, validation is cut from train in the first two shares' proportion. Images with masks
-            are drawn one by one: divide them on disk if several are of one patient.
+        folder: where the sites are inside ``root``; empty for ``root`` itself.
+        shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk: these are cut
+            by class, drawn by ``seed`` and the site's name. Where validation alone is no folder it is cut from train in
+            the first two shares' proportion. Images with masks are drawn one by one: divide them on disk if several
+            are of one patient.
         seed: of that draw.
-        fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it
-            keeps the runs of one folder apart from those of another.
+        fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it keeps
+            the runs of one folder apart from those of another.
         masks: names of the masks' classes, the background first, such as ``("background", "tumour")``: the task is
             segmentation. Empty for class folders.
         classes: the class folders in their order, where a folder does not hold all: at one hospital of several. Not
             for masks.
         site: reads this one alone, whatever its fingerprint.
 
-    Folders of parts and kinds may be called as ``PARTS`` and ``KINDS`` say. A part's name is a class where the folder
-    holds images itself. Names are compared in Unicode's composed form.
+    Folders of parts and kinds may be called as ``PARTS`` and ``KINDS`` say; a part that holds images is a class.
 
     A mask has the name of its image, perhaps with ``_mask`` or another ``_masks.END``; it is a grey image or one with a
-    palette, of the image's size. The value of a pixel is the number of its class; 255 is ignored. With two classes
-    masks may be black and white: where no mask of a site has another value than 0 and 255, 255 is the second class. A
-    resized pixel takes the class that covers most of it, by which what is thinner than half a pixel is lost.
+    palette, of the image's size. The value of a pixel is the number of its class; 255 is ignored, or the second class
+    where there are two and no mask of a site has another value than 0 and 255. A resized pixel takes the class that
+    covers most of it, by which what is thinner than half a pixel is lost.
 
     Photographs, and masks, are turned upright as their EXIF tag says. Hidden files, and those that are not images by
     their suffix, are left out. ``notes`` has a line for what is left out, unusual or there twice, for what a site
-    lacks, and for what its masks show.
-
-    Raises DataError also for another layout; for class folders that differ in case only or are none of ``classes``; for
-    a mask beside its image in a class folder, and masks that are none of ``_masks``'; for a name that
-    ``federation.refuse_names`` refuses; for another fingerprint.
+    lacks, and for what is ignored or empty in its masks. Raises DataError for another layout or fingerprint.
     """
     images.check_size(size)
-    if not _three_shares(shares):
+    if (
+        not isinstance(shares, list | tuple)
+        or len(shares) != 3
+        or not all(isinstance(s, int | float) and s > 0 for s in shares)
+        or abs(sum(shares) - 1) > 1e-6
+    ):
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
     if masks and classes:
         raise RecipeError(f"masks are {masks} and classes are {classes}; expected one: masks for pixels, else classes.")
-    place = _place(root, folder)
-    name, found = place.absolute().name, _sites(place, _named(masks))
+    found = _sites(root, folder=folder, masks=masks)
+    place = root / folder
+    name = place.absolute().name
     classes = tuple(map(composed, masks)) or _classes(found, classes)
-    used = [path for parts in found.values() for paths, others in parts.values() for path in (*paths, *others)]
-    sites, notes = [], images.left_out(place, used, LAYOUTS[bool(masks)])
+    used = {path for parts in found.values() for paths, others in parts.values() for path in (*paths, *others)}
+    sites, notes = [], _left_out(place, used, LAYOUTS[bool(masks)])
     for each in chosen_sites(name, found, site):
-        whole = _read(root, name, each, found[each], classes, bool(masks), size, notes)
+        whole, said = _read(root, name, each, found[each], classes, bool(masks), size)
+        notes += said
         if "" in whole:
             whole = dict(zip(SPLITS, cut(whole[""], shares, "folders", seed, each), strict=True))
         elif "validation" not in whole:
@@ -90,12 +95,11 @@ def load(
         sites.append(Site(each, *(whole[part] for part in SPLITS)))
         if none := [part for part in SPLITS[1:] if not len(whole[part])]:
             notes.append(f"{each} has no {' and no '.join(none)} images: it has too few for the shares.")
-        notes += [_shares_of(sites[-1], classes)] if masks else []
     federation = Federation(name, sites, classes, (*notes, *twice(sites)), task(masks=masks))
     if not site and fingerprint not in ("", federation.fingerprint):
         raise DataError(
             f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
-            "Name the folder with those images, or take the new fingerprint into the recipe to train on these."
+            "Name the folder with those images, or take the new fingerprint into the recipe."
         )
     return federation
 
@@ -105,58 +109,36 @@ def task(*, masks: tuple[str, ...] = (), **options) -> str:
     return "segmentation" if masks else "classification"
 
 
-def missing(root: Path, *, folder: str = "", masks: tuple[str, ...] = (), **options) -> str | None:
-    """One sentence when the folder is not there or is not made of site folders with class folders, or images and masks,
-    inside."""
-    try:
-        _sites(_place(root, folder), _named(masks))
-    except DataError as error:
-        return str(error)
-    return None
-
-
-def _three_shares(shares) -> bool:
-    try:
-        return len(shares) == 3 and min(shares) > 0 and abs(sum(shares) - 1) <= 1e-6
-    except TypeError:
-        return False
-
-
-def _named(masks) -> bool:
-    """Whether the classes of masks are named; RecipeError if they are no names."""
-    names = masks if isinstance(masks, list | tuple) else [None]
-    if names and not (
-        2 <= len(set(names)) == len(names) <= IGNORED and all(isinstance(name, str) and name for name in names)
-    ):
-        raise RecipeError(
-            f"masks is {masks!r}; expected the names of 2 to {IGNORED} different classes, the background first, such "
-            'as ("background", "tumour"), or () for class folders.'
-        )
-    return bool(names)
-
-
-def _place(root: Path, folder: str) -> Path:
+def _sites(root: Path, *, folder: str = "", masks=(), **options) -> dict[str, dict[str, Listed]]:
+    """What each site has, by part; under "" if it is not divided on disk."""
     if not isinstance(folder, str) or folder != printable(folder):
         raise RecipeError(f"folder is {folder!r}; expected a name in quotes and in UTF-8, of a folder in {root}.")
-    return root / folder
-
-
-def _sites(place: Path, masked: bool) -> dict[str, dict[str, Listed]]:
-    """What each site has, by part; under "" if it is not divided on disk."""
+    if masks and (
+        isinstance(masks, str) or not 2 <= len({n for n in masks if isinstance(n, str)}) == len(masks) <= IGNORED
+    ):
+        raise RecipeError(f"masks is {masks!r}; expected the names of 2 to {IGNORED} classes, or () for class folders.")
+    place = root / folder
     folders = images.subfolders(place) if place.is_dir() else []
     if not folders:
-        raise DataError(f"There is no folder {place} with site folders ({images.held(place)}). Expected: {NEEDS}")
+        raise DataError(f"There is no folder {place} with site folders ({images.held(place)}).")
     if len(_called(place, KINDS)) == len(KINDS):
-        raise _other_layout(place, masked)
-    _refuse_parts_above_sites(place, folders)
+        raise _other_layout(place)
+    parts = _called(place, PARTS)
+    if len(parts) > 1 or (parts and len(folders) == 1):  # one among others may be the name of a site
+        raise DataError(
+            f"{place} has parts in the place of sites ({images.held(place)}). Make a folder there for each site, even "
+            f"for a single one, and put its {' and '.join(sorted(parts))} into it."
+        )
     divided = {composed(site.name): _parts(site) for site in folders}
     if len(divided) < len(folders):
-        names = ", ".join(repr(site.name) for site in folders)
-        raise DataError(f"{place} has a site twice, in Unicode's two forms: {names}. Put what is in them into one.")
+        raise DataError(f"{place} has a site twice, in Unicode's two forms of a name. Put what is in them into one.")
     inner = [folder for parts in divided.values() for folder in parts.values()]
     refuse_names(place.absolute().name, divided, [label.name for each in inner for label in images.subfolders(each)])
-    listed = _pairs if masked else _class_folders
+    listed = _pairs if masks else _class_folders
     return {name: {part: listed(folder) for part, folder in parts.items()} for name, parts in divided.items()}
+
+
+missing = partial(lacking, _sites)
 
 
 def _called(folder: Path, words: dict[str, tuple[str, ...]]) -> dict[str, Path]:
@@ -165,8 +147,6 @@ def _called(folder: Path, words: dict[str, tuple[str, ...]]) -> dict[str, Path]:
     for path in images.subfolders(folder):
         word = next((word for word, names in words.items() if path.name.casefold() in names), None)
         if word and (words is KINDS or not images.files(path)):
-            if word in meant:
-                raise DataError(f"{folder} has {meant[word].name} and {path.name}; expected one folder for {word}.")
             meant[word] = path
     return meant
 
@@ -182,95 +162,62 @@ def _parts(site: Path) -> dict[str, Path]:
     return parts or {"": site}
 
 
-def _refuse_parts_above_sites(place: Path, folders: list[Path]) -> None:
-    parts = _called(place, PARTS)
-    if not parts or (len(parts) == 1 and len(folders) > 1):  # one alone may be the name of a site
-        return
-    above = next(parts[part] for part in PARTS if part in parts)
-    sites = [each for each in images.subfolders(above) if images.subfolders(each)] if not _called(above, KINDS) else []
-    todo = f"Make a folder with the site's name there, and put {', '.join(sorted(parts))} into it."
-    if sites:
-        todo = (
-            f"Put {above / sites[0].name} at {place / sites[0].name / above.name}, and so on with all parts of sites."
-        )
-    raise DataError(f"{place} has parts in the place of sites ({images.held(place)}). {todo}")
-
-
 def _class_folders(folder: Path) -> Listed:
-    if len(_called(folder, KINDS)) == len(KINDS):
-        raise DataError(
-            f"{folder} has images and masks. Name the masks' classes, the background first: "
-            'masks=("background", "tumour").'
-        )
-    paths: list[Path] = []
-    labels: list[str] = []
+    paths, labels = [], []
     for label in images.subfolders(folder):
         mask_files.refuse_beside(files := images.files(label))
         paths += files
         labels += [composed(label.name)] * len(files)
-    if not paths:
-        raise _other_layout(folder, masked=False)
+    if not paths or len(_called(folder, KINDS)) == len(KINDS):
+        raise _other_layout(folder)
     return paths, labels
 
 
 def _pairs(folder: Path) -> Listed:
     kinds = _called(folder, KINDS)
     if len(kinds) < len(KINDS) or not all(map(images.files, kinds.values())):
-        raise _other_layout(folder, masked=True)
+        raise _other_layout(folder)
     return mask_files.paired(kinds["images"], kinds["masks"])
 
 
-def _other_layout(folder: Path, masked: bool) -> DataError:
-    return DataError(
-        f"{folder} has no images where they are expected ({images.held(folder)}). Expected: {LAYOUTS[masked]}, in each "
-        f"site perhaps below train, validation and test, in {images.KNOWN}. Move or convert them."
-    )
+def _other_layout(folder: Path) -> DataError:
+    return DataError(f"{folder} has no images where they are expected ({images.held(folder)}).")
 
 
 def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tuple[str, ...]:
     """The classes asked for, else the class folders of all sites, sorted."""
     if isinstance(asked, str) or len(set(asked)) != len(asked):
         raise RecipeError(f"classes are {asked!r}; expected a list of names, each once.")
-    asked, known = tuple(map(composed, asked)), {}
-    for site, label in ((site, label) for site, parts in found.items() for _, own in parts.values() for label in own):
-        if asked and label not in asked:
-            raise DataError(
-                f"{site} has the class folder {label}, which the recipe does not name; its classes are "
-                f"{', '.join(asked)}. Rename the folder, or name the same classes for all sites."
-            )
-        first, where = known.setdefault(str(label).casefold(), (str(label), site))
-        if first != label:
-            raise DataError(
-                f'{where} has the class folder "{first}" and {site} "{label}"; expected class names that differ in '
-                "more than capital letters. Give them one name if they are one class."
-            )
-    return asked or tuple(sorted(label for label, _ in known.values()))
+    where = {label: site for site, parts in found.items() for _, own in parts.values() for label in own}
+    names = tuple(map(composed, asked)) or tuple(sorted(where))
+    if others := sorted(where.keys() - {*names}):
+        raise DataError(
+            f"{where[others[0]]} has the class folder {others[0]}, which the recipe does not name; its classes are "
+            f"{', '.join(names)}. Rename the folder, or name the same classes for all sites."
+        )
+    return names
+
+
+def _left_out(place: Path, used: set[Path], expected: str) -> list[str]:
+    """A note, or none, on the files in the folder that are neither used nor hidden."""
+    rest = sorted(path.relative_to(place) for path in place.rglob("*") if path not in used and not path.is_dir())
+    shown = [path for path in rest if not any(images.is_hidden(part) for part in (path, *path.parents[:-1]))]
+    return [
+        f"Files left out: {len(shown)}, first {path}. Expected: {expected}, in {images.KNOWN}." for path in shown[:1]
+    ]
 
 
 def _read(
-    root: Path,
-    name: str,
-    site: str,
-    parts: dict[str, Listed],
-    classes: tuple[str, ...],
-    masked: bool,
-    size: int,
-    notes: list[str],
-) -> dict[str, Split]:
-    """The images of a site by part, with their classes or masks. The site's masks together say what 255 means."""
+    root: Path, name: str, site: str, parts: dict[str, Listed], classes: tuple[str, ...], masked: bool, size: int
+) -> tuple[dict[str, Split], list[str]]:
+    """The images of a site by part, with their classes or masks, and notes. The site's masks say together what 255
+    means."""
     paths, others = (sum((pair[number] for pair in parts.values()), []) for number in (0, 1))
-    said, targets = [], [classes.index(label) for label in others] if not masked else []
+    said, targets = [], np.array([classes.index(label) for label in others] if not masked else [], np.int64)
     if masked:
         held = mask_files.read(root, f"{name}_{site}", paths, others, size)
         targets, said = mask_files.as_classes(site, others, *held, len(classes))
-    whole, unusual = images.labelled(root, f"{name}_{site}", paths, targets, size, upright=True)
-    notes += [*unusual, *said]
+    pixels, unusual = images.read(root, f"{name}_{site}", paths, size, upright=True)
+    whole = Split(torch.from_numpy(pixels), torch.from_numpy(targets))
     cuts = np.split(np.arange(len(whole)), np.cumsum([len(own) for own, _ in parts.values()])[:-1])
-    return {part: whole.select(cut) for part, cut in zip(parts, cuts, strict=True)}
-
-
-def _shares_of(site: Site, classes: tuple[str, ...]) -> str:
-    counts = sum(torch.bincount(getattr(site, part).targets.flatten(), minlength=256) for part in SPLITS)
-    shares = 100 * counts[: len(classes)] / counts[:IGNORED].sum()
-    each = ", ".join(f"{share:.1f} % {name}" for name, share in zip(classes, shares.tolist(), strict=True))
-    return f"{site.name}: of the masks' pixels are {each}."
+    return {part: whole.select(cut) for part, cut in zip(parts, cuts, strict=True)}, [*unusual, *said]

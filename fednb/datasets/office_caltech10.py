@@ -4,17 +4,16 @@ from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 
-NEEDS = Needs(
-    what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
-    layout="office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 "
-    "images), and FedBN's lists as splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label)",
-    page="the archive that github.com/med-air/FedBN links: images and lists",
-    download="its size is not stated",
-    licence="for research; the images belong to their photographers and shops",
+NEEDS = (
+    "Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012). Layout: "
+    "office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 images), "
+    "and FedBN's lists as splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label). From the archive "
+    "that github.com/med-air/FedBN links: images and lists; its size is not stated. Licence: for research; the images "
+    "belong to their photographers and shops."
 )
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("back_pack bike calculator headphones keyboard laptop_computer monitor mouse mug projector".split())
@@ -30,14 +29,8 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
     return (FEDBN_TRAIN, FEDBN_VALIDATION) if split == "fedbn" else (train, length - train)
 
 
-LISTS = Lists(
-    name="office_caltech10",
-    folder="office_caltech_10",
-    domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
-    classes=CLASSES,
-    splits=("fedbn", "fedfa", "stratified"),
-    sizes=_sizes,
-)
+LENGTHS = {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()}
+LISTS = Lists("office_caltech10", "office_caltech_10", LENGTHS, CLASSES, ("fedbn", "fedfa", "stratified"), _sizes)
 missing = partial(lacking, LISTS.rows)
 
 
@@ -54,20 +47,18 @@ def load(
     """Four sites amazon, caltech, dslr, webcam; ten classes in FedBN's numbering.
 
     Args:
-        split: ``"fedbn"``: FedBN's lists in their order, the first 62 of a train list for training and its
-            last 50 for validation (FedRDN uses this). ``"fedfa"``: FedBN's lists, the first 459 / 538 / 75 /
-            141 for training, the rest for validation (FedFA, Table 11). Both test on 192 / 225 / 32 / 59
-            images. ``"stratified"``: without lists, the sizes of Table 11, drawn with all classes in
-            proportion, always the same. Its test images are not FedBN's.
-        train_images: only the first so many training images of each site; None takes the split's own number.
-            With ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
-        drop_duplicates: leave out training and validation images whose files are byte for byte a test image
-            of the same site. None of the others moves up, so a comparison changes nothing else.
+        split: ``"fedbn"``: FedBN's lists in their order, the first 62 of a train list for training and its last 50 for
+            validation (FedRDN uses this). ``"fedfa"``: FedBN's lists, the first 459 / 538 / 75 / 141 for training, the
+            rest for validation (FedFA, Table 11). Both test on 192 / 225 / 32 / 59 images. ``"stratified"``: without
+            lists, the sizes of Table 11, drawn with all classes in proportion, always the same. Its test images are
+            not FedBN's.
+        train_images: only the first so many training images of each site; None takes the split's own number. With
+            ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
+        drop_duplicates: leave out training and validation images whose files are byte for byte a test image of the
+            same site; else ``notes`` counts them. None of the others moves up, so a comparison changes nothing else.
         spare: whether the rest of FedBN's train lists, which the split ``"fedbn"`` leaves out (654, 786, 13 and 124
             images beside 62 and 50), is handed over as each site's ``spare``: all but those whose files are byte for
             byte a training, validation or test image of the site.
-
-    ``notes`` counts the images that duplicate a test image, and the spare ones.
     """
     if spare and split != "fedbn":
         raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')

@@ -3,24 +3,15 @@
 from functools import partial
 
 from fednb.datasets._domains import Domains
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 
-NEEDS = Needs(
-    what="Office-Home (Venkateswara et al. 2017)",
-    layout="office_home/<domain>/<class>/<file>, domains Art, Clipart, Product, Real World (2427, 4365, 4439, 4357 "
-    "images), 65 classes Alarm_Clock to Webcam; the archive's folder OfficeHomeDataset_10072016/, renamed, is "
-    "office_home/",
-    page="www.hemanthdv.org/officeHomeDataset.html",
-    download="one archive of 1.1 GB",
-    licence="for research that is not commercial, under fair use: the images belong to their authors",
+NEEDS = (
+    "Office-Home (Venkateswara et al. 2017). Layout: office_home/<domain>/<class>/<file>, domains Art, Clipart, "
+    "Product, Real World (2427, 4365, 4439, 4357 images), 65 classes Alarm_Clock to Webcam; the archive's folder "
+    "OfficeHomeDataset_10072016/, renamed, is office_home/. From www.hemanthdv.org/officeHomeDataset.html; one archive "
+    "of 1.1 GB. Licence: for research that is not commercial, under fair use: the images belong to their authors."
 )
-# Site, its folder and how many images it has.
-DOMAINS = {
-    "art": ("Art", 2427),
-    "clipart": ("Clipart", 4365),
-    "product": ("Product", 4439),
-    "real": ("Real World", 4357),
-}
+DOMAINS = {"art": "Art", "clipart": "Clipart", "product": "Product", "real": "Real World"}  # of each site, its folder
 CLASSES = tuple(
     """
     Alarm_Clock Backpack Batteries Bed Bike Bottle Bucket Calculator Calendar Candles Chair Clipboards Computer
@@ -30,11 +21,6 @@ CLASSES = tuple(
     Speaker Spoon TV Table Telephone ToothBrush Toys Trash_Can Webcam
     """.split()
 )
-DATA = Domains(
-    "office_home",
-    "Office-Home",
-    DOMAINS,
-    CLASSES,
-    note="Office-Home has no lists: test, validation and training images are drawn by fednb.",
-)
+NOTE = "Office-Home has no lists: test, validation and training images are drawn by fednb."
+DATA = Domains("office_home", DOMAINS, CLASSES, NOTE)
 load, missing = DATA.load, partial(lacking, DATA.rows)

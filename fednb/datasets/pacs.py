@@ -3,25 +3,16 @@
 from functools import partial
 
 from fednb.datasets._domains import Domains
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 
-NEEDS = Needs(
-    what="PACS (Li et al. 2017)",
-    layout="pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, 2344, 1670, 3929 "
-    "images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder kfold/, "
-    "renamed, is pacs/",
-    page="www.eecs.qmul.ac.uk/~dl307/project_iccv2017",
-    download="about 190 MB",
-    licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",
+NEEDS = (
+    "PACS (Li et al. 2017). Layout: pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, "
+    "2344, 1670, 3929 images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder "
+    "kfold/, renamed, is pacs/. From www.eecs.qmul.ac.uk/~dl307/project_iccv2017; about 190 MB. Licence: for research; "
+    "the images come from Caltech-256, Sketchy, TU-Berlin and Google."
 )
-DOMAINS = {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929}
+DOMAINS = {name: name for name in ("art_painting", "cartoon", "photo", "sketch")}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
-DATA = Domains(
-    "pacs",
-    "PACS",
-    {name: (name, complete) for name, complete in DOMAINS.items()},
-    CLASSES,
-    note="PACS' own lists are not used: test, validation and training images are drawn by fednb.",
-    side=227,
-)
+NOTE = "PACS' own lists are not used: test, validation and training images are drawn by fednb."
+DATA = Domains("pacs", DOMAINS, CLASSES, NOTE, side=227)
 load, missing = DATA.load, partial(lacking, DATA.rows)

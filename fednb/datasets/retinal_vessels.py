@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from fednb.datasets import _images as images
-from fednb.datasets._listed import Needs, lacking, require_folders
+from fednb.datasets._listed import lacking, require_folders
 from fednb.datasets._masks import refuse_other_size
 from fednb.datasets._partition import check_shares, sizes
 from fednb.errors import DataError, RecipeError
@@ -15,22 +15,20 @@ from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
 
 TASK = "segmentation"
-NEEDS = Needs(
-    what="retinal vessels from CHASEDB1 (Fraz et al. 2012), DRIVE (Staal et al. 2004), HRF (Budai et al. 2013; masks "
-    "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000)",
-    layout="retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of the same name and size, "
-    "black and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, "
-    "LES-AV). Crop the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being "
-    "vessel from a coverage of 0.4",
-    page="github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
-    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel)",
-    download="two repositories whose sizes are not stated; 12 MB in this layout",
-    licence="for research: each has terms of its own, ask its authors",
+NEEDS = (
+    "retinal vessels from CHASEDB1 (Fraz et al. 2012), DRIVE (Staal et al. 2004), HRF (Budai et al. 2013; masks "
+    "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000). Layout: "
+    "retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of the same name and size, black "
+    "and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, LES-AV). Crop "
+    "the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being vessel from a "
+    "coverage of 0.4. From github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
+    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel); two "
+    "repositories whose sizes are not stated; 12 MB in this layout. Licence: for research: each has terms of its own, "
+    "ask its authors."
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
 KINDS = ("images", "masks", "fov")
 CLASSES = ("background", "vessel")
-FEWEST = 5  # images of a site; fewer cannot be divided
 COVERAGE = 0.4  # of a pixel by vessel, or by the field of view, from which it is taken for it
 TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the others
 
@@ -38,25 +36,19 @@ TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the oth
 def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, site: str | None = None) -> Federation:
     """Five sites CHASEDB1, DRIVE, HRF, LES-AV, STARE; a class for every pixel.
 
-    Classes are background and vessel; pixels outside the field of view are ignored (255).
-
-    Test images are the official ones or the source's where there are any (DRIVE 20 of 40, HRF 21 of 45, LES-AV 11 of
-    22), so that numbers can be held against others'. CHASEDB1 and STARE have no lists: three tenths are for testing,
-    always the same. Of the others a fifth is validation, drawn by ``seed``. Both eyes of a child of CHASEDB1 are always
-    in one split.
+    Classes are background and vessel; pixels outside the field of view are ignored (255). Test images are the official
+    ones or the source's where there are any (DRIVE 20 of 40, HRF 21 of 45, LES-AV 11 of 22). CHASEDB1 and STARE have no
+    lists: three tenths are for testing, always the same. Of the others a fifth is validation, drawn by ``seed``. Both
+    eyes of a child of CHASEDB1 are in one split.
 
     Args:
         size: masks are resized as coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the
-            files themselves. At 128
-            this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files) and breaks it
-            into about a third of the pieces that nearest sampling makes; thin vessels are lost. At 64 little is left
-            of them (HRF 2.3 %, 6.1 in the files).
+            files. At 128 this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files)
+            and breaks it into about a third of the pieces that nearest sampling makes; thin vessels are lost. At 64
+            little is left of them (HRF 2.3 %, 6.1 in the files).
         fraction: share of a site's training images that is used, the first in an order drawn by ``seed``: a smaller
             share is part of a larger one. 1.0 uses all, 9 to 19 a site.
         seed: of the validation images, and of that order.
-
-    Raises DataError also when a mask or a field of view has another size than its image, is not black and white or is
-    black alone.
     """
     images.check_size(size)
     check_shares(fraction=fraction)
@@ -72,8 +64,6 @@ def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[
     found = {}
     for name, place in places.items():
         listed = images.files(place / "images")
-        if len(listed) < FEWEST:
-            raise DataError(f"{place} has {len(listed)} images; expected {FEWEST} or more.")
         found[name] = {kind: [place / kind / path.name for path in listed] for kind in KINDS}
         for kind in ("masks", "fov"):
             if lost := [path for path in found[name][kind] if not path.is_file()]:
@@ -87,7 +77,15 @@ missing = partial(lacking, _files)
 def _site(
     root: Path, name: str, files: dict[str, list[Path]], size: int, fraction: float, seed: int, notes: list[str]
 ) -> Site:
-    _refuse_odd_masks(files)
+    for path, *others in zip(*files.values(), strict=True):
+        for other in others:
+            refuse_other_size(path, other)
+            values = np.unique(images.decode_mask(other)).tolist()
+            if values not in ([255], [0, 255]):
+                raise DataError(
+                    f"{other} has the values {', '.join(map(str, values[:5]))}{', ...' * (len(values) > 5)}; expected "
+                    "what is drawn in white, 255, on black, 0. Write it so, in a format without loss such as PNG."
+                )
     read = [images.read(root, f"retinal_vessels_{name}_{kind}", files[kind], size) for kind in KINDS]
     (pixels, vessels, field), unusual = zip(*read, strict=True)
     notes += [note for lines in unusual for note in lines]
@@ -102,32 +100,18 @@ def _site(
     return Site(name, *(whole.select(cut) for cut in (np.sort(order[:used]), *others)))
 
 
-def _refuse_odd_masks(files: dict[str, list[Path]]) -> None:
-    """DataError for a mask or a field of view that is not black and white, is black alone, or has another size than its
-    image."""
-    for path, *others in zip(*files.values(), strict=True):
-        for other in others:
-            drawn = images.decode_mask(other)
-            refuse_other_size(path, images.dimensions(path), other, drawn.shape[::-1])
-            values = np.unique(drawn).tolist()
-            if 255 not in values or not {*values} <= {0, 255}:
-                raise DataError(
-                    f"{other} has the values {', '.join(map(str, values[:5]))}{', ...' * (len(values) > 5)}; expected "
-                    "what is drawn in white, 255, on black, 0. Write it so, in a format without loss such as PNG."
-                )
-
-
 def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:
     """Positions of training, validation and test images."""
     eyes = np.array([stem[:-1] if name == "CHASEDB1" else stem for stem in stems])  # Image_01L, Image_01R: one child
+
+    def drawn(given: np.ndarray, share: float, *key) -> np.ndarray:
+        count, _ = sizes(len(given), (share, 1 - share))
+        return random_state("retinal_vessels", name, *key).permutation(given)[:count]
+
     tested = np.unique([stem for stem in eyes if stem.startswith("test_")])
     if not len(tested):
-        tested = _drawn(np.unique(eyes), TEST, "retinal_vessels", name)
+        tested = drawn(np.unique(eyes), TEST)
     rest = np.setdiff1d(eyes, tested)
-    validated = _drawn(rest, VALIDATION, "retinal_vessels", name, seed)
+    validated = drawn(rest, VALIDATION, seed)
     parts = np.setdiff1d(rest, validated), validated, tested
     return [np.flatnonzero(np.isin(eyes, part)) for part in parts]
-
-
-def _drawn(from_: np.ndarray, share: float, *key) -> np.ndarray:
-    return random_state(*key).permutation(from_)[: sizes(len(from_), (share, 1 - share))[0]]

@@ -5,22 +5,20 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import table
-from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
+from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import check_whole, cut
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 
-NEEDS = Needs(
-    what="RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels",
-    layout="rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
-    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read",
-    page="wilds.stanford.edu/datasets",
-    download="7.4 GB",
-    licence="CC BY-NC-SA 4.0",
+NEEDS = (
+    "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels. Layout: "
+    "rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
+    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read. From wilds.stanford.edu/datasets; 7.4 "
+    "GB. Licence: CC BY-NC-SA 4.0."
 )
 FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
 COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
-BATCHES = {"HEPG2": 11, "HUVEC": 24, "RPE": 11, "U2OS": 5}  # experiments on each cell type
+CELL_TYPES = ("HEPG2", "HUVEC", "RPE", "U2OS")
 GROUPS = 4  # of the batches of a cell type
 # Forty treatments, seven positive controls (1108 to 1137) and the negative one (1138), by sirna_id, as released.
 CLASSES = tuple(
@@ -28,12 +26,10 @@ CLASSES = tuple(
     "735 775 778 859 864 865 919 940 1034 1098 1110 1112 1120 1122 1126 1131 1135 1138".split()
 )
 TEST, VALIDATION = 0.2, 0.1  # of a client's images; of the others
-LEAST = 10  # images of a client: with fewer a part may be empty
 
 
 def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
-    """Sites HEPG2_1, HEPG2_2, ..., HUVEC_1, ..., RPE_1, ..., U2OS_1, ...; 48 classes: the genetic treatments of
-    the cells.
+    """Sites HEPG2_1, HEPG2_2, ..., HUVEC_1, ..., RPE_1, ..., U2OS_1, ...; 48 classes: genetic treatments of the cells.
 
     The batches of experiments on a cell type, in the order of their names, are cut into four groups of equal size; a
     client has one group, and what four groups leave over is not used (``notes``). A fifth of each client's images is
@@ -59,12 +55,14 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     for cell_type, batches in _batches(root).items():
         each = len(batches) // GROUPS
         notes.append(f"{cell_type}: {GROUPS} groups of {each} batches, {len(batches) % GROUPS} left over.")
-        if len(batches) != BATCHES[cell_type]:
-            notes.append(f"{cell_type}: {len(batches)} batches are listed; RxRx1 has {BATCHES[cell_type]}.")
         for number in range(clients_per_cell_type):
+            name = f"{cell_type}_{number + 1}"
             group = sorted(batches)[number * each : (number + 1) * each]
             rows = [row for experiment in group for row in batches[experiment]]
-            sites.append(_site(root, f"{cell_type}_{number + 1}", rows, size, seed, notes))
+            if len(rows) < 10:  # a part may be empty
+                raise DataError(f"{root / FOLDER / TABLE} has {len(rows)} images for {name}. Fetch it again.")
+            rest, test = cut(decoded(root, f"rxrx1_{name}", rows, size, notes), (1 - TEST, TEST), "rxrx1", name)
+            sites.append(Site(name, *cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed), test))
     return Federation("rxrx1", sites, CLASSES, notes)
 
 
@@ -72,30 +70,15 @@ def _batches(root: Path, **options) -> dict[str, dict[str, Rows]]:
     """By cell type and experiment the images of ``CLASSES``."""
     place = root / FOLDER
     require(place / TABLE, place / "images")
-    held = {cell_type: {} for cell_type in BATCHES}
-    numbers = {name: number for number, name in enumerate(CLASSES)}
+    held = {cell_type: {} for cell_type in CELL_TYPES}
     for cell_type, experiment, plate, well, site, treatment in table(place / TABLE, *COLUMNS):
         if cell_type not in held:
-            raise DataError(
-                f'{place / TABLE} has the cell type "{cell_type}"; expected {", ".join(BATCHES)}. Fetch it again.'
-            )
+            raise DataError(f'{place / TABLE} has the cell type "{cell_type}"; expected {", ".join(CELL_TYPES)}.')
         batch = held[cell_type].setdefault(experiment, [])
-        if treatment in numbers:
+        if treatment in CLASSES:
             file = place / "images" / experiment / f"Plate{plate}" / f"{well}_s{site}.png"
-            batch.append((file, numbers[treatment]))
+            batch.append((file, CLASSES.index(treatment)))
     return held
 
 
 missing = partial(lacking, _batches)
-
-
-def _site(root: Path, name: str, rows: Rows, size: int, seed: int, notes: list[str]) -> Site:
-    if len(rows) < LEAST:
-        raise DataError(
-            f"{root / FOLDER / TABLE} has {len(rows)} images of the {len(CLASSES)} classes for {name}; expected "
-            f"{LEAST} or more. Fetch it again."
-        )
-    whole = decoded(root, f"rxrx1_{name}", rows, size, notes)
-    rest, test = cut(whole, (1 - TEST, TEST), "rxrx1", name)
-    train, validation = cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed)
-    return Site(name, train, validation, test)

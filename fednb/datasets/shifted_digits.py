@@ -22,9 +22,8 @@ SHARES = (0.5, 0.15, 0.35)  # train, validation, test
 def load(root: Path | None = None, *, size: int = 32) -> Federation:
     """Four sites of about 224 training, 68 validation and 157 test images, ten classes.
 
-    - ``plain``: white digits on black;
+    - ``plain``: white digits on black; ``blurred``: black digits on white, blurred;
     - ``photos``: the absolute difference of the digit and a crop of a photograph, as MNIST-M is made;
-    - ``blurred``: black digits on white, blurred;
     - ``tinted``: yellowish digits of low contrast on a reddish ground.
 
     The images are scikit-learn's 1,797 digits (8 x 8 pixels, 17 grey levels), enlarged to 32 x 32 bilinearly, and the
@@ -61,7 +60,6 @@ def seen(size: int) -> Iterator[tuple]:
 
 
 def missing(root: Path | None = None, **options) -> str | None:
-    """None when scikit-learn is installed."""
     if importlib.util.find_spec("sklearn"):
         return None
     return "The images come with scikit-learn, which is not installed: pip install scikit-learn."

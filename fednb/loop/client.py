@@ -14,23 +14,9 @@ from fednb import randomness
 from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.loop import evaluate
-from fednb.loop.network import all_finite, require_finite, require_same, state_of
-from fednb.methods import (
-    DTYPES,
-    TASKS,
-    Batch,
-    Message,
-    Method,
-    Task,
-    autocast,
-    entries,
-    flow,
-    kept,
-    measured,
-    overrides,
-    owners,
-    part,
-)
+from fednb.loop.network import all_finite, require_same, state_of
+from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, measured, overrides, owners, part
+from fednb.methods.precision import autocast
 from fednb.recipe import Recipe
 
 TEST_BATCH = 128
@@ -54,7 +40,7 @@ class Client:
 
     def __init__(self, site: Site, outline: Outline, model: nn.Module, methods: list[Method], recipe: Recipe):
         self.site = site
-        self.task: Task = TASKS[outline.task]
+        self.task = TASKS[outline.task]
         self.classes = len(outline.classes)
         self.name = site.name
         self.model: Any = model
@@ -116,16 +102,14 @@ class Client:
         offered = {"images": torch.tensor(len(self.site.train))}
         for method in self.methods:
             offered |= entries(method.name, method.prepare_offer(self))
-        self._require_finite(offered)
         return offered
 
     def learn(self, message: Message, round: int) -> Message:
-        """Before round 1: what the server shares of all offers. Who is unseen measures its own and tells nobody."""
+        """Before round 1: what the server shares of all offers. An unseen client measures its own and sends nothing."""
         if self.unseen:
             self.offer({}, round)
         for method in self.methods:
             method.prepare_receive(self, part(message, method.name))
-        self._require_finite({})
         return {}
 
     def work(self, message: Message, round: int) -> Message:
@@ -206,9 +190,7 @@ class Client:
 
     @contextmanager
     def adapted(self):
-        """Inside, the network is as every method's ``adapt`` leaves it; its draws are shared with no round, and what
-        the client learned for it is forgotten afterwards.
-        """
+        """Inside, the network is as ``adapt`` leaves it, which shares no draws with a round; then all is forgotten."""
         if not any(overrides(method, "adapt") for method in self.methods):
             yield
             return
@@ -223,9 +205,8 @@ class Client:
             self._generators, self._occasion = {}, ()
 
     def train(self, epochs: int | None = None) -> float:
-        """Local epochs or steps as the recipe has them, or so many epochs; returns the mean loss over the images.
-
-        A method calls it in ``adapt`` alone: in a round the loop does. RunError where loss or weights are not finite.
+        """Local epochs or steps of the recipe, or so many epochs; the mean loss over the images. RunError where loss or
+        weights are not finite. A method calls it in ``adapt`` alone: in a round the loop does.
         """
         self.model.train()
         self.optimiser, self.steps = self._make_optimiser(), 0
@@ -254,9 +235,7 @@ class Client:
         return loss
 
     def reply(self) -> Message:
-        """After training: what the methods add, and the weights that are not kept: the shared network's own, not
-        copies, to be used before the next ``receive``.
-        """
+        """After training: the shared network's own weights, not copies, that are not kept, and what the methods add."""
         added: Message = {}
         for method in self.methods:
             added |= entries(method.name, method.reply(self))
@@ -264,7 +243,6 @@ class Client:
         here = state_of(self.model)
         if self.keeps:
             self.memories["kept"] = {name: here[name].clone() for name in self.keeps}
-        self._require_finite(added)
         return entries("model", {n: t for n, t in here.items() if n not in self.keeps}) | added
 
     def batch(self, split: Split, indices: Tensor, training: bool) -> Batch:
@@ -340,14 +318,11 @@ class Client:
         if recipe.optimiser == "sgd":
             options["momentum"] = recipe.momentum
         optimiser = OPTIMISERS[recipe.optimiser](self.model.parameters(), **options)
-        memory = self.memories.get("optimiser", {})
-        parameters = dict(self.model.named_parameters()) if memory else {}
-        for key, value in memory.items():
+        parameters = dict(self.model.named_parameters())
+        for key, value in self.memories.get("optimiser", {}).items():
             name, _, entry = key.rpartition("/")
-            fits = value.shape == parameters[name].shape  # fused steps read another memory layout wrongly
-            optimiser.state[parameters[name]][entry] = (
-                torch.empty_like(parameters[name], dtype=value.dtype).copy_(value) if fits else value.clone()
-            )
+            layout = parameters[name] if value.ndim else value  # fused steps read another memory layout wrongly
+            optimiser.state[parameters[name]][entry] = torch.empty_like(layout, dtype=value.dtype).copy_(value)
         return optimiser
 
     def _keep_optimiser(self) -> None:
@@ -366,8 +341,3 @@ class Client:
                 f"client {self.name} has batches of one image ({size} training images, batch size {batch}); batch "
                 "normalisation needs two. Add images, leave the site out, or take a larger batch."
             )
-
-    def _require_finite(self, told: Message) -> None:
-        """Of what it tells the server, and of what it keeps."""
-        held = [pair for name, memory in self.memories.items() for pair in entries(name, memory).items()]
-        require_finite([*told.items(), *held], f"client {self.name}", self.round, self.recipe)

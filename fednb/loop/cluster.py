@@ -5,9 +5,7 @@ that is started here for as long as it is needed. All of its machines have fednb
 import importlib.util
 import math
 import os
-import re
 import signal
-import socket
 import threading
 import time
 from contextlib import chdir
@@ -19,28 +17,18 @@ from fednb.registry import FOLDERS, searched
 
 ENGINES = ("ray",)
 LOOK = 0.2  # seconds between two looks
-ANSWER = 10  # seconds that a cluster has to answer
 
 
 def check() -> None:
-    """Raises RunError where Ray is not installed or nobody answers at the address."""
+    """Raises RunError where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise RunError('Ray is not installed: pip install -e ".[ray]"')
-    address = os.environ.get("RAY_ADDRESS", "")
-    if there := re.fullmatch(r"(?:ray://)?(.+):(\d+)", address):  # Ray itself would try for minutes
-        try:
-            socket.create_connection((there[1], int(there[2])), ANSWER).close()
-        except OSError as error:
-            raise RunError(_nobody(address, error)) from error
 
 
 def on_ray(work, items: list, tell, jobs: int, device: str, folder: Path) -> dict:
     """As ``fednb.loop.parallel`` has it. Each item has the same share of the cluster's cores, and of its GPUs where
-    ``device`` is ``"cuda"``, so that ``jobs`` of them fit. An item whose worker is lost is begun once more.
-    Interrupted, this waits until those at work have ended after their round.
-
-    folder: one that all of the machines share. Workers import nothing from the working directory of this process.
-    Raises RunError where there is no cluster, or none with a GPU.
+    ``device`` is ``"cuda"``. An item whose worker is lost is begun once more. Interrupted, this waits until those at
+    work have ended after their round. folder: one that all of the machines share.
     """
     import ray
     from ray.util.queue import Queue
@@ -55,11 +43,6 @@ def on_ray(work, items: list, tell, jobs: int, device: str, folder: Path) -> dic
         settings = {name: value for name, value in os.environ.items() if name.startswith("FEDNB_")}
         if folders := searched():
             settings[FOLDERS] = folders
-
-        def hear() -> None:
-            for item, what in news.get_nowait_batch(news.size()):
-                tell(item, what)
-
         waiting, ended, work = list(items), {}, ray.put(work)
         while waiting or working:
             while waiting and len(working) < jobs:
@@ -67,7 +50,8 @@ def on_ray(work, items: list, tell, jobs: int, device: str, folder: Path) -> dic
                 working[task.remote(work, item, news, settings, cores)] = item
             time.sleep(LOOK)  # not in ray.wait, which would swallow what a signal raises
             done, _ = ray.wait(list(working), num_returns=len(working), timeout=0)
-            hear()
+            for item, what in news.get_nowait_batch(news.size()):
+                tell(item, what)
             for job in done:
                 ended[working.pop(job)] = _how(job)
         return {item: ended[item] for item in items}
@@ -80,7 +64,7 @@ def on_ray(work, items: list, tell, jobs: int, device: str, folder: Path) -> dic
 
 
 def _begin(folder: Path) -> None:
-    """Reaches the cluster, or starts one, and leaves this process's signals as they were."""
+    """Reaches the cluster, or starts one."""
     import ray
 
     for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):  # no telemetry; as Ray will do
@@ -91,7 +75,10 @@ def _begin(folder: Path) -> None:
         with chdir(folder):  # Ray puts the working directory first on its workers' path
             ray.init(log_to_driver=False, logging_level="warning")
     except Exception as error:  # Ray raises that class itself
-        raise RunError(_nobody(os.environ.get("RAY_ADDRESS", "this machine"), error)) from error
+        address = os.environ.get("RAY_ADDRESS", "this machine")
+        raise RunError(
+            f"no Ray cluster at {address}: {error}. Start one (`ray start --head`), or name another by RAY_ADDRESS."
+        ) from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)  # Ray has put its own in its place
 
@@ -110,21 +97,15 @@ def _how(job) -> str | None:
 
     try:
         return ray.get(job)
-    except ray.exceptions.RayTaskError as error:
-        return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
     except ray.exceptions.RayError as error:
         return f"its worker was lost twice: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
 
 
 def _share(machines: list[dict], jobs: int, device: str) -> tuple[int, float]:
-    """Whole cores, and GPUs or a part of one, for each of so many items."""
+    """Whole cores, and GPUs or a part of one, for each of ``jobs`` items."""
     gpus = sum(machine.get("GPU", 0) for machine in machines)
     if device != "cpu" and not gpus:
         raise RunError("the Ray cluster has no GPU; choose the device cpu, or add a machine that has one.")
     cores = [machine.get("CPU", 0) for machine in machines if device == "cpu" or machine.get("GPU")]
     each = max(1, int(min(cores) // math.ceil(jobs / len(cores))))
     return each, 0 if device == "cpu" else 1 / math.ceil(jobs / gpus)
-
-
-def _nobody(address: str, error: Exception) -> str:
-    return f"no Ray cluster at {address}: {error}. Start one (`ray start --head`), or name another by RAY_ADDRESS."

@@ -63,17 +63,16 @@ def whole(count: int) -> torch.dtype:
 def example(client: Client, split: Split) -> dict[str, Tensor]:
     """The first image of the split, its target and the predicted classes, if it has one: ``[1 or 0, ...]``."""
     first = split.select(range(min(1, len(split))))
-    targets = first.targets.to(whole(client.classes))
-    shown = {"images": first.images, "targets": targets, "predictions": predictions(client, first)}
-    return {name: value.cpu() for name, value in shown.items()}
+    targets = first.targets.to(whole(client.classes)).cpu()
+    return {"images": first.images.cpu(), "targets": targets, "predictions": predictions(client, first).cpu()}
 
 
 def masks(client: Client, split: Split) -> dict[str, Tensor]:
     """How the predicted mask of each image lies on the true one, on the CPU.
 
-    ``common``, ``found``, ``truth`` int32 ``[n, classes]``: known pixels of a class in both masks, in the predicted
-    one, in the true one. ``distances`` float32 ``[n, classes - 1]``: ``hausdorff_95`` of each class but the background;
-    what is ignored is in neither mask. ``volumes`` int32 ``[n]``: the split's; an image without one is one by itself.
+    ``common``, ``found``, ``truth`` int32 ``[n, classes]``: known pixels of a class in both, the predicted and the true
+    mask. ``distances`` float32 ``[n, classes - 1]``: ``hausdorff_95`` of each class but the background; what is ignored
+    is in neither mask. ``volumes`` int32 ``[n]``: the split's; an image without one is one by itself.
     """
     found, truth = predictions(client, split), split.targets
     names, numbers = ("common", "found", "truth"), range(client.classes)
@@ -88,12 +87,11 @@ def masks(client: Client, split: Split) -> dict[str, Tensor]:
 
 
 def hausdorff_95(one: ndarray, other: ndarray) -> float:
-    """The 95 % Hausdorff distance of two masks, bool ``[height, width]``, in pixels.
+    """The 95 % Hausdorff distance of two masks, bool ``[height, width]``, in pixels; 0 of two empty ones, NaN of one.
 
     Of the distances from each border pixel of one mask to the nearest of the other the 95th percentile, and of both
     directions the larger, as in MONAI (MedPy takes one percentile of both directions together). A border pixel has one
-    of its four neighbours outside the mask, or lies at the image's edge. 0 where both masks are empty, NaN where one
-    is: there is no such distance.
+    of its four neighbours outside the mask, or lies at the image's edge.
     """
     import numpy
     from scipy.ndimage import binary_erosion, distance_transform_edt

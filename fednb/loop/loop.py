@@ -23,13 +23,13 @@ class Rounds:
     """The rounds of a recipe as its server sees them, who needs no image: clients are names that answer messages.
 
     ``rounds`` counts the finished ones. ``scores`` is what every test image earned when it was last evaluated, float64
-    ``[n]`` on the CPU, in the order of the clients; ``spare`` the same of spare images, in the rounds in which they are
-    scored, else None. ``state`` and ``load_state`` carry a run over an interruption, bit for bit on a CPU with the same
-    number of threads. Who carries the messages overrides ``exchange``, and has in ``clients`` what is known of each by
-    name, in the order of the sites.
+    ``[n]`` on the CPU, in the order of the clients; ``spare`` the same of spare images in rounds that score them, else
+    None. ``state`` and ``load_state`` carry a run over an interruption, bit for bit on a CPU with as many threads. Who
+    carries the messages overrides ``exchange``; ``clients`` has what is known of each, in the order of the sites.
     """
 
     clients: dict
+    images: dict[str, list[int]]  # of each client, by split
     carried: dict = {}  # of a record's origin: what carries the messages; nothing where all are in this process
     saved_every_round = False  # as is needed where clients elsewhere keep no memory of rounds long ago
 
@@ -50,11 +50,6 @@ class Rounds:
         self.spare: Tensor | None = None
         self.prepared: dict | None = None
         self._tested: dict[str, Message] = {}
-
-    @property
-    def images(self) -> dict[str, list[int]]:
-        """For each split, the number of images of each client."""
-        raise NotImplementedError
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """The one way between server and clients: each message goes to its client, whose reply comes back.
@@ -110,8 +105,10 @@ class Rounds:
             local = {entry: reply.pop(entry) for entry in list(reply) if entry.startswith("local/")}
             up.append(byte_counts(reply))
             self.server.receive(name, reply)
-            if local:
-                cross_site[name] = self._on_every_site(local)
+            if local:  # a local model, before aggregation, on every site's test images
+                asked = ((target, message | local) for target, message in self._to_all())
+                seen = self.exchange("visit", number, asked)
+                cross_site[name] = [evaluate.total(found["test"]) for _, found in seen]
         self.server.finish()
         self.rounds = number
         extra = {"cross_site": cross_site} if cross_site else {}
@@ -126,11 +123,6 @@ class Rounds:
         self.scores, self.spare = earned["test"], earned.get("spare")
         parts = {split: earned[split].split(self.images[split]) for split in TESTED}
         return {split: [evaluate.total(part) for part in parts[split]] for split in TESTED}
-
-    def _on_every_site(self, local: Message) -> list[int | float]:
-        """A local model, before aggregation, on every site's test images."""
-        messages = ((name, message | local) for name, message in self._to_all())
-        return [evaluate.total(reply["test"]) for _, reply in self.exchange("visit", self.server.round, messages)]
 
     def _to_all(self) -> Iterator[Addressed]:
         return ((name, self.server.send(name)) for name in self.clients)
@@ -195,6 +187,7 @@ class FederatedRun(Rounds):
         refuse_without_spare(recipe, federation.name, spare)
         self.fingerprint = federation.fingerprint
         self.federation = federation.to(device)
+        self.images = {split: [len(getattr(site, split)) for site in federation.sites] for split in self.splits}
         sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
         alike = federation.outline, self.model, self.methods, recipe
         self.clients = {site.name: Client(site, *alike) for site in sites}
@@ -206,15 +199,10 @@ class FederatedRun(Rounds):
         if self.pooling is None:
             return list(self.federation.notes)
         return [
-            f"{self.pooling.name} trains centrally on pooled data: one client has the training images of all sites; "
-            f"its network is tested at each. Its loss stands under {self.taking_part[0]}. Nothing is exchanged: "
-            "no bytes are counted.",
+            f"{self.pooling.name} trains centrally on pooled data, the training images of all sites: its network is "
+            f"tested at each, its loss stands under {self.taking_part[0]}, and nothing is exchanged.",
             *self.federation.notes,
         ]
-
-    @property
-    def images(self) -> dict[str, list[int]]:
-        return {split: [len(getattr(site, split)) for site in self.federation.sites] for split in self.splits}
 
     def exchange(self, kind: str, round: int, messages: Iterable[Addressed]) -> Iterator[Addressed]:
         """One client after the other in this process: they share one network, and a reply holds its very weights."""
@@ -234,10 +222,7 @@ class FederatedRun(Rounds):
 
 
 def refuse_without_spare(recipe: Recipe, federation: str, spare: dict[str, int | None]) -> None:
-    """RecipeError where spare images are to be scored and a site hands none over, or there is not one at all.
-
-    spare: how many each site has; None where its loader hands none over.
-    """
+    """RecipeError where spare images are to be scored and a site hands none over (None), or there is not one at all."""
     if "spare" in recipe.evaluation and (None in spare.values() or not any(spare.values())):
         lacking = [name for name, count in spare.items() if not count]
         raise RecipeError(

@@ -16,7 +16,6 @@ from fednb.randomness import seeded
 from fednb.recipe import Recipe
 from fednb.registry import make, task
 
-OF_ONE_TASK = {"features": "classification", "masks": "segmentation"}  # evaluations
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # <malloc.h>
 
 _STATES: WeakKeyDictionary[nn.Module, Message] = WeakKeyDictionary()
@@ -25,8 +24,7 @@ _STATES: WeakKeyDictionary[nn.Module, Message] = WeakKeyDictionary()
 def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") -> tuple[nn.Module, list[Method]]:
     """The network as it is before round 1, on the device, and the methods, the algorithm first.
 
-    Raises RecipeError where the network or a method is not for the federation's task, or a method keeps what unseen
-    sites have no value for.
+    RecipeError where network, method or evaluation is not for the task, or a method has no value for unseen sites.
     """
     _keep_freed_memory()
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
@@ -50,14 +48,12 @@ def _keep_freed_memory() -> None:
 def rehearse(recipe: Recipe) -> None:
     """Raises what ``build`` would, before any image is loaded: of a network for small images of two classes, if any."""
     federation = recipe.full["federation"]
-    for side in (32, 64):
-        outline = Outline(federation["name"], ("one", "other"), (3, side, side), task(federation))
-        try:
-            model = models.build(recipe.model, outline.image_shape, len(outline.classes))
-        except Exception:  # whatever a network from outside raises
-            continue
-        _with_methods(model, recipe, outline)
+    outline = Outline(federation["name"], ("one", "other"), (3, 64, 64), task(federation))
+    try:
+        model = models.build(recipe.model, outline.image_shape, len(outline.classes))
+    except Exception:  # whatever a network from outside raises
         return
+    _with_methods(model, recipe, outline)
 
 
 def state_of(model: nn.Module) -> Message:
@@ -70,7 +66,7 @@ def state_of(model: nn.Module) -> Message:
 def require_same(found: Message, expected: Mapping, sender: str, what: str = "the network here") -> None:
     """RunError, naming the entry, where a message has not all that are expected, in their shapes, and no others.
 
-    expected: weights, or whatever has a ``shape``, by name. sender, what: who sent them and what says so, in words.
+    expected: what has a ``shape``, by name. sender, what: who sent them and what says so, in words.
     """
     for name in dict.fromkeys([*expected, *found]):
         came, here = found.get(name), expected.get(name)
@@ -80,14 +76,6 @@ def require_same(found: Message, expected: Mapping, sender: str, what: str = "th
                 f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in {what}. All that take part need the "
                 "same recipe, the same classes and the same version of fednb."
             )
-
-
-def require_shapes(message: Message, model: nn.Module, sender: str) -> None:
-    """RunError where a method's entry, unless it is a number, has the name of one of the network and not its shape."""
-    state = state_of(model)
-    found = {key: value for key, value in message.items() if value.ndim and not key.startswith("model/")}
-    expected = {key: state[name] for key in found if (name := key.rpartition("/")[2]) in state}
-    require_same({key: found[key] for key in expected}, expected, sender)
 
 
 def all_finite(values: Iterable[Tensor]) -> Tensor:
@@ -105,18 +93,6 @@ def all_finite(values: Iterable[Tensor]) -> Tensor:
     return found
 
 
-def require_finite(held: Iterable[tuple[str, Tensor]], where: str, round: int, recipe: Recipe) -> None:
-    """RunError where something is not finite that one side keeps or sends after a round; a GPU is waited for once."""
-    held = list(held)
-    if all_finite(value for _, value in held):
-        return
-    first = next(name for name, value in held if not all_finite([value]))
-    raise RunError(
-        f"{first} is not finite at {where} {f'after round {round}' if round else 'before round 1'} of {recipe}. Lower "
-        "the learning rate, or a rate of the method's own, or look at the images."
-    )
-
-
 def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[nn.Module, list[Method]]:
     """The network as the methods change it, and they."""
     methods = [make("algorithms", recipe.algorithm)]
@@ -124,7 +100,15 @@ def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[n
     for method in methods:
         method.tasks.require(method.name, outline.task, outline.name)
     owners(methods)
-    _refuse_other_task(model, recipe, outline)
+    task, head = TASKS[outline.task], getattr(model, "head", None)
+    if not isinstance(head, task.head):
+        raise RecipeError(
+            f"{recipe.full['model']['name']} has no last layer named head of the type {task.head.__name__} (found "
+            f"{type(head).__name__}), and {outline.name} has {task.asks}. Take a network for {task.name}."
+        )
+    for name, suited in (("features", "classification"), ("masks", "segmentation")):
+        if name in recipe.evaluation and task.name != suited:
+            raise RecipeError(f'the evaluation "{name}" is of {suited}; {outline.name} has {task.asks}. Leave it out.')
     for method in methods:
         with seeded(recipe.seed, method.name, "build"):
             model = method.build(model)
@@ -135,18 +119,3 @@ def _with_methods(model: nn.Module, recipe: Recipe, outline: Outline) -> tuple[n
                 f"({', '.join(recipe.unseen)}). Leave unseen empty, or take another method."
             )
     return model, methods
-
-
-def _refuse_other_task(model: nn.Module, recipe: Recipe, outline: Outline) -> None:
-    """RecipeError where the network, or what the recipe measures, is not for the federation's task."""
-    task, head = TASKS[outline.task], getattr(model, "head", None)
-    if not isinstance(head, task.head):
-        raise RecipeError(
-            f"{recipe.full['model']['name']} has no last layer named head of the type {task.head.__name__} (found "
-            f"{type(head).__name__}), and {outline.name} has {task.asks}. Take a network for {task.name}."
-        )
-    for name, suited in OF_ONE_TASK.items():
-        if name in recipe.evaluation and task.name != suited:
-            raise RecipeError(
-                f'the evaluation "{name}" is of {suited}, and {outline.name} has {task.asks}. Leave it out.'
-            )

@@ -95,7 +95,7 @@ def _start(work, jobs: int):
 @contextmanager
 def _apart():
     """A process that starts inside imports nothing from the working directory (python -c has it first on its path),
-    looks for no file of a script that came on standard input, and never hears Ctrl-C, which is heard here afterwards.
+    looks for no file of a script on standard input, and never hears Ctrl-C, which is heard here afterwards.
     """
     path, main = list(sys.path), vars(sys.modules["__main__"])
     hidden = {name: main.pop(name) for name in ("__file__",) if not os.path.exists(main.get(name) or os.curdir)}
@@ -136,6 +136,5 @@ def _serve(work, threads: int, pipe) -> None:
 
 
 def _end_with_parent() -> None:
-    """Whatever this process is at: it would only hold its locks."""
     multiprocessing.parent_process().join()
     os._exit(1)

@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from fednb import randomness
-from fednb.loop.network import require_finite, require_same
+from fednb.errors import RunError
+from fednb.loop.network import all_finite, require_same
 from fednb.methods import Message, Method, add, entries, kept, owners, part
 from fednb.recipe import Recipe
 
@@ -13,10 +14,10 @@ class Server:
     """Sees messages, never images. What it holds does not grow with the number of clients: the weighted mean of their
     models is a running sum.
 
-    model: every entry of the network that is sent; parameters: the names of those that are trained; first: the entries
-    that never leave a client, as they are before round 1. images: training images of each client, by name. round: from
-    1 (0 before the first). weights: of this round's clients in the mean, with sum 1; share: the part of all images (or,
-    where the recipe's weights are equal, of all clients) that they have. memories: what methods keep between rounds.
+    model: every entry of the network that is sent; parameters: names of those that are trained; first: the entries that
+    never leave a client, as they are before round 1. images: training images by client. round: from 1 (0 before the
+    first). weights: of this round's clients in the mean, with sum 1; share: the part of all images (or, where the
+    recipe's weights are equal, of all clients) that they have. memories: what methods keep between rounds.
     """
 
     def __init__(self, model: nn.Module, methods: list[Method], recipe: Recipe):
@@ -69,11 +70,11 @@ class Server:
         return shared
 
     def sample(self, round: int) -> list[str]:
-        """The clients of this round, by name, drawn by ``participation``."""
+        """The clients of this round, by name."""
         self.round = round
         self._mean, self._replies, self._scratch = {}, {}, {}
         names = list(self.images)
-        wanted = max(1, round_half_up(self.recipe.participation * len(names)))
+        wanted = max(1, int(self.recipe.participation * len(names) + 0.5))
         chosen = torch.randperm(len(names), generator=self.generator("participation"))[:wanted]
         clients = [names[i] for i in sorted(chosen.tolist())]
         self.weigh(clients)
@@ -97,7 +98,7 @@ class Server:
 
     @torch.no_grad()
     def hear(self, client: str, reply: Message) -> None:
-        """One client's reply has come, and the next is sent nothing yet: sequential methods collect what is theirs."""
+        """One client's reply has come: sequential methods collect what is theirs, before the next is sent anything."""
         self._collect(client, reply, sequential=True)
 
     @torch.no_grad()
@@ -105,13 +106,16 @@ class Server:
         """Adds one client's weights to the running mean and lets all other methods collect what is theirs."""
         sent = part(reply, "model")
         require_same(sent, self.model, client)
-        add(self._mean, self.weights[client], {name: value.to(_sum_type(value)) for name, value in sent.items()})
+        add(self._mean, self.weights[client], {n: v if v.is_floating_point() else v.double() for n, v in sent.items()})
         self._collect(client, reply, sequential=False)
 
     @torch.no_grad()
     def finish(self) -> None:
         """All replies are in: every method updates its state, one of them makes the new weights."""
-        mean = {name: _like(self.model[name], value) for name, value in self._mean.items()}
+        mean = {
+            name: value if self.model[name].is_floating_point() else value.round().to(self.model[name].dtype)
+            for name, value in self._mean.items()
+        }
         for method in self.methods:
             method.aggregate(self)
         self.model = self.owner["aggregate_model"].aggregate_model(self, mean)
@@ -120,21 +124,15 @@ class Server:
 
     def require_finite(self, also: Message) -> None:
         """RunError where something is not finite in what methods keep here, or in ``also``."""
-        require_finite([*also.items(), *self.remembered().items()], "the server", self.round, self.recipe)
+        held = also | self.remembered()
+        if not all_finite(held.values()):
+            first = next(name for name, value in held.items() if not all_finite([value]))
+            raise RunError(
+                f"{first} is not finite at the server after round {self.round} of {self.recipe}. Lower the learning "
+                "rate, or a rate of the method's own, or look at the images."
+            )
 
     def _collect(self, client: str, reply: Message, sequential: bool) -> None:
         for method in self.methods:
             if method.sequential is sequential:
                 method.collect(self, client, self.weights[client], part(reply, method.name))
-
-
-def round_half_up(value: float) -> int:
-    return int(value + 0.5)
-
-
-def _sum_type(tensor: torch.Tensor) -> torch.dtype:
-    return tensor.dtype if tensor.is_floating_point() else torch.float64
-
-
-def _like(pattern: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    return value if pattern.is_floating_point() else value.round().to(pattern.dtype)

@@ -39,8 +39,7 @@ class Method:
     hard_labels: why it needs a single label for an image, if it does not read ``batch.label_shares``.
     own_lengths: names of the entries of its offer or reply whose first dimension, the same for all of them in a
     message, differs from client to client. All else has the same names, kinds of numbers and shapes at every client.
-    counts: names of those entries that count a client's images or steps: at least 0, at most what a client of its
-    images can have seen in a round. ranges: the least and the most of other entries, by name.
+    ranges: the least and the most of entries of its offer or reply, by name.
     images_become: what ``inputs`` makes of images in training and at test time alike, such as "normalised"; empty where
     they stay in their units. A method that has numbers for other images is refused after this one.
     sequential: whether what a client is sent in a round depends on the replies of those before it. The clients of a
@@ -53,7 +52,6 @@ class Method:
     mixes_labels: ClassVar[bool] = False
     hard_labels: ClassVar[str] = ""
     own_lengths: ClassVar[tuple[str, ...]] = ()
-    counts: ClassVar[tuple[str, ...]] = ()
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     images_become: ClassVar[str] = ""
     sequential: ClassVar[bool] = False
@@ -132,10 +130,9 @@ class Method:
         return {}
 
     def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        """One client's reply arrives at the server; by default it is kept for ``aggregate``.
+        """One client's reply arrives; by default it is kept for ``aggregate``, large entries are better added up here.
 
-        A method with large entries adds them up here instead. weight: in the mean; of a sequential method in that of
-        all who were drawn.
+        weight: in the mean; of a sequential method in that of all who were drawn.
         """
         server.replies(self)[client] = reply
 
@@ -152,8 +149,8 @@ class Method:
     def unseen(self, client: Client) -> None:
         """Before a client that is in no round is tested: gives a value to what the method keeps at others.
 
-        Kept entries of the network are as at the start by then, and kept running statistics those of the client's
-        training images. A method that keeps entries and does not override this is refused in a recipe with unseen ones.
+        Kept entries are as at the start by then, kept running statistics those of the client's training images. A
+        method that keeps entries and does not override this is refused in a recipe with unseen clients.
         """
 
     def predict(self, client: Client, batch: Batch) -> Tensor:

@@ -1,9 +1,8 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
-A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...), with ``captions.toml``, ``claims.csv`` and, where
-there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` beside it has the settings
-and our profiles. Those that ``fednb.registry`` finds are like ours; what they declare of runs, and what their arguments
-need, stands in a ``protocol.toml`` of their own beside them, see ``fednb.papers.protocol``.
+A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...) with ``captions.toml``, ``claims.csv`` and, where
+there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` beside it has the settings and our
+profiles. Papers that ``fednb.registry`` finds are like ours; see ``fednb.papers.protocol`` for what they declare.
 """
 
 import ast
@@ -27,7 +26,7 @@ PROFILES = {"smoke", "quick", "paper", "stand_in"}
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 _PRINTED = {"algorithm", "augmentation", "federation", "site", "value"}
 _PAIR = ("federation", "setting", "site", "better", "worse")  # what a claim is of
-_CLAIM = {"table", *_PAIR, "place"}
+_CLAIM = frozenset({"table", *_PAIR, "place"})
 
 
 def names() -> list[str]:
@@ -40,11 +39,6 @@ def own() -> tuple[str, ...]:
     return registry.builtin("papers")
 
 
-def source(paper: str) -> str:
-    """Where a paper from outside comes from, ``"folder mine"``; empty for our own."""
-    return registry.source("papers", paper)
-
-
 def folder(paper: str) -> Path:
     """Where the files of a paper lie; RecipeError for an unknown paper, and where one from outside lacks a file."""
     if paper in own():
@@ -52,10 +46,9 @@ def folder(paper: str) -> Path:
     if paper not in registry.outside("papers"):
         raise RecipeError(f'"{paper}" is not in fednb/papers; {nearest(paper, names())}')
     room = registry.outside("papers")[paper] / "papers"
-    lacking = [name for name in (each.format(paper) for each in FILES) if not (room / name).is_file()]
-    if lacking:
+    if lacking := [name for name in (each.format(paper) for each in FILES) if not (room / name).is_file()]:
         raise RecipeError(
-            f"the paper {paper} of {source(paper)} has no {' and no '.join(lacking)} in {room}; "
+            f"the paper {paper} of {registry.source('papers', paper)} has no {' and no '.join(lacking)} in {room}; "
             "`fednb new paper` writes such files."
         )
     return room / paper
@@ -65,6 +58,11 @@ def _entry(mapping: dict, key: str, what: str):
     if key not in mapping:
         raise RecipeError(f'{what} "{key}" is not known; {nearest(key, mapping)}')
     return mapping[key]
+
+
+def _require(expected: set[str], found, file: str) -> None:
+    if lacking := sorted(expected.difference(found)):
+        raise RecipeError(f"{file} has {', '.join(found)}; expected {', '.join(lacking)}, too.")
 
 
 def _files(paper: str) -> dict[str, Path]:
@@ -82,6 +80,11 @@ def _frame(path: Path):
         raise RecipeError(f"{path} cannot be read: {error}. Expected a table with a line of names.") from error
 
 
+def numbers(paper: str, table: str):
+    """A printed table of other numbers than accuracies, such as bytes or parameters, with the columns of its file."""
+    return _frame(_entry(_files(paper), table, f"{paper}'s table")).copy()
+
+
 def tables(paper: str) -> list[str]:
     """The tables of accuracies: those that ``printed`` reads."""
     return sorted(table for table, path in _files(paper).items() if "algorithm" in _frame(path))
@@ -90,35 +93,26 @@ def tables(paper: str) -> list[str]:
 def printed(paper: str, table: str, federation: str | None = None, setting: str | None = None):
     """A printed table (``"table1"``) as a data frame, one row per printed number, in printed order.
 
-    algorithm: ``fedavg``, ``fedavgm``, ``fedprox``, ``scaffold``, ``fednova``, ``fedproto``, ... and names of
-        methods that are not built here, such as ``moon``.
-    augmentation: ``""``, ``fedrdn``, ``fedfa+mixup``, ...; with the options that make the row, in the form of a
-        recipe's label: ``fedfa(stages=[1, 2])``.
-    federation: ``office_caltech10``, ``digits``, ``cifar10``, ...; one of them alone if it is given.
+    algorithm, augmentation: ``fedavg``, ``fedfa+mixup``; with the options that make the row: ``fedfa(stages=[1, 2])``.
+    federation, setting: what the row is printed under (DisTrans' heterogeneity ``"40 %"``, FedFA's share of the images
+        ``"1/6"``, ``UNSEEN`` where the site was left out of the training, or ``""``); one of them alone if it is given.
     source: the site whose local model is tested; ``""`` where the global model is.
-    setting: what a row is printed under besides, such as DisTrans' heterogeneity ``"40 %"`` or FedFA's share of
-        the training images ``"1/6"``; ``UNSEEN`` where the site was left out of the training; ``""`` where nothing
-        is. One of them alone if it is given.
     site: the site whose test images are used, or ``average``.
     value: per cent, 0..100, as printed. DisTrans prints fractions: here they are times 100.
-    change: the rise (+) or fall (-) in points that is printed beside an average; NaN where none is.
-    std: the standard deviation over seeds that is printed beside a value; NaN where none is.
+    change, std: the rise (+) or fall (-) in points that is printed beside an average, and the standard deviation over
+        seeds that is printed beside a value; NaN where none is.
     runs: of how many runs the value is the mean, as the paper's text says; 1 where it says nothing.
-    run_on: the federation with the options that make the setting, ``cifar10(classes_per_client=6)``, as
-        ``[setting]`` of the paper's settings says; ``""`` where no option of ours makes it.
-    sites: the sites that the paper averages over, sorted, where the site is ``average`` and it names them; none where
-        a printed site is a mean of clients (RxRx1's cell types).
+    run_on: the federation with the options that make the setting, ``cifar10(classes_per_client=6)``; ``""`` where no
+        option of ours makes it.
+    sites: those that an average is over, sorted, where the paper names them; none where each is a mean of clients.
     remark: what is wrong with the printed number, or ``""``.
 
-    RecipeError for an unknown paper, table, federation or setting, for a table without accuracies, and for a file that
-    lacks a column, has no number in a row, or has one twice.
+    RecipeError for what is not there, and for a file that lacks a column, has no number in a row, or has one twice.
     """
     frame = _printed(paper, table)
     for column, wanted in (("federation", federation), ("setting", setting)):
         if wanted is not None:
-            known = set(frame[column])
-            if wanted not in known:
-                raise RecipeError(f'{paper}, {table} has no {column} "{wanted}"; {nearest(wanted, known)}')
+            _entry(dict.fromkeys(frame[column]), wanted, f"{paper}, {table}: the {column}")
             frame = frame[frame[column] == wanted]
     return frame.reset_index(drop=True)
 
@@ -128,34 +122,34 @@ def _printed(paper: str, table: str):
     """All rows of ``printed``; never changed by its readers."""
     import pandas
 
-    frame = _frame(_entry(_files(paper), table, f"{paper}'s table"))
+    frame, file, told = numbers(paper, table), f"{paper}_{table}.csv", settings(paper)
     if "algorithm" not in frame:
         raise RecipeError(f"{paper}, {table} has no accuracies; read it with fednb.papers.numbers.")
-    if lacking := sorted(_PRINTED - {*frame.columns}):
-        raise RecipeError(
-            f"{paper}_{table}.csv has the columns {', '.join(frame.columns)}; expected {', '.join(lacking)}, too."
-        )
-    numbers = pandas.to_numeric(frame["value"], errors="coerce")
-    if numbers.isna().any():
-        row = ", ".join(map(str, frame[numbers.isna()].iloc[0]))
-        raise RecipeError(f"{paper}_{table}.csv has a row {row}; expected a number as value.")
+    _require(_PRINTED, frame.columns, file)
     frame = frame.reindex(columns=[*_CELL, "value", "change", "std"], fill_value="")
-    if frame.duplicated(_CELL).any():
-        row = ", ".join(filter(None, map(str, frame.loc[frame.duplicated(_CELL), _CELL].iloc[0])))
-        raise RecipeError(f"{paper}_{table}.csv has two numbers of {row}; expected each once.")
+    values, twice = pandas.to_numeric(frame["value"], errors="coerce"), frame.duplicated(_CELL)
+    for wrong, expected in ((values.isna(), "a number as value"), (twice, "each number once")):
+        if wrong.any():
+            row = ", ".join(filter(None, map(str, frame[wrong].iloc[0])))
+            raise RecipeError(f"{file} has a row {row}; expected {expected}.")
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
-    frame["runs"] = settings(paper)["printed"].get("seeds", {"value": 1})["value"]
-    under = list(zip(frame["federation"], frame["setting"], strict=True))
-    made_by = {each: run_on(paper, *each) for each in set(under)}
-    frame["run_on"] = [made_by[each] for each in under]
+    frame["runs"] = told["printed"].get("seeds", {"value": 1})["value"]
+    made_by = {each: run_on(paper, *each) for each in zip(frame["federation"], frame["setting"], strict=True)}
+    frame["run_on"] = [made_by[each] for each in zip(frame["federation"], frame["setting"], strict=True)]
     over = {name: ", ".join(sorted(sites(paper, name))) for name in frame["federation"].unique()}
-    over |= dict.fromkeys(settings(paper).get("means_of_clients", ()), "")
+    over |= dict.fromkeys(told.get("means_of_clients", ()), "")
     frame["sites"] = frame["federation"].map(over).where(frame["site"] == "average", "")
     wrong = inconsistencies(paper)
     wrong = wrong[wrong["table"] == table].groupby(_CELL, as_index=False)["reason"].agg(" ".join)
     frame = frame.merge(wrong.rename(columns={"reason": "remark"}), how="left", on=_CELL)
     return frame.fillna({"remark": ""})
+
+
+def labels_of(printed) -> list[str]:
+    """The rows of a printed table as labels of recipes: ``["fedavg", "fedavg+fedrdn"]``."""
+    runs = zip(printed["algorithm"], printed["augmentation"], strict=True)
+    return list(dict.fromkeys("+".join(filter(None, run)) for run in runs))
 
 
 def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
@@ -164,25 +158,31 @@ def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
 
     An algorithm has the options of the paper's settings. Rows of methods that are not built here are left out.
     """
-    frame, made = printed(paper, table, federation), []
     known = {*registry.names("algorithms"), *registry.names("augmentations")}
-    for run in dict.fromkeys(zip(frame["algorithm"], frame["augmentation"], strict=True)):
-        first, *others = (_choice(*part) for label in run for part in re.findall(r"(\w+)(?:\(([^)]*)\))?", label))
+    made = []
+    for label in labels_of(printed(paper, table, federation)):
+        first, *others = choices(label)
         if {each["name"] for each in (first, *others)} <= known:
             options = settings(paper)["algorithm"].get(first["name"], {})
             made.append({"algorithm": options | first, "augmentations": others})
     return made
 
 
-def _choice(name: str, options: str) -> dict:
-    """``("fedfa", "stages=[1, 2]")`` -> ``{"name": "fedfa", "stages": [1, 2]}``."""
-    chosen = {"name": name}
-    for option, text in re.findall(r"(\w+)=((?:\[[^]]*\]|[^,[])*)", options):
-        try:
-            chosen[option] = ast.literal_eval(text)
-        except ValueError:  # a word
-            chosen[option] = text
-    return chosen
+def choices(label: str) -> list[dict]:
+    """The methods of a run's label as a Recipe takes them: ``"fedavg+fedfa(stages=[1, 2])"`` ->
+    ``[{"name": "fedavg"}, {"name": "fedfa", "stages": [1, 2]}]``."""
+    made = []
+    for name, options in re.findall(r"(\w+)(?:\(([^)]*)\))?", label):
+        pairs = re.findall(r"(\w+)=((?:\[[^]]*\]|[^,[])*)", options)
+        made.append({"name": name} | {option: _value(text) for option, text in pairs})
+    return made
+
+
+def _value(text: str):
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):  # a word
+        return text
 
 
 def run_on(paper: str, federation: str, setting: str) -> str:
@@ -202,17 +202,6 @@ def sites(paper: str, federation: str) -> list[str]:
     return [site for site in found if site != "average"]
 
 
-def labels_of(printed) -> list[str]:
-    """The rows of a printed table as labels of recipes: ``["fedavg", "fedavg+fedrdn"]``."""
-    rows = zip(printed["algorithm"], printed["augmentation"], strict=True)
-    return list(dict.fromkeys("+".join(filter(None, row)) for row in rows))
-
-
-def numbers(paper: str, table: str):
-    """A printed table of other numbers than accuracies, such as bytes or parameters, with the columns of its file."""
-    return _frame(_entry(_files(paper), table, f"{paper}'s table")).copy()
-
-
 @cache
 def printed_federations(paper: str) -> frozenset[str]:
     """The federations that the paper prints accuracies on."""
@@ -222,14 +211,13 @@ def printed_federations(paper: str) -> frozenset[str]:
 def inconsistencies(paper: str):
     """The printed numbers that contradict others of the same paper, one row each, as a data frame.
 
-    Columns: table, algorithm, augmentation, federation, source, setting, site (as in ``printed``), kind
-    (``average``, ``change``, ``count``, ``rounded``, or ``repeated`` for the value and ``repeated std`` for the
-    deviation of a run that an earlier table prints too), printed, expected (what the other numbers give), reason.
+    Columns as in ``printed``, table, kind (``average``, ``change``, ``count``, ``rounded``, or ``repeated`` and
+    ``repeated std`` of a run that an earlier table prints too), printed, expected (what the others give), reason.
     """
+    import pandas
+
     path = folder(paper) / "inconsistencies.csv"
     if not path.exists():
-        import pandas
-
         return pandas.DataFrame(columns=["table", *_CELL, "kind", "printed", "expected", "reason"], dtype=object)
     frame = _frame(path)
     return frame.assign(setting=frame.get("setting", ""))
@@ -256,18 +244,11 @@ def caption(paper: str, table: str) -> str:
 def claims(paper: str) -> list[dict]:
     """The paper's claims that compare two runs of one printed table, each pair once, from its ``claims.csv``.
 
-    table: the first printed table that has the pair. tables: all of them. federation, setting, site: of the two printed
-    numbers, as in ``printed``. better: the run that the paper finds better, ``"algorithm"`` or
-    ``"algorithm+augmentation"``, as a recipe's label. worse: the other one. place: where the text says it.
-
-    The lines before the rows say what is left out, and why. RecipeError for other columns.
+    table, tables: the first printed table that has the pair, and all. federation, setting, site: as in ``printed``.
+    better: the run that the paper finds better, as a recipe's label. worse: the other one. place: where it says so.
     """
     found = {}
-    for row in _rows(folder(paper) / "claims.csv"):
-        if row.keys() != _CLAIM:
-            raise RecipeError(
-                f"{paper}/claims.csv has the columns {', '.join(row)}; expected {', '.join(sorted(_CLAIM))}."
-            )
+    for row in _rows(folder(paper) / "claims.csv", _CLAIM):
         first = found.setdefault(tuple(row[name] for name in _PAIR), row | {"tables": []})
         first["tables"].append(row["table"])
     return list(found.values())
@@ -278,12 +259,9 @@ def curves(paper: str) -> list[dict]:
 
     figure: ``"fig4"`` or ``"table5"``. federation, setting: as in ``printed``; of the average over sites. kind:
     ``"order"``, several runs stand so at every x; ``"maximum"``, one is largest at one x; ``"monotone"``, it rises or
-    falls. runs: a list of labels, the highest first. x: what varies, a field of a recipe or an option of its methods or
-    data; ``""`` where nothing does. values: of x, as the paper's settings list them for the figure; [None] without one.
-    at: the x of the maximum, as in values; ``"rises"`` or ``"falls"``. place: where the text says it.
-
-    RecipeError, naming the row, for another kind, for an x that the figure does not have, for a maximum at a value that
-    it does not have, for a curve that does neither rise nor fall, and for too few or too many runs.
+    falls. runs: a list of labels, the highest first. x: the field or option that varies, or ``""``. values: of x, as
+    the paper's settings list them for the figure; [None] without one. at: the x of the maximum, as in values;
+    ``"rises"`` or ``"falls"``. place: where the text says it. RecipeError, naming the row, for what is not so.
     """
     path = folder(paper) / "curves.csv"
     return [_curve(paper, **row) for row in _rows(path)] if path.exists() else []
@@ -302,18 +280,19 @@ def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **oth
 
 
 @cache
-def _rows(path: Path) -> list[dict]:
+def _rows(path: Path, expected: frozenset[str] = frozenset()) -> list[dict]:
     """The rows of a file whose lines of remarks begin with #; never changed by its readers."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    found = list(rows)
-    for row in found:
+    found, file = csv.DictReader(line for line in lines if not line.startswith("#")), f"{path.parent.name}/{path.name}"
+    read = list(found)
+    _require(expected, found.fieldnames or (), file)
+    for row in read:
         if None in row or None in row.values():
             raise RecipeError(
-                f"{path.parent.name}/{path.name} has a row {', '.join(map(str, row.values()))}; expected a value for "
-                f"each of {', '.join(rows.fieldnames)}, in quotes where it has a comma."
+                f"{file} has a row {', '.join(map(str, row.values()))}; expected a value for each of "
+                f"{', '.join(found.fieldnames)}, in quotes where it has a comma."
             )
-    return found
+    return read
 
 
 def family(paper: str, federation: str) -> int:
@@ -329,18 +308,9 @@ def own_rule(paper: str) -> str:
 
 def settings(paper: str) -> dict:
     """``<paper>.toml``: what is printed and where, what is not, our profiles, and the methods' options."""
-    told = toml(folder(paper).with_suffix(".toml"))
-    lacking = sorted(SETTINGS - told.keys()) or sorted(PROFILES - told["profile"].keys())
-    if lacking:
-        raise RecipeError(
-            f"{paper}.toml has no {', '.join(lacking)}; expected {', '.join(sorted(SETTINGS))}, and the profiles "
-            f"{', '.join(sorted(PROFILES))}."
-        )
-    if type(runs := told["printed"].get("seeds", {"value": 1})["value"]) is not int:
-        raise RecipeError(
-            f"{paper}.toml has seeds = {runs!r} under [printed]; expected of how many runs a number is the mean, "
-            'such as { value = 3, place = "Sec. 4" }.'
-        )
+    told, file = toml(folder(paper).with_suffix(".toml")), f"{paper}.toml"
+    _require(SETTINGS, told, file)
+    _require(PROFILES, told["profile"], f"[profile] of {file}")
     return told
 
 
@@ -380,10 +350,8 @@ def federations(paper: str, profile: str, on: str | None = None) -> list:
 
 
 def under_settings(paper: str, chosen) -> list:
-    """A federation under each setting that the paper prints for it, such as DisTrans' heterogeneity.
-
-    In printed order, each as a Recipe takes it; the federation alone where the paper prints no settings for it.
-    """
+    """A federation, as a Recipe takes it, under each setting that the paper prints for it, in printed order; alone
+    where it prints none."""
     made_by = {} if isinstance(chosen, str) else settings(paper).get("setting", {}).get(chosen["name"], {})
     return [chosen | options for options in made_by.values()] or [chosen]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from fednb import papers, registry
 from fednb.errors import RecipeError, nearest
 
-_HERE = Path(__file__).parent
 PARTS = ("precondition", "runs")  # of a protocol from outside
 _PRECONDITION = {"paper", "federation", "better", "worse", "place"}
 
@@ -21,33 +20,28 @@ def rules() -> dict:
     RecipeError where a protocol from outside has rules, speaks of a paper that does not lie beside it, or has a
     precondition that names what its paper does not print.
     """
-    return _whole(_protocols())
-
-
-def _protocols() -> tuple[tuple[Path, tuple[str, ...]], ...]:
-    """The protocols from outside, and the papers that each may speak of: those next to it."""
-    papers_of = {}
+    beside = {}  # each protocol from outside, and the papers next to it
     for name, place in registry.outside("papers").items():
-        papers_of.setdefault(place / "papers" / "protocol.toml", []).append(name)
-    return tuple((path, tuple(names)) for path, names in papers_of.items() if path.is_file())
+        beside.setdefault(place / "papers" / "protocol.toml", []).append(name)
+    return _whole(tuple((path, tuple(names)) for path, names in beside.items() if path.is_file()))
 
 
 @cache
 def _whole(theirs: tuple[tuple[Path, tuple[str, ...]], ...]) -> dict:
-    whole = papers.toml(_HERE / "protocol.toml")
+    whole = papers.toml(Path(__file__).with_name("protocol.toml"))
     for path, names in theirs:
         added = papers.toml(path)
         if wrong := [name for name in added if name not in PARTS or not isinstance(added[name], list)]:
             raise RecipeError(
                 f"{path} has {wrong[0]}; expected [[{']] and [['.join(PARTS)}]] alone: the rules are fednb's."
             )
-        for part in PARTS:
-            for entry in added.get(part, ()):
-                if not isinstance(entry, dict) or entry.get("paper") not in names:
+        for part, entries in added.items():
+            for entry in entries:
+                if entry.get("paper") not in names:
                     raise RecipeError(f"{path} has a {part} {entry}; expected one of the paper {' or '.join(names)}.")
-        for entry in added.get("precondition", ()):
-            require_printed(entry, path)
-        whole |= {part: [*whole[part], *added[part]] for part in added}
+                if part == "precondition":
+                    require_printed(entry, path)
+            whole[part] = [*whole[part], *entries]
     return whole
 
 

@@ -1,11 +1,9 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to Flower.
 
-Messages travel as ArrayRecords. A client's memory lies on its node's disk: there it outlives the node, and a run that
-was interrupted.
-
-A SuperNode's configuration: ``site`` (which site it has), and where they differ from the defaults ``data`` (the folder
-of its images), ``device``, ``memory`` (the folder of its memory: ``FEDNB_MEMORY``, or ``fednb-memory`` where the node
-was started). In Flower's simulation node 0 has the first site, and so on.
+A client's memory lies on its node's disk: there it outlives the node, and a run that was interrupted. A SuperNode's
+configuration: ``site`` (which it has), and where they differ from the defaults ``data`` (the folder of its images),
+``device``, ``memory`` (a folder: ``FEDNB_MEMORY``, or ``fednb-memory`` where the node was started). In Flower's
+simulation node 0 has the first site, and so on.
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ from flwr.serverapp import Grid, ServerApp
 from fednb.errors import FednbError, RunError
 from fednb.federation import Federation
 from fednb.files import write_atomically
+from fednb.loop.flower.checks import Introduction, printable
 from fednb.loop.flower.client import answer
-from fednb.loop.flower.handshake import Introduction, printable
 from fednb.loop.flower.server import RemoteRun
 from fednb.methods import Message
 from fednb.recipe import Recipe
@@ -55,9 +53,8 @@ def reply(message: FlowerMessage, context: Context) -> FlowerMessage:
     try:
         recipe = _recipe(asked)
         if asked["kind"] == "introduce":
-            everything = federation_of(recipe, _data(context)) if "partition-id" in context.node_config else None
-            text = json.dumps(asdict(Introduction.of(_own(recipe, context), everything)))
-            records = {"introduction": ConfigRecord({"text": text})}
+            introduction = Introduction.of(*_own(recipe, context.node_config))
+            records = {"introduction": ConfigRecord({"text": json.dumps(asdict(introduction))})}
         else:
             records = work(recipe, asked, message.content, context)
     except FednbError as error:
@@ -68,7 +65,7 @@ def reply(message: FlowerMessage, context: Context) -> FlowerMessage:
 def _recipe(asked: ConfigRecord) -> Recipe:
     """What the server wants trained; RunError where it has another source of fednb, or other files from outside."""
     recipe = Recipe(**json.loads(asked["recipe"]))
-    here, there = _source(recipe), json.loads(asked["source"])
+    here, there = {"fednb": source_hash()} | used(recipe.full), json.loads(asked["source"])
     if differing := [name for name in here if here[name] != there.get(name)]:
         raise RunError(
             f"the server has another {', another '.join(differing)} than this client. Install the same version on "
@@ -77,13 +74,10 @@ def _recipe(asked: ConfigRecord) -> Recipe:
     return recipe
 
 
-def _source(recipe: Recipe) -> dict[str, str]:
-    return {"fednb": source_hash()} | used(recipe.full)
-
-
 def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
     """One call of the client, who goes on from its memory and leaves it behind."""
-    own, config = _own(recipe, context), context.node_config
+    config = context.node_config
+    own, _ = _own(recipe, config)
     site = own.sites[0].name
     if asked["fingerprint"] != own.fingerprint:
         raise RunError(
@@ -100,19 +94,14 @@ def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Cont
     return {"message": _record(sent)}
 
 
-def _data(context: Context):
-    return context.node_config.get("data")
-
-
-def _own(recipe: Recipe, context: Context) -> Federation:
-    """The recipe's federation with this node's site alone."""
-    config = context.node_config
+def _own(recipe: Recipe, config: dict) -> tuple[Federation, Federation | None]:
+    """The recipe's federation with this node's site alone; and, in a simulation, with all sites."""
     if "site" in config:
-        return federation_of(recipe, _data(context), str(config["site"]))
+        return federation_of(recipe, config.get("data"), str(config["site"])), None
     if "partition-id" not in config:
         raise RunError("a SuperNode does not say which site it has; start it with --node-config 'site=\"name\"'.")
-    whole = federation_of(recipe, _data(context))
-    return whole.only(whole.sites[int(config["partition-id"])].name)
+    whole = federation_of(recipe, config.get("data"))
+    return whole.only(whole.sites[int(config["partition-id"])].name), whole
 
 
 class Nodes:
@@ -155,7 +144,7 @@ class Nodes:
     def _send(self, kind: str, round: int, messages: dict[int, Message]) -> dict[int, RecordDict | str]:
         """What each node replied, or what went wrong; RunError, in its own words, where one refuses."""
         given = {"kind": kind, "round": round, "recipe": json.dumps(self.recipe.short)}
-        given["source"] = json.dumps(_source(self.recipe))
+        given["source"] = json.dumps({"fednb": source_hash()} | used(self.recipe.full))
         out = []
         for node, message in messages.items():
             own = {"fingerprint": self.met[node].fingerprint if node in self.met else "unknown"}
@@ -180,18 +169,6 @@ class Nodes:
         return replies
 
 
-def federate(recipe: Recipe, grid: Grid, store: Store, clients: int, timeout: float) -> Record:
-    """The record of a recipe: found, or trained by so many clients of the grid, from its last checkpoint on."""
-    with store.lock(recipe):
-        if record := store.find(recipe, mend=True):
-            store.drop_checkpoint(recipe)
-            return record
-        nodes = Nodes(recipe, grid, timeout)
-        carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
-        run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
-        return finish(run, store, lambda _, rounds: print(f"round {rounds}/{recipe.rounds} of {recipe}", flush=True))
-
-
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
@@ -200,18 +177,22 @@ def main(grid: Grid, context: Context) -> None:
     serve(grid, recipe, store, int(config["clients"]), float(config["timeout"]))
 
 
-def serve(grid: Grid, recipe: Recipe, store: Store, clients: int, timeout: float) -> None:
-    """Has a recipe trained and says where its record is, in ``flower`` below the store's own."""
-    store = store.by("flower")
+def serve(grid: Grid, recipe: Recipe, store: Store, clients: int, timeout: float) -> Record:
+    """The record of a recipe, in ``flower`` below the store's own: found, or trained by clients of the grid."""
+    store, nodes = store.by("flower"), Nodes(recipe, grid, timeout)
     try:
-        record = federate(recipe, grid, store, clients, timeout)
-    except FednbError as error:
-        _say(error)
-        raise
+        with store.lock(recipe):
+            record = store.find(recipe, mend=True)
+            if record is None:
+                carried = {"engine": f"flower {flwr.__version__}", "wire": nodes.wire}
+                run = RemoteRun(recipe, nodes.meet(clients), nodes.ask, carried)
+                record = finish(run, store, lambda _, done: _say(f"round {done}/{recipe.rounds} of {recipe}"))
+            store.drop_checkpoint(recipe)
     finally:
         for note in store.notes:
             _say(note)
-    print(f"recorded: {record.path}", flush=True)
+    _say(f"recorded: {record.path}")
+    return record
 
 
 def _say(what) -> None:

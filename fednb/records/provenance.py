@@ -2,14 +2,13 @@
 
 import os
 import platform
+import re
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
-from fednb import files
-
-INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16")  # each adds in another order
+from fednb import __version__, files
 
 
 def maker(model) -> dict:
@@ -34,38 +33,29 @@ def origin(model, seconds: float) -> dict:
 
 @lru_cache
 def processor() -> dict[str, str]:
-    """The processor's name, and the ``instructions`` on which the last digits of a sum depend: those that torch takes
-    (AVX512, AVX2, DEFAULT, ...) and, where Linux lists them, those of ``INSTRUCTIONS`` that the processor has."""
+    """The processor's name, and the ``instructions`` that torch takes (AVX512, AVX2, DEFAULT, ...): others add up in
+    another order."""
     import torch
 
-    taken = torch.backends.cpu.get_cpu_capability()
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
-    entries = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    has = [name for name in INSTRUCTIONS if name in entries.get("flags", "").split()]
-    name = entries.get("model name") or platform.processor() or platform.machine()
-    return {"processor": name, "instructions": f"{taken}: {' '.join(has)}" if has else taken}
+    listed = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else ""
+    named = re.search(r"model name\s*: (.+)", listed)
+    name = named[1] if named else platform.processor() or platform.machine()
+    return {"processor": name, "instructions": torch.backends.cpu.get_cpu_capability()}
 
 
 @lru_cache
 def code_version() -> str:
-    """The last commit that changed the package, with ``-dirty`` where it differs from it; else the installed version.
-
-    Where the files are a copy, without git or with that of another commit, ``FEDNB_COMMIT`` names the commit.
-    """
+    """What ``FEDNB_COMMIT`` says, else the last commit that changed the package, with ``-dirty`` where it differs from
+    that, else the installed version."""
     if commit := os.environ.get("FEDNB_COMMIT"):
         return commit
     checkout = Path(__file__).parents[2]
     if (checkout / ".git").exists():  # else git would speak of whatever checkout lies around an installed package
-        try:
+        with suppress(OSError, subprocess.CalledProcessError):
             package = ("--", "fednb", "pyproject.toml")
             if commit := _git(checkout, "log", "-1", "--format=%H", *package)[:12]:
                 return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", *package))
-        except (OSError, subprocess.CalledProcessError):
-            pass
-    try:
-        return metadata.version("fednb")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+    return __version__
 
 
 @lru_cache
@@ -75,6 +65,4 @@ def source_hash() -> str:
 
 
 def _git(checkout: Path, *words: str) -> str:
-    apart = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # of another checkout
-    words = ("git", "-C", str(checkout), *words)
-    return subprocess.run(words, env=apart, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,7 +1,4 @@
-"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record.
-
-Of spare images, where a recipe has them scored, in the last ten rounds.
-"""
+"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record."""
 
 from __future__ import annotations
 
@@ -19,27 +16,22 @@ TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]:
     """The last ten rounds, and those of the best mean over clients on validation and on test images.
 
-    rounds: as in a record. images: for each split, the number of images of each client; 0 for those that are unseen,
-    which choose no round.
+    rounds: as in a record. images: for each split, of each client; 0 where it is unseen and chooses no round.
     """
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):
-        means = [_mean(values[split], images[split]) for values in rounds]
+        counts = images[split]
+        shares = [[n / c for n, c in zip(values[split], counts, strict=True) if c] for values in rounds]
+        means = [sum(own) / max(1, len(own)) for own in shares]
         kept |= {next(values["round"] for values, mean in zip(rounds, means, strict=True) if mean >= max(means) - TIE)}
     return kept
 
 
-def _mean(totals: list, counts: list[int]) -> float:
-    shares = [total / count for total, count in zip(totals, counts, strict=True) if count]
-    return sum(shares) / max(1, len(shares))
-
-
 def packed(scores: dict[int, Tensor], spare: dict[int, Tensor]) -> dict[str, ndarray]:
-    """``rounds`` int32 ``[r]``, ``test`` and, where there is any, ``spare``, as small as it can be kept.
+    """``rounds`` int32 ``[r]``, ``test`` and, where there is any, ``spare``: bits, uint8 ``[r, ceil(n / 8)]``, of right
+    and wrong answers, float16 ``[r, n]`` of other scores.
 
-    scores: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites. Right and wrong
-    answers become bits, uint8 ``[r, ceil(n / 8)]``; other scores float16 ``[r, n]``. spare: the same of spare images,
-    in the last of these rounds.
+    scores, spare: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites.
     """
     import numpy
 

@@ -13,11 +13,8 @@ _at_once = False
 
 @contextmanager
 def watched(at_once: bool = False):
-    """Inside, a signal is kept until who trains asks for it by ``requested``, or until the outermost of these ends.
-    Processes that were started inside are told and waited for. In another thread than the main one it does nothing.
-
-    at_once: the first signal takes its effect at once, as where this process only waits for other machines.
-    """
+    """Inside, a signal is kept until who trains asks for it, or the outermost of these ends; ``at_once`` it takes its
+    effect where this process only waits for other machines. In another thread than the main one this does nothing."""
     global _heard, _before, _at_once
     if _before is not None or threading.current_thread() is not threading.main_thread():
         yield
@@ -37,7 +34,6 @@ def watched(at_once: bool = False):
 
 
 def requested() -> bool:
-    """Whether a signal has been heard."""
     return bool(_heard)
 
 

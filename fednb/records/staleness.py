@@ -1,16 +1,10 @@
 """How methods, networks and loaders behave, and which records were made while one behaved otherwise.
 
-A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``; ``behaviours.json`` beside this file
-holds its hash, by room and name, and is written together with them by ``python tests/test_regression.py``:
-
-- ``now``: ``"augmentations/fedfa"`` -> 12 hex digits, the last of a list; before it stand those under which a file gave
-  the same: of fewer tiny runs, and, added by hand, of before a commit that replaced tiny runs (empty text: of before
-  the first). A record keeps the last ones of its day.
-- ``by_hand``: how often a file has changed in a way that no tiny run shows, such as in bf16 alone (they are in float64)
-  or on masks. Raised by hand in the commit that changes it; it is part of the hash.
-
-What comes from outside has the hash of its source instead, and its project's ``fednb.toml`` may name earlier hashes
-that give the same. Images in memory have none: the recipe holds their fingerprint.
+A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``. ``behaviours.json``, written with
+them by ``python tests/test_regression.py``, has for each file ``now``, the hashes under which it behaves as today,
+today's last (before it those of fewer tiny runs and, added by hand, of before a commit that replaced some; empty text:
+of before the first), and ``by_hand``, how often it has changed in a way that no tiny run shows, such as in bf16 alone,
+raised by hand. What comes from outside has the hash of its source; a project's ``fednb.toml`` may name earlier ones.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Runs on disk: one JSON file each, written once, found by recipe; locks and checkpoints beside them while one trains.
-
-Where a file system does not honour locks, a run may be trained twice; its record is whole all the same.
-"""
+"""Runs on disk: one JSON file each, written once, found by recipe; locks and checkpoints while one trains."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 from fednb.errors import DamagedError, HeldError, StoreError
-from fednb.files import remove, remove_parts, write_atomically, write_together
+from fednb.files import PART, remove, write_atomically, write_together
 from fednb.recipe import Recipe
 from fednb.records import signals
 from fednb.records.record import SHARED, Record, checksum, read, shared, to_text
@@ -29,8 +26,7 @@ OF_THE_IMAGES = {"examples": ("images", "targets")}  # the same in every run on 
 
 @lru_cache(maxsize=4096)
 def _as_it_was(path: Path, *file: int) -> Record:
-    """The record in a file that has not been written since: every table asks for all of them again."""
-    return read(path)
+    return read(path)  # every table asks for all of them again
 
 
 class Store:
@@ -38,13 +34,10 @@ class Store:
 
     A record is *stale* when something that it used behaves otherwise today. It is found like any other, after those
     that are not; only where ``renew`` is set it counts as missing, and its files are replaced by those of a new run.
+    ``notes`` collects what was found wrong and set aside.
 
-    Args:
-        folder: where new records are written.
-        also: folders that are only read, for example the recorded runs of the project.
-        checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
-
-    ``notes`` collects what was found wrong and set aside; a summary shows it.
+    folder: where new records are written. also: folders that are only read, such as the recorded runs of the project.
+    checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
     """
 
     def __init__(self, folder: Path, also: tuple[Path, ...] = (), checkpoints: Path | None = None):
@@ -56,16 +49,14 @@ class Store:
         self.notes: list[str] = []
 
     def by(self, engine: str) -> Store:
-        """Where the runs lie whose messages an engine carried, such as "flower": a recipe has one record of each."""
+        """Where the runs lie whose messages an engine carried, such as "flower"."""
         return Store(self.folder / engine, tuple(path / engine for path in self.folders[1:]), self.checkpoints / engine)
 
     def find(self, recipe: Recipe, mend: bool = False) -> Record | None:
-        """The record of a recipe, or None.
+        """The record of a recipe, or None. StoreError when it was made under another default of an option.
 
         What is damaged is named in ``notes`` and counts as missing. Where ``mend`` is set, which needs the recipe's
-        lock, a damaged record in ``folder`` is set aside with its artefacts, with the suffix ``.damaged``; without it
-        nothing on disk changes. StoreError when the record was made while an option that the recipe leaves at its
-        default had another default.
+        lock, a damaged record in ``folder`` and its artefacts get the suffix ``.damaged``; else the disk stays so.
         """
         stale = None
         for folder in self.folders:
@@ -88,7 +79,7 @@ class Store:
         return stale
 
     def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
-        """The record of each recipe, or None; one that ``find`` refuses counts as missing and is named in ``notes``."""
+        """The record of each recipe, or None; what ``find`` refuses is named in ``notes``."""
         records = {}
         for recipe in recipes:
             try:
@@ -109,12 +100,8 @@ class Store:
         return [record for record in records if "engine" not in record.origin]
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
-        """Writes a record once, atomically, with checksums; the first writer of a recipe wins.
-
-        What its artefacts have in common with those of other runs (``OF_THE_IMAGES``) goes to a file that they share.
-        What it wrote is replaced if it is damaged, or stale where ``renew`` is set.
-        Raises StoreError when the disk is full or not writable; nothing recorded before is touched.
-        """
+        """Writes a record once, atomically. The first writer of a recipe wins, unless what it wrote is damaged, or
+        stale where ``renew`` is set. StoreError when the disk is full or not writable; what is recorded stays."""
         import numpy
 
         path = self.folder / recipe.filename
@@ -132,7 +119,6 @@ class Store:
         return path
 
     def _stays(self, path: Path) -> bool:
-        """Whether a record is whole, and not stale where those are renewed."""
         with suppress(DamagedError):
             record = read(path)
             record.require_artefacts()
@@ -140,16 +126,13 @@ class Store:
         return False
 
     def note(self, text: str) -> None:
-        """Adds to ``notes`` what is not there yet."""
         if text not in self.notes:
             self.notes.append(text)
 
     @contextmanager
     def lock(self, recipe: Recipe, wait: bool = True):
-        """Held while a run trains: a second process that wants the same run says so, waits, then finds it done. Half
-        files of processes that were killed while they wrote it are removed.
-
-        Raises HeldError where it shall not wait. Where the file system has no locks, ``notes`` says so.
+        """Held while a run trains: a second process that wants the same run says so and waits, or raises HeldError.
+        Half files of processes that were killed are removed. Without locks on a file system a run may be trained twice.
         """
         from filelock import FileLock, Timeout
 
@@ -171,16 +154,15 @@ class Store:
             self.note(f"{self.locks}: {error.strerror}. Another process may train the same runs once more.")
         try:
             for path in (self._checkpoint(recipe), self.folder / recipe.filename):
-                remove_parts(path)
+                for part in path.parent.glob(f".{glob.escape(path.stem)}.*{PART}"):
+                    remove(part)
             yield
         finally:
             lock.release()
 
     def save_checkpoint(self, recipe: Recipe, state: dict, keep_last: bool = False) -> None:
-        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them.
-
-        keep_last: the one that it replaces stays for ``step_back``.
-        """
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are a SHA-256. With ``keep_last`` the one
+        before stays for ``step_back``."""
         import torch
 
         path = self._checkpoint(recipe)
@@ -196,9 +178,8 @@ class Store:
 
     def step_back(self, recipe: Recipe) -> None:
         """The next start goes on from the checkpoint before the last, where there is one."""
-        path = self._checkpoint(recipe)
-        if _before(path).exists():
-            os.replace(_before(path), path)
+        with suppress(FileNotFoundError):
+            os.replace(_before(self._checkpoint(recipe)), self._checkpoint(recipe))
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
@@ -219,7 +200,6 @@ class Store:
             return None
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
-        """Removes a finished run's checkpoint."""
         remove(self._checkpoint(recipe))
         remove(_before(self._checkpoint(recipe)))
 
@@ -228,16 +208,13 @@ class Store:
 
     def _set_aside(self, paths: list[Path], why: str) -> None:
         """Renames files that belong together; the first names them."""
-        first, suffix, number = paths[0], ".damaged", 1
-        while first.with_name(first.name + suffix).exists():
-            number += 1
-            suffix = f".damaged{number}"
+        name = paths[0].name
         try:
             for path in paths:
-                os.replace(path, path.with_name(path.name + suffix))
-            self.note(f"{first.name} was damaged and is now {first.name}{suffix}: {why}")
+                os.replace(path, f"{path}.damaged")
+            self.note(f"{name} was damaged and is now {name}.damaged: {why}")
         except OSError as error:  # the folder is read-only
-            self.note(f"{first.name} is damaged and could not be set aside ({error.strerror}): {why}")
+            self.note(f"{name} is damaged and could not be set aside ({error.strerror}): {why}")
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:

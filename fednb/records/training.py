@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fednb import datasets
 from fednb.errors import RunError, StoreError
 from fednb.federation import Federation
-from fednb.files import is_full
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
 from fednb.records.provenance import maker, origin, source_hash
@@ -27,24 +27,19 @@ CHECKPOINT_SECONDS = 60.0
 Progress = Callable[[Recipe, int], None]
 
 
-def silent(recipe: Recipe, rounds: int) -> None:
-    """No progress display."""
-
-
 def train_one(
     recipe: Recipe,
     store: Store,
     device: str = "cpu",
     root: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress = lambda recipe, rounds: None,
     federation: Federation | None = None,
     wait: bool = True,
 ) -> Record:
-    """The record of a recipe: found, or trained from its last checkpoint on.
+    """The record of a recipe: found, or trained from its last checkpoint on. Ctrl-C and SIGTERM end it after its round.
 
     ``progress(recipe, rounds_done)`` is called after every round. federation: of a recipe whose images are in memory.
-    wait: for another process that trains it, or raise HeldError. Ctrl-C and SIGTERM end it after its round, with a
-    checkpoint. Raises FednbError for what a user can mend.
+    wait: for another process that trains it, or raise HeldError.
     """
     with store.lock(recipe, wait), signals.watched():
         if record := store.find(recipe, mend=True):
@@ -56,22 +51,14 @@ def train_one(
         from fednb.models import pretrained_below
 
         rehearse(recipe)
-        if federation is None:
-            federation = federation_of(recipe, root)
-        elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:
-            raise RunError(
-                f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
-                "Study(recipes, federation=...)."
-            )
         with pretrained_below(root):
-            return finish(FederatedRun(recipe, federation, device), store, progress)
+            run = FederatedRun(recipe, federation or federation_of(recipe, root), device)
+            return finish(run, store, progress)
 
 
-def finish(run: Rounds, store: Store, progress: Progress = silent) -> Record:
-    """The record of a run, trained from its last checkpoint on; needs the recipe's lock.
-
-    A checkpoint is written about once a minute, or after each round where the run is ``saved_every_round``.
-    """
+def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
+    """The record of a run, trained from its last checkpoint on; needs the recipe's lock. A checkpoint is written about
+    once a minute, or after each round where the run is ``saved_every_round``."""
     recipe = run.recipe
     saved = store.load_checkpoint(recipe, next(run.model.parameters()).device) or {}
     with _threads(saved.get("made_from", {}).get("threads")):
@@ -107,19 +94,12 @@ def finish(run: Rounds, store: Store, progress: Progress = silent) -> Record:
                 written = time.monotonic()
                 signals.end_if_requested()
         record, artefacts = _measured(run, rounds, scores.packed(kept, spare), before + time.monotonic() - begun)
-        try:
-            store.write(recipe, record, artefacts)
-        except StoreError as error:
-            if not is_full(error):
-                raise
-            store.drop_checkpoint(recipe)  # which makes room for the record
-            store.write(recipe, record, artefacts)
+        store.write(recipe, record, artefacts)
         store.drop_checkpoint(recipe)
         return store.find(recipe)
 
 
 def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> tuple[Record, dict]:
-    """A finished run's record and what lies beside it."""
     recipe = run.recipe
     artefacts = {"scores": packed}
     for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
@@ -145,7 +125,6 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
 
 @contextmanager
 def _threads(count: int | None):
-    """Inside, torch has the threads of the checkpoint: with another number sums have other last digits."""
     import torch
 
     here = torch.get_num_threads()
@@ -158,25 +137,18 @@ def _threads(count: int | None):
 
 def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:
     """The federation of a recipe, with one site or with all, loaded once per process."""
-    from fednb.datasets import data_root
-
     choice = recipe.dealt | ({"site": site} if site else {})
-    return _load(json.dumps(choice), str(data_root(root).absolute()))
+    return _load(json.dumps(choice), str(datasets.data_root(root).absolute()))
 
 
 @lru_cache(maxsize=2)
 def _load(choice: str, root: str) -> Federation:
-    from fednb import datasets
-
     return datasets.load(root=root, **json.loads(choice))
 
 
 def _resume(run: Rounds, store: Store, made_from: dict, saved: dict) -> tuple[list[dict], float, dict, dict]:
-    """The rounds that a checkpoint holds, their seconds, and the scores of its test and spare images; the run goes on
-    after them.
-
-    A checkpoint from other images, defaults, code or device is not used: a record says where all of it is from.
-    """
+    """The rounds of a checkpoint, their seconds, and the scores of test and spare images; the run goes on after them.
+    One from other images, defaults, code or device is not used: a record says where all of it is from."""
     before = saved.get("made_from", {})
     differing = [name for name, value in made_from.items() if before.get(name) != value]
     if saved and differing:

@@ -1,13 +1,9 @@
-"""Trains many recipes: one after the other, or side by side, here, by an engine, and in whatever else works on the same
-store."""
+"""Trains many recipes: in turn or side by side, here, on a cluster, and in whatever else works on the same store."""
 
-import os
-import platform
 import sys
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 from fednb.errors import HeldError, RunError, nearest, reason
@@ -15,8 +11,8 @@ from fednb.federation import Federation
 from fednb.loop import cluster, parallel
 from fednb.recipe import Recipe
 from fednb.records import signals
-from fednb.records.store import NO_LOCKS, Store
-from fednb.records.training import Progress, silent, train_one
+from fednb.records.store import Store
+from fednb.records.training import Progress, train_one
 
 BAR = "{percentage:3.0f} %|{bar:20}| {remaining} left: {desc}"
 
@@ -31,13 +27,11 @@ def train(
     federation: Federation | None = None,
     engine: str | None = None,
 ) -> dict[Recipe, str | None]:
-    """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
+    """Trains each recipe once, here or in ``jobs`` processes that share the cores; for each None or what went wrong.
 
-    Runs that another process trains come last: their records are found when they are done. device: several as
-    ``"cuda:0,cuda:1"``, which are taken in turn. progress: hears of each round, in the place of a bar. federation: of
-    recipes whose images are in memory. engine: ``"ray"``, which trains on other machines; these find the store and the
-    data under the same paths. Returns, for each recipe, None or what went wrong. Raises RunError where the engine is
-    not installed, or reaches nobody.
+    Runs that another process trains come last: their records are found when they are done. progress: hears of each
+    round, in the place of a bar. federation: of recipes whose images are in memory. engine: ``"ray"``, which trains on
+    other machines; these find the store and the data under the same paths. RunError where it is not there.
     """
     if engine and recipes:
         from fednb.datasets import data_root
@@ -59,7 +53,10 @@ def train(
 
         for wait in (False, True):
             work = partial(_train, store, device, root, federation, wait)
-            ended |= _carry_out(work, rest, hear, jobs, store, engine, device)
+            if engine and rest:
+                ended |= cluster.on_ray(work, rest, hear, jobs, device, store.locks)
+            else:
+                ended |= _here(work, rest, hear, jobs, store)
             rest, held = held, []
     return ended
 
@@ -73,9 +70,7 @@ def check(engine: str, device: str) -> None:
     cluster.check()
 
 
-def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engine, device) -> dict[Recipe, str | None]:
-    if engine and recipes:
-        return cluster.on_ray(work, recipes, hear, jobs, device, store.locks)
+def _here(work, recipes: list[Recipe], hear, jobs: int, store: Store) -> dict[Recipe, str | None]:
     if jobs > 1 and len(recipes) > 1:
         try:
             return parallel.in_processes(work, recipes, hear, jobs)
@@ -90,14 +85,13 @@ def _carry_out(work, recipes: list[Recipe], hear, jobs: int, store: Store, engin
     return ended
 
 
-def _train(store: Store, devices: str, root, federation: Federation | None, wait: bool, recipe: Recipe, tell) -> None:
-    """Tells how many rounds are done, after each, and at the end every note of the store; None where it is held."""
+def _train(store: Store, device: str, root, federation: Federation | None, wait: bool, recipe: Recipe, tell) -> None:
+    """Tells how many rounds are done, at the end every note of the store, and None where another process trains it."""
     signals.end_if_requested()
     apart = copy(store)
     apart.notes = []
     try:
-        with _in_turn(devices, store.locks) as device:
-            train_one(recipe, apart, device, root, lambda _, rounds: tell(rounds), federation, wait)
+        train_one(recipe, apart, device, root, lambda _, rounds: tell(rounds), federation, wait)
     except HeldError:
         if wait:
             raise
@@ -108,38 +102,10 @@ def _train(store: Store, devices: str, root, federation: Federation | None, wait
 
 
 @contextmanager
-def _in_turn(devices: str, locks: Path):
-    """Of several devices that which the fewest workers of this machine have, theirs until the run ends."""
-    from filelock import FileLock, Timeout
-
-    names = devices.split(",")
-    if len(names) == 1:
-        yield devices
-        return
-    for number, name in ((number, name) for number in count() for name in names):
-        lock = FileLock(locks / f"{platform.node()}_{name.replace(':', '_')}_{number}.lock")
-        try:
-            locks.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-        except Timeout:
-            continue
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
-            name = names[os.getpid() % len(names)]
-        try:
-            yield name
-        finally:
-            lock.release()
-        return
-
-
-@contextmanager
 def _bar(recipes: list[Recipe]):
-    """Gives what hears how many rounds of these recipes are done, and shows a bar inside, where somebody sees it: on a
-    terminal, or in a notebook that somebody works in."""
+    """Gives what hears how many rounds are done, and shows it on a terminal or in a notebook."""
     if not _is_watched():
-        yield silent
+        yield lambda recipe, rounds: None
         return
     from tqdm import tqdm
 

@@ -8,7 +8,6 @@ from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses, over_seeds
 from fednb.report.curves import curves
 from fednb.report.differences import effects
-from fednb.report.gates import at_chance
 from fednb.report.judging import recorded_board
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import selected
@@ -16,33 +15,3 @@ from fednb.report.sentences import sentences, summary
 from fednb.report.tables import joined, rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN
-
-__all__ = [
-    "STAND_IN",
-    "TESTED",
-    "at_chance",
-    "board",
-    "by_paper",
-    "common_seeds",
-    "comparison",
-    "cross_site",
-    "curve_board",
-    "curves",
-    "effects",
-    "first_near",
-    "late_rise",
-    "joined",
-    "late_steps",
-    "losses",
-    "over_seeds",
-    "readings",
-    "readings_table",
-    "recorded_board",
-    "rules_table",
-    "runs_table",
-    "scoreboard",
-    "selected",
-    "sentences",
-    "summary",
-    "table",
-]

@@ -1,15 +1,14 @@
 """Ours beside the paper's: tables of recorded runs and printed numbers.
 
-Everything here takes recorded results and printed numbers, never a trainer. ``results`` is a
-``fednb.study.Results``; its ``frame`` (one row per run, round, client and split) and its ``records`` are
-read, nothing else.
+``results`` is a ``fednb.study.Results``, of which ``frame`` (one row per run, round, client and split) and ``records``
+are read.
 """
 
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.deviations import deviations, of_unseen
-from fednb.report.intervals import Measured, alike, of_settings
+from fednb.report.intervals import alike, of_settings
 from fednb.report.selection import selected
 from fednb.report.tables import Table, runs_table
 from fednb.report.wording import STAND_IN, number, signed
@@ -35,39 +34,36 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
     A run with unseen sites has no row here, and a site that took part none where the printed numbers are of unseen
     sites (FedFA's Table 4): there a row is the runs that left out one site each.
 
-    Results on another federation than the printed one, or marked as a stand-in, are never compared: their
-    columns say so and have no difference; results on other data, a real federation that the paper does not print, do
-    not stand beside its numbers at all: theirs is ``runs_table``. Nor are averages over other sites compared. Where the
-    printed rows name a ``source`` (FedRDN's Table 3), ours are those of ``cross_site``. RecipeError if
-    ``printed`` has several federations, a setting that no option of the federation makes, or a ``source`` and
+    Results on another federation than the printed one, or marked as a stand-in, are never compared: their columns say
+    so and have no difference; of results on other data, a real federation that the paper does not print, this is
+    ``runs_table``. Nor are averages over other sites compared. Where the printed rows name a ``source`` (FedRDN's
+    Table 3), ours are those of ``cross_site``. RecipeError if ``printed`` has several federations, or a ``source`` and
     a rule other than "last".
     """
-    if wording.mark(wording.frame_of(results)) == wording.OTHER_DATA:
+    marked = wording.mark(wording.frame_of(results))
+    if marked == wording.OTHER_DATA:
         return runs_table(results, rule)
     frame = comparison(results, printed, rule)
     rows = list(dict.fromkeys(frame["row"]))
     shown, averages = {}, {"average", *printed["setting"]}
     for site in sorted(dict.fromkeys(frame["site"]), key=lambda name: name != "average"):
         here = frame[frame["site"] == site].set_index("row").reindex(rows)
-        marked = f" {STAND_IN}" if here["stand_in"].eq(True).any() else ""
-        count = "/".join(f"{n:.0f}" for n in sorted(here["images"].dropna().unique()))
-        flag = here["outside"].eq(True).map({True: "!", False: ""})
-        ours, paper = here["ours"].map(number) + flag, here["paper"].map(number) + here["star"].fillna("")
-        ours = wording.with_interval(ours, wording.bounds(here, number)) if site in averages else ours
+        ours = here["ours"].map(number) + here["outside"].eq(True).map({True: "!", False: ""})
+        if site in averages:
+            span = wording.bounds(here, number)
+            ours += (" (" + span + ")").where((span != "") & (ours != ""), "")
+        paper = here["paper"].map(number) + here["star"].fillna("")
         pair = ours.where(ours != "", "-") + " | " + paper.where(paper != "", "-")
-        name = labels.site(site)
-        shown[f"{name} ({count}){marked}" if count else name] = pair.where(pair != "- | -", "")
+        count = "/".join(f"{n:.0f}" for n in sorted(here["images"].dropna().unique()))
+        head = labels.site(site) + (f" ({count})" if count else "")
+        head += f" {STAND_IN}" if count and here["stand_in"].eq(True).any() else ""
+        shown[head] = pair.where(pair != "- | -", "")
         if site == "average" and here["difference"].notna().any():
             shown["difference"] = here["difference"].map(signed)
     about, made = _caption(results, frame, printed, rule, title)
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
-    return Table(
-        frame.drop(columns=["star", "sites", "clients", "elsewhere"]),
-        about,
-        wording.grid(shown, rows),
-        (*quoted, *made),
-        mark=wording.mark(wording.frame_of(results)),
-    )
+    frame = frame.drop(columns=["star", "sites", "clients", "elsewhere"])
+    return Table(frame, about, wording.grid(shown, rows), (*quoted, *made), mark=marked)
 
 
 def comparison(results, printed, rule: str | None = None):
@@ -82,29 +78,26 @@ def comparison(results, printed, rule: str | None = None):
     """
     import pandas
 
-    federations = printed["federation"].unique()
-    if len(federations) != 1:
+    [federation, *others] = printed["federation"].unique()
+    if others:
         raise RecipeError(
-            f"printed has the federations {', '.join(federations)}; expected one. "
+            f"printed has the federations {', '.join([federation, *others])}; expected one. "
             "Give it to fednb.papers.printed(paper, table, federation)."
         )
-    across = printed["source"].any()
+    across, unseen = printed["source"].any(), of_unseen(printed)
     if across and rule not in (None, "last"):
         raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')
     rule = rule or protocol.rules()["selection"]
-    unseen = of_unseen(printed)
     printed = printed.assign(setting="") if unseen else printed
-    theirs = _theirs(printed)
     chosen = cross_site(results) if across else selected(wording.frame_of(results), rule, unseen).assign(source="")
     chosen = chosen if unseen else wording.all_took_part(chosen, results)
-    chosen = _by_setting(chosen, results, printed)
-    rows_of_paper = dict.fromkeys(label for label, _ in theirs)
-    beside = {run: labels.printed_for(run, rows_of_paper) for run in chosen["run"].unique()}
     known = None if across else alike(results, rule, unseen)[1]
-    ours, rows = _ours(chosen, federations[0], results, known), []
-    for (printed_label, source), cells in theirs.items():
-        same = [(run, found) for run, of, found in ours if (beside[run], of) == (printed_label, source)]
-        for run, found in same or [(printed_label, {})]:
+    ours = _ours(_by_setting(chosen, results, printed), federation, results, known)
+    theirs, rows = _theirs(printed), []
+    beside = {run: labels.printed_for(run, [label for label, _ in theirs]) for run, _, _ in ours}
+    for (label, source), cells in theirs.items():
+        same = [(run, found) for run, of, found in ours if (beside[run], of) == (label, source)]
+        for run, found in same or [(label, {})]:
             rows += _side_by_side(run, source, cells, found)
     for run, source, found in ours:
         if (beside[run], source) not in theirs:
@@ -118,12 +111,10 @@ def comparison(results, printed, rule: str | None = None):
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "")
     seeds = frame.groupby("row")["seeds"].transform("max")
     if seeds.nunique() > 1:
-        counted = list(map(wording.with_seeds, frame["row"], seeds))
-        frame["row"] = frame["row"].where(seeds.isna(), counted)
+        frame["row"] = frame["row"].where(seeds.isna(), list(map(wording.seeds_told, frame["row"], seeds)))
     frame["star"] = (frame["remark"] != "").map({True: "*", False: ""})
     frame["stand_in"] = frame["stand_in"].eq(True)
-    comparable = ~frame["stand_in"] & ~_other_sites(frame)
-    frame["difference"] = (frame["ours"] - frame["paper"]).where(comparable)
+    frame["difference"] = (frame["ours"] - frame["paper"]).where(~frame["stand_in"] & ~_other_sites(frame))
     frame["outside"] = frame["difference"].notna() & frame["outside"].eq(True)
     return frame
 
@@ -148,11 +139,10 @@ def cross_site(results):
 
 def on_federation(chosen, results, run_on: str):
     """The rows of runs on ``cifar10(classes_per_client=6)``, whatever else their federation has."""
-    [(federation, _)] = labels.parts(run_on) or [("", "")]
     wanted = {option for _, option in labels.options(run_on)}
     made = {record.key: {f"{k}={v}" for k, v in record.recipe["federation"].items()} for record in results.records}
     same = chosen["key"].map(lambda key: wanted <= made[key]).astype(bool)
-    return chosen[same & (chosen["federation"] == federation)]
+    return chosen[same & (chosen["federation"] == run_on.partition("(")[0])]
 
 
 def tested(rows) -> str:
@@ -178,20 +168,14 @@ def _by_setting(chosen, results, printed):
     if not printed["setting"].any():
         return chosen.assign(column="")
     made = dict(zip(printed["setting"], printed["run_on"], strict=True))
-    for setting, run_on in made.items():
-        if not run_on:
-            raise RecipeError(
-                f'the printed rows stand under "{setting}", which no option of our federations makes; nothing can '
-                "be held against them. Give another setting to fednb.papers.printed(paper, table, setting=...)."
-            )
     options = {option.split("=")[0]: None for run_on in made.values() for _, option in labels.options(run_on)}
-    ours = {record.key: record.recipe["federation"] for record in results.records}
-    columns = {
-        key: ", ".join(f"{wording.spaced(name)} {wording.as_text(own[name])}" for name in options if name in own)
-        for key, own in ours.items()
-    }
+    columns = {}
+    for record in results.records:
+        own = record.recipe["federation"]
+        texts = [f"{wording.spaced(name)} {wording.as_text(own[name])}" for name in options if name in own]
+        columns[record.key] = ", ".join(texts)
     for setting, run_on in made.items():
-        columns |= dict.fromkeys(set(on_federation(chosen, results, run_on)["key"]), setting)
+        columns |= dict.fromkeys(on_federation(chosen, results, run_on)["key"], setting)
     varied = [column for name in options for column in (f"federation_{name}", name) if column in chosen]
     return chosen.assign(column=chosen["key"].map(columns)).drop(columns=varied)
 
@@ -222,22 +206,21 @@ def _ours(chosen, federation: str, results, known: dict | None) -> list[tuple]:
 
 
 def _side_by_side(run: str, source: str, theirs: dict, ours: dict) -> list[dict]:
+    """A row for each site, with whether the printed number is farther off than the chance of all runs explains."""
     label = next((numbers["row"] for numbers in ours.values()), labels.pretty(run))
-    head = {"row": f"{label}, model of {labels.site(source)}" if source else label, "run": run}
-    sites = dict.fromkeys((*theirs, *ours))
-    return [{**theirs.get(site, {}), **_beside(theirs, ours, site), **head, "site": site} for site in sites]
-
-
-def _beside(theirs: dict, ours: dict, site: str) -> dict:
-    """What is shown of ours, and whether the printed number is farther off than the chance of all runs explains."""
-    if site not in ours:
-        return {}
-    found, printed = ours[site], theirs.get(site, {})
-    own: Measured = found["ours"]
-    compared = "paper" in printed and not found["older"] and not found["elsewhere"]
-    difference = own.against(printed["paper"], printed["runs"]) if compared else None
-    outside = difference is not None and not difference.low <= 0 <= difference.high
-    return found | {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds, "outside": outside}
+    label = f"{label}, model of {labels.site(source)}" if source else label
+    rows = []
+    for site in dict.fromkeys((*theirs, *ours)):
+        printed, found, difference = theirs.get(site, {}), ours.get(site, {}), None
+        row = printed | found | {"row": label, "run": run, "site": site}
+        if found:
+            own = found["ours"]
+            if printed and not found["older"] and not found["elsewhere"]:
+                difference = own.against(printed["paper"], printed["runs"])
+            row |= {"ours": own.value, "low": own.low, "high": own.high, "seeds": own.seeds}
+            row["outside"] = difference is not None and not difference.low <= 0 <= difference.high
+        rows.append(row)
+    return rows
 
 
 def _other_sites(frame):
@@ -247,7 +230,7 @@ def _other_sites(frame):
 
 def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the numbers are, and how they were made."""
-    runs, stand_in = wording.frame_of(results), frame["stand_in"].any()
+    runs, unseen = wording.frame_of(results), of_unseen(printed)
     rule = "last" if printed["source"].any() else rule or protocol.rules()["selection"]
     blank = frame["ours"].isna().groupby(frame["row"]).all()
     wrong = frame[frame["remark"] != ""].drop_duplicates("remark")
@@ -259,21 +242,18 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
         )
     elif not (frame["seeds"] > 1).any():
         outside = "One seed: nothing is marked, as nothing is known of the spread of runs."
-    elsewhere = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
-    settings_printed = printed["setting"].any() and not of_unseen(printed)
-    caption = (
-        *([wording.stand_in_line(results.frame, printed["federation"].iloc[0])] if stand_in else []),
-        *([f"{title.rstrip('.')}."] if title else []),
-        f"Test {wording.measure(runs)} in per cent, {wording.rule_words(rule, runs)}.",
-        *([wording.AVERAGE] if "average" in set(frame["site"]) else []),
-        *([UNSEEN_SITES] if of_unseen(printed) else []),
-        *(["Columns are the paper's settings, each with the mean over clients."] if settings_printed else []),
-        *([outside] if frame["difference"].notna().any() else []),
-        *(
-            f"Averages not compared: the paper's are over {_sites(cell.sites)}, ours over {_sites(cell.clients)}."
-            for cell in elsewhere.itertuples()
-        ),
-    )
+    caption = [wording.stand_in_line(results.frame, printed["federation"].iloc[0])] if frame["stand_in"].any() else []
+    caption += [f"{title.rstrip('.')}."] if title else []
+    caption.append(f"Test {wording.measure(runs)} in per cent, {wording.rule_words(rule, runs)}.")
+    caption += [wording.AVERAGE] if "average" in set(frame["site"]) else []
+    caption += [UNSEEN_SITES] if unseen else []
+    if printed["setting"].any() and not unseen:
+        caption.append("Columns are the paper's settings, each with the mean over clients.")
+    caption += [outside] if frame["difference"].notna().any() else []
+    apart = frame[_other_sites(frame) & ~frame["stand_in"]].drop_duplicates(["sites", "clients"])
+    for averages in apart[["sites", "clients"]].itertuples(index=False):
+        theirs, ours = (", ".join(map(labels.site, listed.split(", "))) for listed in averages)
+        caption.append(f"Averages not compared: the paper's are over {theirs}, ours over {ours}.")
     made = (
         "Ours | paper, averages with the 95 % interval of ours. Difference: ours - paper.",
         *wording.setting_lines(results),
@@ -281,8 +261,4 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
         *([f"Not run, left blank: {blank.sum()} of {len(blank)} rows."] if blank.any() else []),
         *(f"* {cell.row}, {labels.site(cell.site)}: {cell.remark}" for cell in wrong.itertuples()),
     )
-    return caption, made
-
-
-def _sites(listed: str) -> str:
-    return ", ".join(map(labels.site, listed.split(", ")))
+    return tuple(caption), made

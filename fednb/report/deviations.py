@@ -1,6 +1,6 @@
 """In what recorded runs differ from a paper's setting."""
 
-from functools import cache
+from functools import cache, partial
 
 from fednb import papers
 from fednb.papers import protocol
@@ -20,48 +20,41 @@ def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
     named = {name for name, _ in labels.parts(label)} & settings["algorithm"].keys()
     base = papers.recipe(paper, "paper")
     told = [Recipe(**base, algorithm=own[name] | {"name": name}).label for name in named]
-    wanted = labels.options(label) | {option for each in told for option in labels.options(each)}
-    return [labels.pretty(f"{name}({option})", options=True) for name, option in sorted(labels.options(run) ^ wanted)]
+    wanted = labels.options(label).union(*map(labels.options, told))
+    return [labels.pretty(f"{name}({option})") for name, option in sorted(labels.options(run) ^ wanted)]
 
 
 def deviations(records, paper: str) -> dict[str, list[str]]:
     """In what each recorded run differs from the paper's setting, by key: ``["rounds 40 (paper: 100)"]``."""
+    printed = cache(partial(_printed, paper))
+    return {record.key: _differing(record.recipe, *printed(record.recipe["federation"]["name"])) for record in records}
+
+
+def _printed(paper: str, federation: str) -> tuple[dict, set[str]]:
+    """The paper's recipe on a federation, and the options of the federation that it has no single value of."""
     from fednb.recipe import Recipe
 
-    rules, found = protocol.rules(), {}
-
-    @cache
-    def printed(federation: str) -> dict:
-        return Recipe(**papers.recipe(paper, "paper", federation), algorithm="fedavg").full
-
-    for record in records:
-        own, federation = record.recipe, record.recipe["federation"]["name"]
-        if federation not in papers.profiles_on(paper):
-            found[record.key] = [f"no profile of the paper's is for {federation}"]
-            continue
-        told = []
-        for name, wanted in printed(federation).items():
-            if name in (*METHODS_AND_SEEDS, "unseen", *rules["as_printed"]) or name not in own:
-                continue
-            if name in ("federation", "model"):
-                varied = _varied(paper, federation) if name == "federation" else ()
-                options = dict.fromkeys((*own[name], *wanted))
-                pairs = [(o, own[name].get(o), wanted.get(o)) for o in options if o not in (*DEALT, *varied)]
-            else:
-                pairs = [(name, own[name], wanted)]
-            told += [
-                f"{spaced(option) if option != 'name' else name} {here} (paper: {there})"
-                for option, here, there in pairs
-                if here != there
-            ]
-        found[record.key] = told
-    return found
+    if federation not in papers.profiles_on(paper):
+        return {}, set()
+    full = Recipe(**papers.recipe(paper, "paper", federation), algorithm="fedavg").full
+    left_out = (*METHODS_AND_SEEDS, "unseen", *protocol.rules()["as_printed"])
+    made_by = papers.settings(paper).get("setting", {}).get(federation, {})  # what it prints rows under
+    varied = {*DEALT, *(option for options in made_by.values() for option in options)}
+    return {name: value for name, value in full.items() if name not in left_out}, varied
 
 
-def _varied(paper: str, federation: str) -> set[str]:
-    """The options of a federation that make what the paper prints rows under."""
-    made_by = papers.settings(paper).get("setting", {}).get(federation, {})
-    return {option for options in made_by.values() for option in options}
+def _differing(own: dict, printed: dict, varied: set[str]) -> list[str]:
+    if not printed:
+        return [f"no profile of the paper's is for {own['federation']['name']}"]
+    told = []
+    for name, wanted in printed.items():
+        found = own.get(name, wanted)
+        pairs = [(name, found, wanted)]
+        if name in ("federation", "model"):
+            options = [o for o in {**found, **wanted} if name == "model" or o not in varied]
+            pairs = [(o if o != "name" else name, found.get(o), wanted.get(o)) for o in options]
+        told += [f"{spaced(option)} {here} (paper: {there})" for option, here, there in pairs if here != there]
+    return told
 
 
 def of_unseen(printed) -> bool:

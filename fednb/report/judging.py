@@ -30,7 +30,7 @@ def recorded_board(paper: str = "", anew: bool = False) -> tuple[DataFrame, Data
     have them. anew: from the records, about a minute; also without such files, and of a paper from outside."""
     store, named = default_store(), [paper] if paper else ()
     folder = next((each for each in store.folders if all((each / name).is_file() for name in BOARDS)), None)
-    if anew or not folder or (paper and papers.source(paper)):
+    if anew or not folder or (paper and paper not in papers.own()):
         return claims(store, named), curves(store, named)
     return tuple(frame[frame["of"] == paper] if paper else frame for frame in read_board(folder))
 

@@ -1,24 +1,8 @@
 """How runs, data sets and sites are called: run labels taken apart, and the names that papers print."""
 
-import ast
 import re
 
-from fednb import registry
-
-
-def parts(run: str) -> list[tuple[str, str]]:
-    """Names and options: ``"fedprox(mu=0.1)+fedrdn"`` -> ``[("fedprox", "mu=0.1"), ("fedrdn", "")]``."""
-    return re.findall(r"(\w+)(?:\(([^)]*)\))?", run)
-
-
-def printed(name: str) -> str:
-    """What papers call a method: its class's ``printed``, or the class's own name; unknown names stay."""
-    for room in ("algorithms", "augmentations"):
-        if name in registry.names(room):
-            method = registry.find(room, name)
-            return method.printed or method.__name__
-    return name
-
+from fednb import papers, registry
 
 FEDERATIONS = {
     "office_caltech10": "Office-Caltech-10",
@@ -46,6 +30,7 @@ SITES = {
     **{"mnist_m": "MNIST-M", "art_painting": "Art painting"},
 }
 SYMBOLS = {"alpha": "α", "beta": "β", "gamma": "γ", "epsilon": "ε", "lambda": "λ", "mu": "μ", "sigma": "σ", "tau": "τ"}
+ALGORITHM_2 = {"momentum": "alpha", "probability": "p"}  # FedFA's symbols
 OPTIONS = {  # where neither a symbol nor the option's own name says it
     ("distrans", "aggregation=mean"): "mean of offsets",
     ("distrans", "aggregation=network"): "network for offsets",
@@ -72,24 +57,66 @@ def site(name: str) -> str:
     return SITES.get(name, name)
 
 
+def printed(name: str) -> str:
+    """What papers call a method: its class's ``printed``, or the class's own name; unknown names stay."""
+    for room in ("algorithms", "augmentations"):
+        if name in registry.names(room):
+            method = registry.find(room, name)
+            return method.printed or method.__name__
+    return name
+
+
+def parts(run: str) -> list[tuple[str, list[str]]]:
+    """Names and options: ``"fedprox(mu=0.1)+fedrdn"`` -> ``[("fedprox", ["mu=0.1"]), ("fedrdn", [])]``."""
+    found = re.findall(r"(\w+)(?:\(([^)]*)\))?", run)
+    return [(name, re.findall(r"\w+=(?:\[[^]]*\]|[^,[])*", given)) for name, given in found]
+
+
+def method(run: str) -> str:
+    """What a run is named after: all names but FedAvg's, sorted, so that ``"fedavg+fedmix+fedfa"`` and
+    ``"fedfa+fedmix"`` are one; plain ``"fedavg"`` stays."""
+    return "+".join(sorted({name for name, _ in parts(run)} - {"fedavg"})) or "fedavg"
+
+
+def options(run: str) -> frozenset[tuple[str, str]]:
+    """``"fedavg+fedfa(stages=[1, 2], p=0)"`` -> ``{("fedfa", "stages=[1, 2]"), ("fedfa", "p=0")}``."""
+    return frozenset((name, option) for name, given in parts(run) for option in given)
+
+
+def option_values(run: str) -> dict:
+    """``"fedavg+fedfa(stages=[1, 2], p=0.5)"`` -> ``{"fedfa.stages": (1, 2), "fedfa.p": 0.5}``: columns of a frame."""
+    return {
+        f"{choice['name']}.{option}": tuple(value) if isinstance(value, list) else value
+        for choice in papers.choices(run)
+        for option, value in choice.items()
+        if option != "name"
+    }
+
+
+def printed_for(run: str, labels) -> str | None:
+    """Which of the printed labels a run stands beside: the same methods, and no option that the run has not.
+
+    Of several the one with the most options; None where no label fits.
+    """
+    fitting = [label for label in labels if method(label) == method(run) and options(label) <= options(run)]
+    return max(fitting, key=lambda label: len(options(label)), default=None)
+
+
 def pretty(run: str, options: bool = True) -> str:
     """``"FedProx (μ = 0.1) + FedRDN"``, with each option that is not the default, so that no other run has this name;
     without options "FedProx + FedRDN". As released is always said. Unknown names stay."""
-    return " + ".join(_pretty(name, given, options) for name, given in parts(run))
-
-
-def _pretty(name: str, given: str, options: bool) -> str:
-    of = _split(given)
-    texts = ", ".join(_in_words(name, option) for option in of if option != RELEASED) if options else ""
-    return f"{printed(name)}{AS_RELEASED * (RELEASED in of)}" + (f" ({texts})" if texts else "")
+    texts = []
+    for name, given in parts(run):
+        words = ", ".join(_in_words(name, option) for option in given if option != RELEASED and options)
+        texts.append(printed(name) + AS_RELEASED * (RELEASED in given) + (f" ({words})" if words else ""))
+    return " + ".join(texts)
 
 
 def _in_words(name: str, option: str) -> str:
     """ "α = 0.3", "stages {1, 2}", "without generator"."""
     key, _, value = option.partition("=")
     value, spaced = value.replace("[", "{").replace("]", "}").removesuffix(".0"), key.replace("_", " ")
-    if name == "fedfa":
-        key = {"momentum": "alpha", "probability": "p"}.get(key, key)  # Algorithm 2's symbols
+    key = ALGORITHM_2.get(key, key) if name == "fedfa" else key
     if (name, option) in OPTIONS:
         return OPTIONS[name, option]
     if key in SYMBOLS or len(key) == 1:
@@ -101,44 +128,3 @@ def short(run: str) -> str:
     """As ``pretty``, without FedAvg where a method follows it: ``"FedFA (stages {1})"``, but ``"FedAvg + norm."``"""
     rest = run.removeprefix("fedavg+")
     return pretty(run if rest.startswith(("normalise", "image_noise")) else rest)
-
-
-def method(run: str) -> str:
-    """What a run is named after, whichever room its parts come from: all names but FedAvg's, sorted.
-
-    ``"fedavg+fedfa+fedmix"``, ``"fedfa+fedmix"`` and ``"fedavg+fedmix+fedfa"`` are all ``"fedfa+fedmix"``;
-    plain ``"fedavg"`` stays ``"fedavg"``.
-    """
-    return "+".join(sorted({name for name, _ in parts(run)} - {"fedavg"})) or "fedavg"
-
-
-def options(run: str) -> frozenset[tuple[str, str]]:
-    """``"fedavg+fedfa(stages=[1, 2], p=0)"`` -> ``{("fedfa", "stages=[1, 2]"), ("fedfa", "p=0")}``."""
-    return frozenset((name, option) for name, given in parts(run) for option in _split(given))
-
-
-def _split(given: str) -> list[str]:
-    return re.findall(r"\w+=(?:\[[^]]*\]|[^,[])*", given)
-
-
-def option_values(run: str) -> dict:
-    """``"fedavg+fedfa(stages=[1, 2], p=0.5)"`` -> ``{"fedfa.stages": (1, 2), "fedfa.p": 0.5}``: columns of a frame."""
-    return {f"{name}.{option.partition('=')[0]}": _value(option.partition("=")[2]) for name, option in options(run)}
-
-
-def _value(text: str):
-    try:
-        value = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
-    return tuple(value) if isinstance(value, list) else value
-
-
-def printed_for(run: str, labels) -> str | None:
-    """Which of the printed labels a run stands beside: the same methods, and no option that the run has not.
-
-    Of several the one with the most options: ``"fedfa(stages=[1], variant=released)"`` stands beside
-    ``"fedfa(stages=[1])"`` if that is printed, else beside ``"fedfa"``. None where no label fits.
-    """
-    fitting = [label for label in labels if method(label) == method(run) and options(label) <= options(run)]
-    return max(fitting, key=lambda label: len(options(label)), default=None)

@@ -16,13 +16,11 @@ def readings(results):
     - ``slice``: the Dice coefficient :math:`2 |A \cap B| / (|A| + |B|)` of prediction and truth, of each foreground
       class of each image, averaged. It is ``accuracy``, which all tables have.
     - ``slice_with_background``: the background is one of the classes. As released: FedFA's code has this one, as
-      HarmoFL's before it; both add 1e-5 to the denominator, so that a class that neither has counts 0; slices
-      with prostate have both classes. The background is large and easily found: with 0.99 for it and 0.74 for the
-      organ this is 0.865.
-    - ``volume``: the pixels of all test slices of a volume are counted together, then as ``slice``; the mean over
-      volumes. Slices with little of the organ count for less. An image without a volume is one by itself. Where
-      slices are dealt out one by one (``split="fedfa"`` of ``prostate_mri``), a volume is what the test has of it.
-    - ``volume_with_background``: likewise with the background as a class.
+      HarmoFL's before it (both with 1e-5 in the denominator, so that a class that neither has counts 0). The
+      background is large and easily found: with 0.99 for it and 0.74 for the organ this is 0.865.
+    - ``volume``, ``volume_with_background``: the pixels of all test slices of a volume are counted together, then as
+      before; the mean over volumes. An image without a volume is one by itself. Where slices are dealt out one by one
+      (``split="fedfa"`` of ``prostate_mri``), a volume is what the test has of it.
     - ``hd95``: the 95 % Hausdorff distance in pixels (``fednb.loop.evaluate.hausdorff_95``) of each foreground
       class of each image, averaged over those that have one.
     - ``undefined``: how many have none, as the class is in one of prediction and truth only. A method that finds
@@ -46,9 +44,7 @@ def readings(results):
 
 
 def readings_table(results):
-    """``readings`` of each method: the mean over sites and seeds, to 0.1 per cent or pixels, and the sum of
-    ``undefined``. Raises StoreError as ``readings`` does.
-    """
+    """``readings`` of each method: the mean over sites and seeds, to 0.1, and the sum of ``undefined``."""
     rows = readings(results).groupby("run", sort=False)
     return rows[READINGS].mean().round(1).assign(undefined=rows["undefined"].sum())
 
@@ -56,21 +52,15 @@ def readings_table(results):
 def _of_site(common, found, truth, distances, volumes) -> dict[str, float]:
     numbers, places = numpy.unique(volumes, return_inverse=True)
     member = places == numpy.arange(len(numbers))[:, None]  # [volumes, n]
-    both = found + truth
-    by_slice, by_volume = _dice(common, both), _dice(member @ common, member @ both)
-    return {
-        "slice": _mean(by_slice[:, 1:]),
-        "slice_with_background": _mean(by_slice),
-        "volume": _mean(by_volume[:, 1:]),
-        "volume_with_background": _mean(by_volume),
-        "hd95": _mean(distances[~numpy.isnan(distances)]),
-        "undefined": int(numpy.isnan(distances).sum()),
-    }
-
-
-def _dice(common, both):
-    """In per cent, float64 ``[n, classes]``."""
-    return 100 * numpy.divide(2.0 * common, both, out=numpy.ones(common.shape), where=both > 0)
+    told = {}
+    for name, shared, both in (
+        ("slice", common, found + truth),
+        ("volume", member @ common, member @ (found + truth)),
+    ):
+        dice = 100 * numpy.divide(2.0 * shared, both, out=numpy.ones(shared.shape), where=both > 0)  # [n, classes]
+        told |= {name: _mean(dice[:, 1:]), f"{name}_with_background": _mean(dice)}
+    undefined = numpy.isnan(distances)
+    return told | {"hd95": _mean(distances[~undefined]), "undefined": int(undefined.sum())}
 
 
 def _mean(values) -> float:

@@ -15,15 +15,14 @@ def samples(federation):
 
     federation: of images, uint8 ``[n, channels, height, width]``.
     """
-    figure, axes = _rows(len(federation.sites), SHOWN)
+    figure, axes = _rows([site.name for site in federation.sites], SHOWN)
     for row, site in zip(axes, federation.sites, strict=True):
-        shown = site.train
-        for place, image, target in zip(row, shown.images.permute(0, 2, 3, 1), shown.targets, strict=False):
+        images = site.train.images.permute(0, 2, 3, 1)
+        for place, image, target in zip(row, images, site.train.targets, strict=False):
             place.imshow(image.numpy())
             drawn = (target > 0) & (target < IGNORED)
             if target.dim() and drawn.any() and not drawn.all():
                 place.contour(drawn.numpy(), levels=[0.5], colors=ORANGE, linewidths=1)
-        row[0].set_ylabel(wrapped(site.name), rotation=0, horizontalalignment="right", verticalalignment="center")
     return as_written(figure)
 
 
@@ -37,20 +36,17 @@ def masks(images, targets, predictions, sites):
     from matplotlib.patches import Patch
 
     colours = {"hit": BLACK, "missed": BLUE, "false": ORANGE, "not asked": "0.85"}
-    figure, axes = _rows(len(sites), 3, side=1.5)
-    for row, site, image, target, prediction in zip(axes, sites, images, targets, predictions, strict=True):
+    figure, axes = _rows(sites, 3, side=1.5)
+    for row, image, target, prediction in zip(axes, images, targets, predictions, strict=True):
         asked = target != IGNORED
         truth, found = target.astype(bool) & asked, prediction.astype(bool) & asked
-        mask, shown = (numpy.ones((*target.shape, 3)) for _ in range(2))
-        for picture, cases in (
-            (mask, {"hit": truth, "not asked": ~asked}),
-            (shown, {"hit": truth & found, "missed": truth & ~found, "false": found & ~truth, "not asked": ~asked}),
-        ):
-            for case, where in cases.items():
+        cases = {"hit": truth & found, "missed": truth & ~found, "false": found & ~truth, "not asked": ~asked}
+        row[0].imshow(image.transpose(1, 2, 0))
+        for place, shown in zip(row[1:], ({"hit": truth, "not asked": ~asked}, cases), strict=True):
+            picture = numpy.ones((*target.shape, 3))
+            for case, where in shown.items():
                 picture[where] = to_rgb(colours[case])
-        for place, picture in zip(row, (image.transpose(1, 2, 0), mask, shown), strict=True):
             place.imshow(picture)
-        row[0].set_ylabel(wrapped(site), rotation=0, horizontalalignment="right", verticalalignment="center")
     for place, text in zip(axes[0], ("image", "mask", "prediction"), strict=True):
         place.set_title(text, fontsize=10)
     handles = [Patch(facecolor=colour, edgecolor="0.4", label=case) for case, colour in colours.items()]
@@ -58,13 +54,16 @@ def masks(images, targets, predictions, sites):
     return as_written(figure)
 
 
-def _rows(rows: int, columns: int, side: float = 0.9):
+def _rows(names, columns: int, side: float = 0.9):
+    """A figure of pictures, a row for each name."""
     from matplotlib import pyplot
 
-    size = (side * columns + 0.8, side * rows)
-    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    size = (side * columns + 0.8, side * len(names))
+    figure, axes = pyplot.subplots(len(names), columns, figsize=size, squeeze=False, layout="constrained")
     pyplot.close(figure)
     for place in axes.flat:
         place.set(xticks=[], yticks=[])
         place.spines[:].set_visible(False)
+    for place, name in zip(axes[:, 0], names, strict=True):
+        place.set_ylabel(wrapped(name), rotation=0, horizontalalignment="right", verticalalignment="center")
     return figure, axes

@@ -1,13 +1,7 @@
 """The recorded bench: what a round of each method costs, and what many clients do. `fednb bench --record` writes it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas
 
 FILE = Path(__file__).with_name("speed.json")
 
@@ -36,37 +30,6 @@ def origin() -> str:
     if not found:
         return "Not measured yet: `fednb bench --record` does it."
     return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**found)
-
-
-def methods_table() -> pandas.DataFrame:
-    """One row for each method: its round in FedAvg's, the lowest and highest of the pairs of rounds, KB that a client
-    sends and receives in it; the dearest first.
-    """
-    import pandas
-
-    frame = pandas.DataFrame.from_dict(
-        recorded()["methods"], orient="index", columns=["times", "least", "most", "bytes"]
-    )
-    shown = {"times FedAvg's round": frame["times"], "lowest": frame["least"], "highest": frame["most"]}
-    shown = pandas.DataFrame(shown | {"KB a client": frame["bytes"] / 1e3})
-    return shown.sort_values("times FedAvg's round", ascending=False, kind="stable")
-
-
-def clients_table() -> pandas.DataFrame:
-    """One row for each number of clients: seconds a round of each way to run, MB of images, of one process at most."""
-    import pandas
-
-    frame = pandas.DataFrame(recorded()["clients"], columns=["clients", "way", "seconds", "data", "memory"])
-    seconds = frame.pivot_table(index="clients", columns="way", values="seconds", sort=False)
-    one = frame[frame["way"] == frame["way"].iloc[0]] if len(frame) else frame
-    return seconds.add_suffix(": s a round").join(one.set_index("clients")[["data", "memory"]].add_suffix(" MB"))
-
-
-def curves(ending: str) -> dict:
-    """For ``plots.lines``: the columns of ``clients_table`` with this ending, over the clients."""
-    table = clients_table()
-    chosen = [name for name in table if name.endswith(ending)]
-    return {name.removesuffix(ending): (table.index, table[name]) for name in chosen}
 
 
 def memory() -> str:

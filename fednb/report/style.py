@@ -31,7 +31,7 @@ def style(run: str) -> dict:
     those of all its methods together: with and without FedRDN differ in colour, FedProx + FedRDN and FedAvg + FedRDN in
     line and marker, and so do a method as printed and as released. Other options change nothing.
     """
-    ours = _ours()
+    ours = (*FIRST, *sorted({*registry.builtin("algorithms"), *registry.builtin("augmentations")} - {*FIRST}))
     methods = [name for name, _ in labels.parts(run) if name != "fedavg"] or ["fedavg"]
     numbers = [ours.index(name) if name in ours else crc32(name.encode()) for name in methods]
     mark = sum(numbers) + 2 * run.count(labels.RELEASED)
@@ -40,37 +40,26 @@ def style(run: str) -> dict:
 
 
 def styles(runs: dict[str, str]) -> dict[str, dict]:
-    """The looks of one figure's ``{row: run}``: ``style``, but rows of one method are told apart.
+    """The looks of one figure's ``{row: run}``: ``style``, but rows of one method, with other options or in other
+    settings, have shades of its colour from dark to light, and the lines and markers that follow."""
+    from matplotlib.colors import to_hex, to_rgb
 
-    With other options, or in other settings, they have shades of its colour from dark to light, and the lines and
-    markers that follow.
-    """
     looks, alike = {row: style(run) for row, run in runs.items()}, {}
     for row, run in runs.items():
         alike.setdefault(tuple(name for name, _ in labels.parts(run)), []).append(row)
     for rows in alike.values():
         for number, row in enumerate(rows) if len(rows) > 1 else ():
-            looks[row] = _variant(**looks[row], number=number, share=number / (len(rows) - 1))
+            look, share = looks[row], number / (len(rows) - 1)  # 0 of the darkest shade, 1 of the lightest
+            shade = [(1 - share) * 0.45 * part + share * (0.7 * part + 0.3) for part in to_rgb(look["color"])]
+            line, marker = LINES.index(look["linestyle"]) + number, MARKERS.index(look["marker"]) + number
+            looks[row] = {
+                "color": to_hex(shade),
+                "linestyle": LINES[line % len(LINES)],
+                "marker": MARKERS[marker % len(MARKERS)],
+            }
     return looks
-
-
-def _variant(color: str, linestyle, marker: str, number: int, share: float) -> dict:
-    """share: 0 for the darkest shade, 1 for the lightest."""
-    from matplotlib.colors import to_hex, to_rgb
-
-    dark, light = ([part * 0.45 for part in to_rgb(color)], [0.7 * part + 0.3 for part in to_rgb(color)])
-    return {
-        "color": to_hex([(1 - share) * low + share * high for low, high in zip(dark, light, strict=True)]),
-        "linestyle": LINES[(LINES.index(linestyle) + number) % len(LINES)],
-        "marker": MARKERS[(MARKERS.index(marker) + number) % len(MARKERS)],
-    }
 
 
 def colour(number: int) -> str:
     """Black is FedAvg's alone."""
     return PALETTE[1 + number % (len(PALETTE) - 1)]
-
-
-def _ours() -> tuple[str, ...]:
-    """All our methods, FedAvg first."""
-    return (*FIRST, *sorted({*registry.builtin("algorithms"), *registry.builtin("augmentations")} - {*FIRST}))

@@ -53,7 +53,13 @@ class Table:
         """The caption and the table; the same numbers always give the same text."""
         from pandas.io.formats.style import Styler
 
-        caption, text = self._caption(), self.text()
+        lines = [html.escape(line) for line in self.caption]
+        if self.mark:
+            lines[0] = f'<strong style="color: #a40000">{lines[0]}</strong>'
+        caption, text = " ".join(lines), self.text()
+        if self.setting:
+            made = "<br>".join(html.escape(line) for line in self.setting)
+            caption += f"<details><summary>How these numbers were made</summary>{made}</details>"
         if not len(self.cells):
             return f"{caption}<br>{NOTHING}"
         name = hashlib.sha256(f"{caption}{text}".encode()).hexdigest()[:8]
@@ -63,28 +69,12 @@ class Table:
             styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
         return styler.to_html()
 
-    def _caption(self) -> str:
-        lines = [html.escape(line) for line in self.caption]
-        if self.mark:
-            lines[0] = f'<strong style="color: #a40000">{lines[0]}</strong>'
-        made = "<br>".join(html.escape(line) for line in self.setting)
-        folded = f"<details><summary>How these numbers were made</summary>{made}</details>"
-        return " ".join(lines) + (folded if made else "")
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.html()
+    __repr__, _repr_html_ = text, html
 
 
 def joined(ours: "DataFrame", theirs: "DataFrame") -> "DataFrame":
-    """The columns of ``ours`` and then of ``theirs``, a row for each of ours.
-
-    RecipeError for a row of ours without a partner: two sources that call one run differently share none.
-    """
-    alone = ours.index.difference(theirs.index)
-    if len(alone):
+    """The columns of ``ours`` and then of ``theirs``; RecipeError for a row of ours without a partner."""
+    if len(alone := ours.index.difference(theirs.index)):
         raise RecipeError(
             f"{', '.join(map(str, alone))}: no such row among {', '.join(map(str, theirs.index))}. "
             "Give both the same index, such as labels of runs."
@@ -95,17 +85,16 @@ def joined(ours: "DataFrame", theirs: "DataFrame") -> "DataFrame":
 def runs_table(results, rule: str | None = None) -> Table:
     """One row per setting, one column for the unweighted mean and one per client: ``92.3 (88.1 to 95.0)``.
 
-    Of more than 20 clients it holds and shows the mean alone.
+    Of more than 20 clients it holds and shows the mean alone. Runs that differ in seed only are one row.
 
-    results: of a study. rule: see ``fednb.report.selection``, the protocol's unless given. Runs that differ in seed
-    only are one row. Its frame holds row, run, client, value, low and high (95 %, see ``fednb.report.intervals``), in
-    per cent, and seeds.
+    results: of a study. rule: see ``fednb.report.selection``, the protocol's unless given. Its frame holds row, run,
+    client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
     """
     import pandas
 
     rule = rule or protocol.rules()["selection"]
     chosen = selected(results.frame, rule)
-    parts = wording.told_seeds(dict(wording.settings(chosen)))
+    parts = wording.with_seeds(chosen)
     measured = of_settings(parts.values(), wording.scored(chosen, results), alike(results, rule)[1])
     numbers = pandas.DataFrame(
         {"row": label, "run": rows["run"].iloc[0], "client": client, **own._asdict()}
@@ -118,21 +107,19 @@ def runs_table(results, rule: str | None = None) -> Table:
     texts = numbers.assign(text=value + " (" + low + " to " + high + ")")
     clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
     cells = texts.pivot(index="row", columns="client", values="text").loc[numbers["row"].unique(), clients].fillna("")
-    images = chosen.groupby("client")["images"].unique()
-    counts = {client: "/".join(map(str, sorted(found))) for client, found in images.items()}
-    heads = {client: f"{labels.site(client)} ({count} images)" for client, count in counts.items()}
-    cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
+    heads = {
+        client: f"{labels.site(client)} ({'/'.join(map(str, sorted(images)))} images)"
+        for client, images in chosen.groupby("client")["images"].unique().items()
+    }
     seeds = " or ".join(map(str, sorted(numbers["seeds"].unique())))
     alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""
-    marked = wording.mark(results.frame)
-    caption = (
-        *([wording.stand_in_line(results.frame, "the paper's images")] if marked else []),
+    about = (
         f"Test {wording.measure(chosen)} in per cent with its 95 % interval{alone}, "
-        f"{wording.rule_words(rule, chosen)}, seeds per row: {seeds}.",
-        wording.AVERAGE,
+        f"{wording.rule_words(rule, chosen)}, seeds per row: {seeds}."
     )
     made = (f"Setting: {wording.setting(results)}.", *wording.note_lines(results))
-    return Table(numbers, caption, cells, made, mark=marked)
+    cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
+    return _on_data(results.frame, numbers, (about, wording.AVERAGE), cells, made)
 
 
 def rules_table(results, title: str = "") -> Table:
@@ -150,30 +137,28 @@ def rules_table(results, title: str = "") -> Table:
     rules = [rule for rule in RULES if validated or rule != "best_validation"]
     numbers = []
     for rule in rules:
-        parts = wording.told_seeds(dict(wording.settings(selected(frame, rule))))
+        parts = wording.with_seeds(selected(frame, rule))
         for (label, rows), found in zip(parts.items(), of_settings(parts.values()), strict=True):
             spans = list(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first()))
             rounds = "/".join(spans if len(set(spans)) > 1 else spans[:1])
             numbers.append({"row": label, "rule": rule, "ours": found["average"].value, "rounds": rounds})
     numbers = pandas.DataFrame(numbers, columns=["row", "rule", "ours", "rounds"])
-    ends = wording.told_seeds(dict(wording.settings(selected(frame, "last"))))
+    ends = wording.with_seeds(selected(frame, "last"))
     rise = {row: late_rise(frame[frame["key"].isin(end["key"])]).mean() for row, end in ends.items()}
     spread = {row: end.groupby("seed")["accuracy"].mean().std() for row, end in ends.items()}
     numbers = numbers.assign(rise=numbers["row"].map(rise), spread=numbers["row"].map(spread))
     values = numbers["ours"].map(number)
     differ = list(dict.fromkeys(numbers.loc[values.groupby(numbers["row"]).transform("nunique") > 1, "row"]))
-    marked = wording.mark(frame)
     texts = numbers.assign(text=values + " (round " + numbers["rounds"] + ")").set_index("row")
     shown = {wording.spaced(rule): texts.loc[texts["rule"] == rule, "text"].reindex(differ) for rule in rules}
     firm = numbers.drop_duplicates("row").set_index("row").loc[differ]
     shown |= {"late rise": firm["rise"].map(signed), "spread of seeds": firm["spread"].map(number)}
-    shown = {f"{name} {marked}".strip(): column for name, column in shown.items()}
-    same = numbers["row"].nunique() - len(differ)
+    shown = {f"{name} {wording.mark(frame)}".strip(): column for name, column in shown.items()}
+    count = numbers["row"].nunique()
     caption = (
-        *([wording.stand_in_line(frame, "the paper's images")] if marked else []),
         *([f"{title.rstrip('.')}."] if title else []),
         f"Average test {wording.measure(frame)} in per cent under each selection rule. {wording.AVERAGE}",
-        *([f"The rules agree in {same} of {numbers['row'].nunique()} rows, which are left out."] if same else []),
+        *([f"The rules agree in {count - len(differ)} of {count} rows, which are left out."] * (len(differ) < count)),
     )
     made = (
         *(f"{wording.spaced(rule)}: {wording.rule_words(rule, frame)}." for rule in rules),
@@ -184,8 +169,15 @@ def rules_table(results, title: str = "") -> Table:
         *([] if validated else ["best validation is not shown: some runs have no validation images."]),
         *wording.setting_lines(results, intervals=False),
     )
-    return Table(numbers, caption, wording.grid(shown, differ), made, mark=marked)
+    return _on_data(frame, numbers, caption, wording.grid(shown, differ), made)
 
 
 def _span(rounds: tuple[int, ...]) -> str:
     return str(rounds[-1]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+
+
+def _on_data(runs, numbers, caption: tuple[str, ...], cells, made: tuple[str, ...]) -> Table:
+    """A table whose caption begins with what the runs were trained on, where that is not the paper's data."""
+    marked = wording.mark(runs)
+    first = (wording.stand_in_line(runs),) if marked else ()
+    return Table(numbers, (*first, *caption), cells, made, mark=marked)

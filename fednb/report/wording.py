@@ -22,6 +22,7 @@ ALWAYS = set(
 )  # columns of every frame; those with a dot are options of methods, which a run's label names
 MOST_NOTES = 6
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
+DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
 
 
 def frame_of(results):
@@ -71,26 +72,25 @@ def settings(chosen):
     """
     others = [name for name in chosen.columns if name not in ALWAYS and "." not in name]
     varied = [name for name in ("federation", *others) if chosen[name].astype(str).nunique() > 1]
-    keys = [chosen[name].astype(str) for name in ("run", *varied)]
-    for _, rows in chosen.groupby(keys, sort=False):
-        varying = (_varying(name, rows[name].iloc[0]) for name in varied)
-        text = labels.pretty(rows["run"].iloc[0])
-        yield ", ".join((text, *varying, *(["older code"] if older(rows) else []))), rows
+    for _, rows in chosen.groupby([chosen[name].astype(str) for name in ("run", *varied)], sort=False):
+        values = rows.iloc[0]
+        texts = [labels.pretty(values["run"])]
+        for name in varied:
+            text = f"{spaced(name)} {as_text(values[name])}"
+            texts.append(labels.federation(values[name]) if name == "federation" else text)
+        yield ", ".join(texts + ["older code"] * older(rows)), rows
 
 
-def _varying(name: str, value) -> str:
-    return labels.federation(value) if name == "federation" else f"{spaced(name)} {as_text(value)}"
-
-
-def told_seeds(parts: dict) -> dict:
-    """``{label: rows}`` with the number of seeds in the labels, where it is not the same for all."""
+def with_seeds(chosen) -> dict:
+    """``settings`` as a dictionary, with the number of seeds in the labels where it is not the same for all."""
+    parts = dict(settings(chosen))
     counts = {label: rows["seed"].nunique() for label, rows in parts.items()}
     if len(set(counts.values())) < 2:
         return parts
-    return {with_seeds(label, count): parts[label] for label, count in counts.items()}
+    return {seeds_told(label, count): parts[label] for label, count in counts.items()}
 
 
-def with_seeds(label: str, count: int) -> str:
+def seeds_told(label: str, count: int) -> str:
     return f"{label}, {count:.0f} seed{'s' * (count > 1)}"
 
 
@@ -117,9 +117,9 @@ def setting(results) -> str:
     told = {}
     for record in results.records:
         for name, value in record.recipe.items():
-            value = switched_on(value) if name == "federation" else value
             if name not in METHODS_AND_SEEDS:
-                told.setdefault(name, dict.fromkeys(()))[as_text(value)] = None
+                value = switched_on(value) if name == "federation" else value
+                told.setdefault(name, {})[as_text(value)] = None
     if list(told.get("unseen", ())) == ["none"]:
         del told["unseen"]
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
@@ -134,29 +134,28 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
     """How the numbers were made; with what their intervals hold, where they have some."""
     if not results.records:
         return ["Nothing is recorded."]
-    seeds = sorted(int(seed) for seed in results.frame["seed"].unique())
-    how = "; 95 % intervals from the test images"
+    seeds, how = sorted(int(seed) for seed in results.frame["seed"].unique()), "; 95 % intervals from the test images"
     if len(seeds) == 1:
         how += " alone: one seed says nothing of others"
     else:
         how += " and the spread of seeds, moderated by all recorded methods of the setting"
         single = any(rows["seed"].nunique() == 1 for _, rows in settings(results.frame))
         how += "; of a row with one seed from the images alone" if single else ""
-    partition = _partition(results) if len(seeds) > 1 else ""
-    made = ", ".join(f"{name} {_origins(results, name)}" for name in ("code", "torch", "device"))
+    dealt = {record.recipe["federation"].get("seed") for record in results.records} - {None}
+    partitions = {
+        "; partition of each seed its own" if seed == OF_THE_RUN else "; one partition for all seeds" for seed in dealt
+    }
+    partition = "".join(sorted(partitions)) if len(seeds) > 1 else ""
+    made = []
+    for name in ("code", "torch", "device"):
+        origins = {str(record.origin[name]) for record in results.records}
+        made.append(f"{name} {' / '.join(sorted(origins))}")
     return [
         f"Setting: {setting(results)}.",
         f"Seeds: {', '.join(map(str, seeds))}{partition}{how if intervals else ''}.",
-        f"Made by {made}.",
+        f"Made by {', '.join(made)}.",
         *(note for note in results.alike.notes if note not in results.notes and intervals),
     ]
-
-
-def _partition(results) -> str:
-    """Whether all seeds have one partition, or each its own, where images are dealt out by chance."""
-    dealt = {record.recipe["federation"].get("seed") for record in results.records} - {None}
-    told = {"partition of each seed its own" if seed == OF_THE_RUN else "one partition for all seeds" for seed in dealt}
-    return "".join(f"; {text}" for text in sorted(told))
 
 
 def note_lines(results) -> list[str]:
@@ -168,7 +167,7 @@ def note_lines(results) -> list[str]:
 
 def effect_lines(frame) -> list[str]:
     """How intervals of effects were made, and what they leave open."""
-    lines = []
+    lines, bases = [], set(rests_on(frame))
     if frame["p"].notna().any():
         lines.append(
             "Intervals (95 %): each image's difference and each seed's, with the spread of each method's runs, "
@@ -186,7 +185,6 @@ def effect_lines(frame) -> list[str]:
             "Ours - paper: the 95 % interval of that difference, from the spread of our runs and of as many as the "
             "paper prints a mean of; where it leaves zero out, an effect is larger or smaller than printed."
         )
-    bases = set(rests_on(frame))
     if "images" in bases:
         lines.append("Images only: one seed gives a number and no verdict.")
     if "counts" in bases:
@@ -221,7 +219,8 @@ def mark(frame) -> str:
     return (OTHER_DATA if all(real) else STAND_IN) if real else ""
 
 
-def stand_in_line(frame, federation: str) -> str:
+def stand_in_line(frame, federation: str = "the paper's images") -> str:
+    """What a caption begins with where runs are on other data than the paper's."""
     flagged = frame[frame["stand_in"].astype(bool)]
     every = (flagged if len(flagged) else frame)["federation"].unique()
     used = ", ".join(labels.federation(name) for name in every if name != federation)
@@ -229,31 +228,23 @@ def stand_in_line(frame, federation: str) -> str:
     return f"{mark(frame) or STAND_IN}: trained on {used} in the place of {place}. It says nothing about the paper."
 
 
-def _origins(results, name: str) -> str:
-    return " / ".join(sorted({str(record.origin[name]) for record in results.records}))
-
-
-DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
-
-
 def spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
 def as_text(value) -> str:
+    """A value of a recipe in words."""
     if isinstance(value, dict):
-        options = ", ".join(_option(key, own) for key, own in value.items() if key != "name")
-        name = labels.federation(value["name"])
-        return f"{name} ({options})" if options else name
+        texts = []
+        for name, own in value.items():
+            if name == "pretrained":
+                texts.append(f"ImageNet weights: {'used' if own else 'not used'}")
+            elif name != "name":
+                texts.append(f"{spaced(name)} {as_text(own)}")
+        return labels.federation(value["name"]) + (f" ({', '.join(texts)})" if texts else "")
     if isinstance(value, list | tuple):
         return " + ".join(map(as_text, value)) or "none"
     return str(value)
-
-
-def _option(name: str, value) -> str:
-    if name == "pretrained":
-        return f"ImageNet weights: {'used' if value else 'not used'}"
-    return f"{spaced(name)} {as_text(value)}"
 
 
 def grid(columns: dict, rows: list[str]):
@@ -262,26 +253,22 @@ def grid(columns: dict, rows: list[str]):
     return pandas.DataFrame(columns, index=rows).fillna("")
 
 
-def number(value: float) -> str:
-    """With one decimal, halves away from zero: a printed 43.55 is 43.6, where its float alone would be 43.5."""
-    return "" if value != value else f"{_one_decimal(value):.1f}"
+def number(value: float, form: str = ".1f") -> str:
+    """With one decimal, halves away from zero: a printed 43.55 is 43.6, where its float alone would be 43.5.
+
+    From six: a difference of printed numbers has its floats' own digits after these. Bounds can be infinite.
+    """
+    if isfinite(value):
+        value = Decimal(f"{value:.6f}").quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return "" if value != value else f"{value:{form}}"
 
 
 def signed(value: float) -> str:
     """The same with a sign."""
-    return "" if value != value else f"{_one_decimal(value):+.1f}"
-
-
-def _one_decimal(value: float) -> Decimal | float:
-    """From six: a difference of printed numbers has its floats' own digits after these. Bounds can be infinite."""
-    return Decimal(f"{value:.6f}").quantize(Decimal("0.1"), ROUND_HALF_UP) if isfinite(value) else value
-
-
-def with_interval(values, small):
-    """Texts: each value with its interval behind it, "71.3 (67.0 to 75.5)"."""
-    return values + (" (" + small + ")").where((small != "") & (values != ""), "")
+    return number(value, "+.1f")
 
 
 def bounds(frame, text):
+    """The intervals of a frame's rows: "67.0 to 75.5"."""
     low, high = (frame[name].astype(object).map(text) for name in ("low", "high"))  # texts, also of no rows
     return (low + " to " + high).where(frame["ours"].notna(), "")

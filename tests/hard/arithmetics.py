@@ -1,22 +1,15 @@
 """The tests under the arithmetic of other processors: which of them hang on last digits?
 
-Run by hand: ``python tests/hard/arithmetics.py``, or with pytest's own words, ``python tests/hard/arithmetics.py
---only noise,avx2 -- tests/test_conformance.py -k falls``. The exit status is 1 if a test fails under one of them; a
-last table says which test under which. What stands for another processor:
+    python tests/hard/arithmetics.py --only noise1,avx2 -- tests/test_conformance.py -k falls
 
-- older instructions for torch, oneDNN, MKL, OpenBLAS and numpy: a processor without AMX, AVX-512 or AVX2;
-- two threads, which add up in another order;
-- noise: every weight that a run starts from times 1 + 1e-6 x a standard normal number, 1e-13 in float64. That is ten to
-  a thousand times what a last digit of its arithmetic is, so that what chaos makes of one shows. It is in pytest's own
-  process alone: notebooks, workers and commands run without.
-
-Weights are drawn in float32 whatever a run's precision, and another processor draws other last digits, 6e-8: of float64
-runs ``tests/test_regression.py`` tries starts that are off by 1e-7.
+The exit status is 1 if a test fails under one of them. What stands for another processor: older instructions for torch,
+oneDNN, MKL, OpenBLAS and numpy; two threads, which add up in another order; noise, every weight that a run starts from
+times 1 + 1e-6 x a standard normal number, 1e-13 in float64 (in the own process of pytest), ten to a thousand times what
+a last digit is, so that what chaos makes of one shows.
 """
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,40 +53,27 @@ def pytest_sessionstart(session):
     if seed := os.environ.get("FEDNB_TEST_NOISE"):
         from methods import perturbed
 
-        from fednb.loop import loop, remote
+        from fednb.loop import loop
+        from fednb.loop.flower import client
 
-        loop.build = remote.build = perturbed(loop.build, int(seed), {torch.float32: 1e-6, torch.float64: 1e-13})
+        loop.build = client.build = perturbed(loop.build, int(seed), {torch.float32: 1e-6, torch.float64: 1e-13})
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="names of arithmetics, with commas; all unless given")
-    parser.add_argument("pytest", nargs="*", help="pytest's words, after --")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default=",".join(ARITHMETICS), help="names of arithmetics, with commas")
+    parser.add_argument("pytest", nargs="*", default=["tests", "-n", "2"], help="pytest's words, after --")
     options = parser.parse_args()
-    chosen = [name for name in options.only.split(",") if name] or list(ARITHMETICS)
-    if unknown := [name for name in chosen if name not in ARITHMETICS]:
-        parser.error(f"no arithmetic is called {unknown[0]}; there are {', '.join(ARITHMETICS)}")
-    words = options.pytest or ["tests", "-n", "2", "--dist", "worksteal"]
-    failed: dict[str, list[str]] = {}
     wrong = []
-    for name in chosen:
-        print(f"--- {name}: {' '.join(f'{k}={v}' for k, v in ARITHMETICS[name].items())}", flush=True)
-        given = (
-            os.environ | ARITHMETICS[name] | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(ROOT)])}
-        )
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "arithmetics", "-p", "no:cacheprovider", "-rfE", *words]
+    for name in options.only.split(","):
+        print(f"--- {name}: {ARITHMETICS[name]}", flush=True)
+        paths = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(ROOT)])}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "arithmetics", "-p", "no:cacheprovider", *options.pytest]
         if name.startswith("noise"):
             command += [f"--deselect={test}" for test in WITHOUT_NOISE]
-        run = subprocess.Popen(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, text=True)
-        for line in run.stdout:
-            print(line, end="", flush=True)
-            if found := re.match(r"(?:FAILED|ERROR) (\S+?(?:\[.*?\])?)(?: - |$)", line):
-                failed.setdefault(found[1], []).append(name)
-        if run.wait():
+        if subprocess.run(command, cwd=ROOT, env=os.environ | ARITHMETICS[name] | paths).returncode:
             wrong.append(name)
-    for test, names in sorted(failed.items()):
-        print(f"{test}: {', '.join(names)}")
-    print(f"{len(chosen) - len(wrong)} of {len(chosen)} arithmetics pass; {len(failed)} tests fail under another.")
+    print(f"tests fail under {', '.join(wrong) or 'none'} of {options.only}")
     return bool(wrong)
 
 

@@ -1,4 +1,1 @@
-"""A federation whose clients are elsewhere: who takes part, what is believed of replies, both sides.
-
-Flower carries the messages; ``fednb.records.federate`` gives it the two apps.
-"""
+"""A federation whose clients are elsewhere: what is believed of them, both sides; Flower carries the messages."""

@@ -1,4 +1,4 @@
-"""What a client elsewhere may reply: names, shapes, types, finite, ranges, before anything is made of it.
+"""What a client elsewhere may say of its site, and reply: names, shapes, types, finite, ranges.
 
 What has the right form and lies in range is believed. A client that sends such numbers on purpose can still ruin a run:
 aggregation that is robust against it is a method of its own, which is not here.
@@ -6,24 +6,89 @@ aggregation that is robust against it is a method of its own, which is not here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fednb.errors import RunError
-from fednb.federation import SPLITS
-from fednb.loop.flower.handshake import Introduction
-from fednb.loop.network import require_same, require_shapes
-from fednb.methods import Message, Method, entries, part
+from fednb.federation import AVERAGE, SPLITS, UNITS, Federation, Outline
+from fednb.loop.network import require_same
+from fednb.loop.server import Server
+from fednb.methods import Message, Method, entries
 
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
 
-LARGEST = 1e9  # of a number in a reply: a network of larger ones computes what is no number at every other client
+MOST = 10**7  # images of a site in a split, classes, a tenth of an image's values: room is made for what is introduced
+LONGEST = 200  # characters of a name, or of what went wrong at a client
 GROWTH = 1e2  # of a parameter in a round, against the largest that was sent, or 1: a larger one ruins the others' runs
-REAL = {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool}
-REAL |= {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+LARGEST = 1e9  # of a number in a reply: a network of larger ones computes what is no number at every other client
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """Plain values, and no image.
+
+    images: of training, validation, test and, where the site hands them over, spare. fingerprint: of the federation
+    with this site alone. sites, whole: names of all sites, in order, and the fingerprint of all, where the client has
+    the others' images as well, as in a simulation.
+    """
+
+    site: str
+    outline: Outline
+    images: tuple[int, ...]
+    fingerprint: str
+    notes: tuple[str, ...]
+    sites: tuple[str, ...] = ()
+    whole: str = ""
+
+    @classmethod
+    def of(cls, own: Federation, everything: Federation | None = None) -> Introduction:
+        """own: the federation with one site. everything: with all of them, where they are available."""
+        (site,) = own.sites
+        images = tuple(len(part) for part in site.parts if part is not None)
+        others = (tuple(each.name for each in everything.sites), everything.fingerprint) if everything else ()
+        return cls(site.name, own.outline, images, own.fingerprint, _texts(own.notes), *others)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> Introduction:
+        """What ``asdict`` gave, after it was JSON; RunError for what no site can say of itself."""
+        try:
+            outline = values["outline"]
+            (channels, height, width), classes = map(int, outline["image_shape"]), _texts(outline["classes"])
+            images, site = tuple(map(int, values["images"])), printable(values["site"])
+            counts = (*images, channels, height, width, len(classes), channels * height * width // 10)
+            least = min(images[0], channels, height, width, len(classes))
+            if site in ("", AVERAGE) or outline["task"] not in UNITS or len(images) not in (3, 4):
+                raise ValueError("no such site")
+            if least < 1 or min(images) < 0 or max(counts) > MOST:
+                raise ValueError("no such images")
+            return cls(
+                site,
+                Outline(printable(outline["name"]), classes, (channels, height, width), outline["task"]),
+                images,
+                printable(values["fingerprint"]),
+                _texts(values["notes"]),
+                _texts(values["sites"]),
+                printable(values["whole"]),
+            )
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise RunError(
+                f"a client introduces itself as no site can: {printable(values, 500)} ({printable(error)}). Expected a "
+                f'name, not "{AVERAGE}", 1 to {MOST} training images, and the classes and image shape of a federation.'
+            ) from error
+
+
+def printable(what, longest: int = LONGEST) -> str:
+    """What a client said, in one line that any file can hold and no terminal obeys."""
+    line = " ".join(str(what).split())[:longest]
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
+
+
+def _texts(values) -> tuple[str, ...]:
+    return tuple(printable(value, 10 * LONGEST) for value in values)
 
 
 class Entry(NamedTuple):
@@ -37,51 +102,25 @@ class Entry(NamedTuple):
 
 
 def require(
-    reply: Message,
-    kind: str,
-    round: int,
-    client: Introduction,
-    model: nn.Module,
-    sent: Message,
-    methods: list[Method],
-    recipe: Recipe,
+    reply: Message, kind: str, round: int, client: Introduction, server: Server, methods: list[Method], recipe: Recipe
 ) -> Message:
-    """The reply to "offer", "learn", "work" or "test"; RunError, naming the entry, where it is none.
-
-    client: what it said of itself. model: a network as its own. sent: the entries of it that are sent, as the server
-    has them. Methods' entries: see ``Method.own_lengths``, ``counts`` and ``ranges``.
-    """
+    """The reply to "offer", "learn", "work" or "test"; an error, naming the entry, where it is none."""
     added = {name: value for name, value in reply.items() if name.partition("/")[0] in {m.name for m in methods}}
     own = {name: value for name, value in reply.items() if name not in added}
-    wanted = {"after": Entry(torch.int64, (), -1, round)} | _expected(kind, round, client, model, sent, recipe)
+    wanted = {"after": Entry(torch.int64, (), -1, round)} | _expected(kind, round, client, server, recipe)
     require_same(own, wanted, client.site, "what is expected")
     for name, value in own.items():
         if value.dtype != wanted[name].dtype:
             raise RunError(f"{name} is {value.dtype} in what {client.site} sent; expected {wanted[name].dtype}.")
         _require_range(name, value, wanted[name], client.site)
-    require_shapes(added, model, client.site)
-    train = client.images[0]
-    most = max(train, len(client.outline.classes))
-    seen = max(train * recipe.local_epochs, recipe.local_steps) / (1 - recipe.momentum)  # images or steps in a round
-    for method in methods:
-        values = part(added, method.name)
-        for name, value in values.items():
-            if value.dtype not in REAL:
-                raise RunError(f"{method.name}/{name} is {value.dtype} in what {client.site} sent; expected numbers.")
-            ends = (0, seen) if name in method.counts else method.ranges.get(name, ())
-            _require_range(f"{method.name}/{name}", value, Entry(value.dtype, (), *ends), client.site)
-        rows = {value.shape[:1].numel() for name, value in values.items() if name in method.own_lengths}
-        if len(rows) > 1 or max(rows, default=0) > most:
-            names = " and ".join(f"{method.name}/{name}" for name in method.own_lengths)
-            raise RunError(
-                f"{names} have {sorted(rows)} rows in what {client.site} sent; expected one number, {most} at most."
-            )
+    for name, value in added.items():
+        method, _, entry = name.partition("/")
+        ends = next(each.ranges.get(entry, ()) for each in methods if each.name == method)
+        _require_range(name, value, Entry(value.dtype, (), *ends), client.site)
     return reply
 
 
-def _expected(
-    kind: str, round: int, client: Introduction, model: nn.Module, sent: Message, recipe: Recipe
-) -> dict[str, Entry]:
+def _expected(kind: str, round: int, client: Introduction, server: Server, recipe: Recipe) -> dict[str, Entry]:
     """The entries of a reply beside ``after`` and what methods add."""
     images = dict(zip((*SPLITS, "spare"), client.images, strict=False))
     if kind == "offer":
@@ -91,10 +130,11 @@ def _expected(
         return {split: Entry(torch.float64, (images[split],), 0, 1, right_or_wrong) for split in recipe.scored(round)}
     if kind == "learn":
         return {}
-    parameters = {name for name, _ in model.named_parameters()} & sent.keys()
-    most = GROWTH * max([1.0, *(sent[name].abs().max().item() for name in parameters if sent[name].numel())])
-    ends = {n: (-most, most) if n in parameters else (0,) if n.endswith("running_var") else () for n in sent}
-    network = {name: Entry(value.dtype, tuple(value.shape), *ends[name]) for name, value in sent.items()}
+    most = GROWTH * max([1.0, *(server.model[name].abs().max().item() for name in server.parameters)])
+    ends = dict.fromkeys(server.parameters, (-most, most)) | {
+        n: (0,) for n in server.model if n.endswith("running_var")
+    }
+    network = {n: Entry(value.dtype, tuple(value.shape), *ends.get(n, ())) for n, value in server.model.items()}
     return {"loss": Entry(torch.float64)} | entries("model", network)
 
 

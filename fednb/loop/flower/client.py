@@ -9,7 +9,7 @@ import torch
 from fednb.errors import RunError
 from fednb.federation import Federation
 from fednb.loop.client import Client
-from fednb.loop.network import build, require_shapes
+from fednb.loop.network import build
 from fednb.methods import Message
 
 if TYPE_CHECKING:
@@ -31,10 +31,9 @@ def answer(
 ) -> tuple[Message, Memories]:
     """One call of a client that lives for this call alone: its reply, and its memories from now on.
 
-    federation: with the client's own site and no other; the classes are those of all. kind: one of ``ASKED``. The
-    message says by ``after`` which memory the client goes on from, and the reply which one it has by then (-1: none).
-    Two before it are kept as well: for a server that has not seen the reply and asks again, or steps back a round.
-    RunError where the client does not have that memory.
+    federation: with the client's own site and no other; the classes are those of all. The message says by ``after``
+    which memory the client goes on from, and the reply which one it has by then (-1: none). Two before it are kept as
+    well: for a server that has not seen the reply and asks again, or steps back a round.
     """
     if kind not in ASKED:
         raise RunError(f'a client is asked to "{kind}"; expected one of {", ".join(ASKED)}.')
@@ -47,7 +46,6 @@ def answer(
         )
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
     client.refuse_batches_of_one()
-    require_shapes(message, client.model, "the server")
     for name, memory in memories.get(after, {}).items():
         client.memories[name] = {entry: value.to(device, copy=True) for entry, value in memory.items()}
     reply = getattr(client, kind)({name: value.to(device) for name, value in message.items()}, round)

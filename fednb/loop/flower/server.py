@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from fednb.errors import RecipeError, RunError
-from fednb.loop.flower.checks import require, require_alike
-from fednb.loop.flower.handshake import TORCH, Introduction, printable
+from fednb.loop.flower.checks import Introduction, printable, require, require_alike
 from fednb.loop.loop import Addressed, Rounds, refuse_without_spare
 from fednb.methods import Message
 
@@ -26,13 +25,11 @@ Ask = Callable[[str, int, dict[str, Message]], dict[str, Message | str]]
 class RemoteRun(Rounds):
     """The server's side of a run whose clients are reached by ``ask(kind, round, {client: message})``.
 
-    It returns {client: reply} of those who answered, in any order, and in the place of a reply what went wrong, in
-    words. A client that does not answer, or whose reply is none (see ``fednb.loop.flower.checks``), is left out of the
-    round, as one that was not drawn, and keeps the scores of its last test; ``advance`` names it under ``absent``, and
-    ``notes`` says so and why. RunError where nobody answers, or one who is needed does not (anybody before round 1 and
-    at the first test, also of spare images), or a method cannot use what came, and where sites do not fit together;
-    RecipeError for what is no federation, or an evaluation that is none of ``EVALUATIONS``. carried: of the record's
-    origin, read when the run has ended: ``engine``, and ``wire`` where bytes are counted.
+    It returns {client: reply} of those who answered, and in place of a reply what went wrong. A client that does not
+    answer, or whose reply is none (``fednb.loop.flower.checks``), is left out of the round, as one that was not drawn,
+    and keeps the scores of its last test; ``advance`` names it under ``absent``, and ``notes`` says why. RunError where
+    nobody answers, or one who is needed does not: anybody before round 1 and at the first test, also of spare images.
+    carried: of the record's origin: ``engine``, and ``wire``.
     """
 
     saved_every_round = True
@@ -49,8 +46,8 @@ class RemoteRun(Rounds):
             if each.site in met:
                 raise RunError(f"two clients say that they are {each.site}; expected one for each site. Stop one.")
             met[each.site] = each
-        self.whole = next((each for each in met.values() if set(each.sites) == met.keys()), None)
-        self.clients = {name: met[name] for name in (self.whole.sites if self.whole else sorted(met))}
+        whole = next((each for each in met.values() if set(each.sites) == met.keys()), None)
+        self.clients = {name: met[name] for name in (whole.sites if whole else sorted(met))}
         super().__init__(recipe, first.outline, list(self.clients))
         spare = {name: each.images[3] if len(each.images) > 3 else None for name, each in self.clients.items()}
         refuse_without_spare(recipe, first.outline.name, spare)
@@ -58,30 +55,18 @@ class RemoteRun(Rounds):
             raise RecipeError(f"{self.pooling.name} trains centrally on pooled data, the images of all sites.")
         if refused := [name for name in recipe.evaluation if name not in EVALUATIONS]:
             raise RecipeError(f"no run over Flower has the evaluation {', '.join(refused)}. Train it in one place.")
+        own = "\n".join(f"{name} {each.fingerprint}" for name, each in self.clients.items())
+        self.fingerprint = whole.whole if whole else hashlib.sha256(own.encode()).hexdigest()[:16]
+        counts = zip(*(each.images[: len(self.splits)] for each in self.clients.values()), strict=True)
+        self.images = dict(zip(self.splits, map(list, counts), strict=True))
         self.ask = ask
         self.carried = carried
         self.away: dict[str, dict[int, str]] = {}
         self.after: dict[str, int] = {}
 
     @property
-    def images(self) -> dict[str, list[int]]:
-        counts = zip(*(each.images[: len(self.splits)] for each in self.clients.values()), strict=True)
-        return dict(zip(self.splits, map(list, counts), strict=True))
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the images: the federation's where one client has all, else of the sites' own fingerprints."""
-        if self.whole:
-            return self.whole.whole
-        own = "\n".join(f"{name} {each.fingerprint}" for name, each in self.clients.items())
-        return hashlib.sha256(own.encode()).hexdigest()[:16]
-
-    @property
     def notes(self) -> list[str]:
         notes = [note for each in self.clients.values() for note in each.notes]
-        for name, each in self.clients.items():
-            if each.torch != TORCH:
-                notes.append(f"{name} computed with torch {each.torch}, the server with {TORCH}.")
         for name, reasons in self.away.items():
             numbers, why = ", ".join(map(str, reasons)), "; ".join(dict.fromkeys(filter(None, reasons.values())))
             note = f"{name} did not answer in round {numbers}: it took no part, or has the scores of its last test."
@@ -111,7 +96,16 @@ class RemoteRun(Rounds):
         reasons: dict[str, str] = {}
         for part in ({name: message} for name, message in messages) if one_by_one else [dict(messages)]:
             sent |= part
-            self._hear(kind, round, part, replies, reasons)
+            after = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in part}
+            came = self.ask(kind, round, {name: message | after[name] for name, message in part.items()})
+            for name in (name for name in part if name in came):
+                try:
+                    replies[name] = self._believed(name, came[name], kind, round)
+                except Exception as error:  # also of torch, where numbers of a kind have no order
+                    reasons[name] = printable(error)
+                    continue
+                if kind == "work":
+                    self.server.hear(name, replies[name])
         absent = [name for name in sent if name not in replies]
         scored = set(self.recipe.scored(round))
         tested = {name for name, scores in self._tested.items() if scored <= scores.keys()}
@@ -129,25 +123,12 @@ class RemoteRun(Rounds):
             self.away.setdefault(name, {}).setdefault(round, reasons.get(name, ""))
         yield from ((name, replies[name]) for name in sent if name in replies)
 
-    def _hear(
-        self, kind: str, round: int, messages: dict[str, Message], replies: dict[str, Message], reasons: dict[str, str]
-    ) -> None:
-        """Adds replies in which nothing is amiss, and what went wrong with others. Clients go on from their memory."""
-        known = {name: {"after": torch.tensor(self.after.get(name, -1))} for name in messages}
-        came = self.ask(kind, round, {name: message | known[name] for name, message in messages.items()})
-        against = self.model, self.server.model, self.methods, self.recipe
-        for name in (name for name in messages if name in came):
-            reply = came[name]
-            try:
-                if isinstance(reply, str):
-                    raise RunError(reply)
-                replies[name] = dict(require(reply, kind, round, self.clients[name], *against))
-            except RunError as error:
-                reasons[name] = printable(error)
-                continue
-            self.after[name] = int(replies[name].pop("after"))
-            if kind == "work":
-                self.server.hear(name, replies[name])
+    def _believed(self, name: str, reply: Message | str, kind: str, round: int) -> Message:
+        if isinstance(reply, str):
+            raise RunError(reply)
+        believed = dict(require(reply, kind, round, self.clients[name], self.server, self.methods, self.recipe))
+        self.after[name] = int(believed.pop("after"))
+        return believed
 
     def state(self) -> dict:
         own = {name: getattr(self, name) for name in OF_CLIENTS}

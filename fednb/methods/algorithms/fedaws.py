@@ -59,7 +59,7 @@ class FedAwS(Method):
 
     printed = "FedAwS"
     tasks = classification_only("a class is a direction among the feature vectors of images")
-    counts = ("images",)
+    ranges = {"images": (0, 1e9)}
 
     target: float = option(0.9, within="(0, 1]")
     margin: float = option(1.0, within="[0, 2]")
@@ -111,7 +111,7 @@ def cosines(client: Client, batch: Batch) -> Tensor:
 
 
 def spreading_gradient(rows: Tensor, margin: float) -> Tensor:
-    """The gradient of the spread-out term (Eq. 4) for unit rows ``[classes, d]``; 0 where all keep the margin."""
+    """The gradient of the spread-out term (Eq. 4) for unit rows ``[classes, d]``."""
     near = (margin - 1 + rows @ rows.T).clamp(min=0).fill_diagonal_(0)
     return 4 * near @ rows
 

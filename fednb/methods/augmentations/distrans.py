@@ -82,7 +82,7 @@ class DisTrans(Method):
     """
 
     tasks = classification_only("its heterogeneity goes by images of each class, its network by features of an image")
-    counts = ("counts",)
+    ranges = {"counts": (0, 1e9)}
 
     variant: str = option("paper", one_of=("paper", "released"))
     alpha: float = option(0.3, within="[0, 1]")

@@ -8,12 +8,3 @@ from fednb.report.plots.curves import convergence, lines
 from fednb.report.plots.groups import scores
 from fednb.report.plots.planes import embedding
 from fednb.report.plots.rows import claims, effects
-
-__all__ = [
-    "claims",
-    "convergence",
-    "effects",
-    "embedding",
-    "lines",
-    "scores",
-]

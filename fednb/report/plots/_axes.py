@@ -5,7 +5,6 @@ import textwrap
 from fednb.report import labels
 from fednb.report.deviations import deviations
 
-MOST = 6  # curves in one panel
 WIDEST = 10.0  # inches, a thousand pixels
 PAPER = "the paper"  # what a diamond is, in all legends
 
@@ -21,20 +20,19 @@ def new_figure(panels: int, width: float, height: float = 4.2, columns: int | No
     from matplotlib import pyplot
 
     across, shared = columns or panels, common and columns is not None
-    shape = (-(-panels // across), across)
     look = {"squeeze": False, "layout": "constrained", "sharex": shared, "sharey": shared}
-    figure, axes = pyplot.subplots(*shape, figsize=(width, height), **look)
+    figure, axes = pyplot.subplots(-(-panels // across), across, figsize=(width, height), **look)
     pyplot.close(figure)
     for unused in axes.flat[panels:]:
         unused.remove()
     return figure, list(axes.flat[:panels])
 
 
-def decorate(axes, x: str, y: str, title: str, marked: str = "") -> None:
+def decorate(axes, x: str, y: str, title: str, marked: str = "", grid: str = "y") -> None:
     """The one look of all axes."""
     axes.set(xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.grid(axis=grid, color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     text, colour = titled(title, marked)
     axes.set_title(text, fontsize=10, color=colour, loc="left")
@@ -59,14 +57,11 @@ def titled(title: str, marked: str) -> tuple[str, str]:
     return (f"{title}\n{marked}: not the paper's images".strip(), "#a40000") if marked else (title, "black")
 
 
-def printed_rows(printed, run: str):
-    """The printed rows that a run stands beside."""
-    rows = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
-    return printed[rows == labels.printed_for(run, rows)]
-
-
-def printed_values(rows, x: str = "client", values=()) -> dict:
-    """A run's printed numbers by site; by the values of another ``x`` its average in the setting that each makes."""
+def printed_values(printed, run: str, x: str = "client", values=()) -> dict:
+    """The printed numbers that a run stands beside by site; by the values of another ``x`` the averages in the settings
+    that they make."""
+    labels_printed = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
+    rows = printed[labels_printed == labels.printed_for(run, labels_printed)]
     if x == "client":
         return dict(zip(rows["site"], rows["value"], strict=True))
     averages = rows[rows["site"] == "average"]

@@ -1,17 +1,10 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
 from fednb.report import wording
-from fednb.report.plots._axes import (
-    MOST,
-    PAPER,
-    as_written,
-    decorate,
-    new_figure,
-    printed_rows,
-    printed_values,
-    wrapped,
-)
+from fednb.report.plots._axes import PAPER, WIDEST, as_written, decorate, new_figure, printed_values, wrapped
 from fednb.report.style import LINES, MARKERS, colour, style
+
+MOST = 6  # curves in one panel
 
 
 def convergence(frame, title: str = "", printed=None):
@@ -27,7 +20,7 @@ def convergence(frame, title: str = "", printed=None):
     shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
     curves = {
         label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
-        for label, rows in wording.told_seeds(dict(wording.settings(shown))).items()
+        for label, rows in wording.with_seeds(shown).items()
     }
     marked, what = wording.mark(frame), f"test {wording.measure(frame)} (%)"
     if len(curves) <= MOST:
@@ -41,12 +34,12 @@ def convergence(frame, title: str = "", printed=None):
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     else:
         behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
-        own = {label: curve for label, curve in curves.items() if label != behind}
-        figure, every = new_figure(len(own), width=10, height=2 * -(-len(own) // 4), columns=4)
-        for number, (axes, (label, curve)) in enumerate(zip(every, own.items(), strict=True)):
-            axes.plot(_mean(curves[behind][1]), color="0.7", linewidth=2.5)
+        grey = _mean(curves.pop(behind)[1])
+        figure, every = new_figure(len(curves), width=WIDEST, height=2 * -(-len(curves) // 4), columns=4)
+        for number, (axes, (label, curve)) in enumerate(zip(every, curves.items(), strict=True)):
+            axes.plot(grey, color="0.7", linewidth=2.5)
             _curve(axes, label, *curve)
-            lowest = number + 4 >= len(own)
+            lowest = number + 4 >= len(curves)
             decorate(axes, "round" if lowest else "", "" if number % 4 else what, wrapped(label), marked)
             axes.tick_params(labelbottom=lowest)
         figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
@@ -69,7 +62,7 @@ def _mean(by_seed):
 
 def _ends(axes, curves: dict, printed) -> None:
     """Beside each curve its name, where it ends, and the printed number, which is a diamond as well."""
-    theirs = {label: printed_values(printed_rows(printed, run)).get("average") for label, (run, _) in curves.items()}
+    theirs = {label: printed_values(printed, run).get("average") for label, (run, _) in curves.items()}
     last = max(by_seed["round"].max() for _, by_seed in curves.values())
     ends = {label: float(_mean(by_seed).iloc[-1]) for label, (_, by_seed) in curves.items()}
     values = [value for value in (*ends.values(), *theirs.values()) if value is not None]
@@ -82,14 +75,14 @@ def _ends(axes, curves: dict, printed) -> None:
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
         look, paper, at = style(curves[label][0]), theirs[label], (1.05 * last, place - down)
         text = f"{label}\n{wording.number(value)} %"
-        text += "" if paper is None else f", {PAPER} {wording.number(paper)} ◇"
-        beside = {"annotation_clip": False, "verticalalignment": "center", "fontsize": 8}
         axes.plot([last, at[0]], [value, at[1]], color="0.8", linewidth=1, clip_on=False)
         axes.plot(*at, marker=look["marker"], color=look["color"], linestyle="none", markersize=6, clip_on=False)
-        axes.annotate(text, at, (8, 0), textcoords="offset points", **beside)
         if paper is not None:
-            frame = {"marker": "D", "s": 26, "color": "white", "edgecolors": look["color"], "zorder": 4}
-            axes.scatter(last, paper, **frame, clip_on=False)
+            text += f", {PAPER} {wording.number(paper)} ◇"
+            diamond = {"marker": "D", "s": 26, "color": "white", "edgecolors": look["color"], "zorder": 4}
+            axes.scatter(last, paper, **diamond, clip_on=False)
+        beside = {"annotation_clip": False, "verticalalignment": "center", "fontsize": 8}
+        axes.annotate(text, at, (8, 0), textcoords="offset points", **beside)
     axes.set_xlim(right=last)
 
 

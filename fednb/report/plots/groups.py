@@ -1,15 +1,10 @@
-"""Dots in rows for each site or setting, and lines from taking part to being left out."""
+"""Accuracies: dots in rows for each site or setting."""
 
+from fednb.report import labels, wording
 from fednb.report.comparison import tested
 from fednb.report.intervals import alike, of_settings
-from fednb.report.labels import federation, site
-from fednb.report.plots._axes import (
-    of_paper,
-    printed_rows,
-    printed_values,
-)
+from fednb.report.plots._axes import of_paper, printed_values
 from fednb.report.plots.rows import Dot, rows_of_dots
-from fednb.report.wording import DOWNWARDS, mark, measure, scored, settings, spaced, told_seeds
 
 
 def scores(chosen, x: str = "client", printed=None, title: str = "", results=None):
@@ -24,38 +19,35 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     results: of the study whose runs these are. All that is recorded of their settings moderates the intervals, as in
         tables, and the images' scores give Dice its own; without it the drawn rows alone do, and Dice's are too wide.
     """
-    marked, of_images, known = mark(chosen), None, None
+    of_images, known = None, None
     if results is not None:
-        of_images, known = scored(chosen, results), alike(results, chosen["rule"].iloc[0])[1]
-    parts = {}  # (value of x, label) -> its rows
-    for value, part in [(None, chosen)] if x == "client" else chosen.groupby(x):
-        of = dict(settings(part))
-        parts |= {(value, label): rows for label, rows in (told_seeds(of) if x == "client" else of).items()}
-    values, runs = {}, {}  # values: label -> {value of x: its number}
-    for ((value, label), rows), found in zip(parts.items(), of_settings(parts.values(), of_images, known), strict=True):
-        values.setdefault(label, {}).update(found if x == "client" else {value: found["average"]})
+        of_images, known = wording.scored(chosen, results), alike(results, chosen["rule"].iloc[0])[1]
+    if x == "client":
+        parts = {(x, label): rows for label, rows in wording.with_seeds(chosen).items()}
+    else:
+        parts = {(at, label): rows for at, part in chosen.groupby(x) for label, rows in wording.settings(part)}
+    values, runs = {}, {}  # values: of a group (a site, or a value of x), the number of each label
+    for ((at, label), rows), found in zip(parts.items(), of_settings(parts.values(), of_images, known), strict=True):
         runs[label] = rows["run"].iloc[0]
-    groups = list(dict.fromkeys(group for found in values.values() for group in found))
-    groups = sorted(groups, key=lambda group: group == "average" if x == "client" else group, reverse=x in DOWNWARDS)
-    theirs = {}
+        for group, own in found.items() if x == "client" else [(at, found["average"])]:
+            values.setdefault(group, {})[label] = own[:3]
+    order = (lambda group: group == "average") if x == "client" else None
+    groups, marked, theirs = sorted(values, key=order, reverse=x in wording.DOWNWARDS), wording.mark(chosen), {}
     if printed is not None and not marked:
         same = printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
-        theirs = {label: printed_values(printed_rows(printed[same], run), x, groups) for label, run in runs.items()}
-    named = x in ("client", "federation")
-    panels = {
-        _called(group) if named else f"{spaced(x)} {group}": {
-            label: Dot(runs[label], *found[group][:3], printed=theirs.get(label, {}).get(group))
-            for label, found in values.items()
-            if group in found
+        theirs = {label: printed_values(printed[same], run, x, groups) for label, run in runs.items()}
+    panels = {}
+    for group in groups:
+        name = f"{wording.spaced(x)} {group}"
+        if x in ("client", "federation"):
+            name = labels.site(labels.federation(group))
+        panels[name] = {
+            label: Dot(run, *values[group][label], printed=theirs.get(label, {}).get(group))
+            for label, run in runs.items()
+            if label in values[group]
         }
-        for group in groups
-    }
-    seeds = sorted({rows["seed"].nunique() for rows in parts.values()})
-    what = f"test {measure(chosen)} (%)" + ("" if x == "client" else ", mean over clients")
-    what += f", {seeds[0]} to {seeds[-1]} seeds" if x != "client" and len(seeds) > 1 else ""
+    what = f"test {wording.measure(chosen)} (%)"
+    if x != "client":
+        seeds = sorted({rows["seed"].nunique() for rows in parts.values()})
+        what += ", mean over clients" + (f", {seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else "")
     return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
-
-
-def _called(group):
-    """A site or a data set by its name; a number as it is."""
-    return site(federation(group))

@@ -1,6 +1,5 @@
 """Features in the plane."""
 
-import importlib.util
 from itertools import cycle, islice
 
 import numpy
@@ -15,8 +14,6 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
 
     Where each class is at one site of its own there are no two colourings, and t-SNE and UMAP are side by side.
 
-    Where umap-learn is not installed the figure has t-SNE alone, and says so.
-
     panels: ``{title of a row: features [n, d]}``, of the same images under several models. Two columns are drawn as
         they are.
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
@@ -27,23 +24,23 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
     import seaborn
     from matplotlib.lines import Line2D
 
-    frame = pandas.DataFrame({"site": _names(sites, site_names), "class": _names(labels, class_names)})
-    looks = {
-        what: _look(what, *given) for what, given in (("site", (sites, site_names)), ("class", (labels, class_names)))
-    }
+    frame, looks = pandas.DataFrame(), {}
+    for what, numbers, names in (("site", sites, site_names), ("class", labels, class_names)):
+        frame[what], order = _names(numbers, names), _names(numpy.unique(numbers), names)
+        colours = {"hue": what, "hue_order": order, "palette": seaborn.color_palette("colorblind", len(order))}
+        looks[what] = {"s": 18, "linewidth": 0, "snap": True, "legend": "full"} | colours  # whole pixels: small files
+    looks["class"] |= {"style": "class", "style_order": order, "markers": [*islice(cycle(CLASSES), len(order))]}
     if len(frame.drop_duplicates()) == frame["site"].nunique() == frame["class"].nunique():
         del looks["site"]  # of one site each: one look tells both
     flat = all(numpy.shape(rows)[1] == 2 for rows in panels.values())
-    absent = not flat and importlib.util.find_spec("umap") is None
-    ways = ("",) if flat else tuple(way for way in PLANES if way != "UMAP" or not absent)
+    ways = ("",) if flat else ("t-SNE", "UMAP")
     across = len(looks) if len(looks) > 1 else len(panels) if flat else len(ways)
     count = len(panels) * len(ways) * len(looks)
     size = {"width": 4.2 * across + 1.4, "height": 3.2 * count / across + 0.6}
     figure, every = new_figure(count, **size, columns=across, common=False)
-    drawn = [(name, way, numpy.asarray(own)) for name, own in panels.items() for way in ways]
     keys, left = {}, iter(every)
-    for name, way, own in drawn:
-        frame["x"], frame["y"] = (PLANES[way](own) if way else own).T
+    for name, way, own in [(name, way, own) for name, own in panels.items() for way in ways]:
+        frame["x"], frame["y"] = _in_the_plane(numpy.asarray(own), way).T
         for what, look in looks.items():
             axes = next(left)
             seaborn.scatterplot(frame, x="x", y="y", ax=axes, **look)
@@ -54,7 +51,6 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
             decorate(axes, "", "", head, STAND_IN if stand_in else "")
             axes.set(xticks=[], yticks=[])
             axes.spines[["left", "bottom"]].set_color("0.8")
-    figure.suptitle("t-SNE alone: umap-learn is not installed" if absent else "", fontsize=11)
     key = []
     for what, own in keys.items():
         key += [Line2D([], [], linestyle="none", label=what)] * (len(looks) > 1) + own
@@ -62,34 +58,19 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
     return as_written(figure)
 
 
-def _look(what: str, numbers, given) -> dict:
-    """How the points of a panel are told apart: a colour each, and a marker each where they are classes."""
-    import seaborn
-
-    order = _names(numpy.unique(numbers), given)
-    look = {"s": 18, "linewidth": 0, "snap": True}  # whole pixels make small files
-    look |= {"hue": what, "hue_order": order, "palette": seaborn.color_palette("colorblind", len(order))}
-    if what == "class":
-        look |= {"style": what, "style_order": order, "markers": [*islice(cycle(CLASSES), len(order))]}
-    return look | {"legend": "full"}
-
-
 def _names(numbers, given) -> list[str]:
     names = [wrapped(given[number]) if given else str(number) for number in numbers]
     return [f" {name}" if name.startswith("_") else name for name in names]  # a legend would leave it out
 
 
-def _tsne(rows):
-    from sklearn.manifold import TSNE
+def _in_the_plane(rows, way: str):
+    """By t-SNE or UMAP, the same each time; as it is without a ``way``."""
+    if way == "t-SNE":
+        from sklearn.manifold import TSNE
 
-    perplexity = min(30, (len(rows) - 1) / 3)
-    return TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(rows)
+        return TSNE(init="pca", perplexity=min(30, (len(rows) - 1) / 3), random_state=0).fit_transform(rows)
+    if way == "UMAP":
+        from umap import UMAP
 
-
-def _umap(rows):
-    from umap import UMAP
-
-    return UMAP(random_state=0, n_jobs=1, n_neighbors=min(15, len(rows) - 1)).fit_transform(rows)
-
-
-PLANES = {"t-SNE": _tsne, "UMAP": _umap}
+        return UMAP(random_state=0, n_jobs=1, n_neighbors=min(15, len(rows) - 1)).fit_transform(rows)
+    return rows

@@ -4,6 +4,7 @@ import textwrap
 from math import nan
 from typing import NamedTuple
 
+from fednb import papers
 from fednb.report import labels, wording
 from fednb.report.plots._axes import (
     PAPER,
@@ -12,7 +13,6 @@ from fednb.report.plots._axes import (
     decorate,
     new_figure,
     of_paper,
-    printed_rows,
     printed_values,
     titled,
     wrapped,
@@ -20,8 +20,9 @@ from fednb.report.plots._axes import (
 from fednb.report.style import styles
 from fednb.report.verdicts import CLAIM, PRINTED, TESTED, VERDICTS
 
-HOLLOW = {"marker": "o", "color": "0.2", "markerfacecolor": "white"}
-DIAMOND = {"marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
+HOLLOW = {"linestyle": "none", "marker": "o", "color": "0.2", "markerfacecolor": "white"}
+DIAMOND = {"linestyle": "none", "marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
+ALONE, TOGETHER = ({"color": "0.2", "linewidth": width} for width in (3, 1))
 
 
 def claims(rows, paper: str):
@@ -33,8 +34,6 @@ def claims(rows, paper: str):
 
     rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect.
     """
-    from matplotlib.lines import Line2D
-
     rows = rows[rows["of"] == paper]
     tested = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
     reach = max(5, 1.2 * tested[["paper", "ours"]].abs().to_numpy().max(initial=0))
@@ -44,25 +43,21 @@ def claims(rows, paper: str):
         for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
             axes.plot(span, [place] * 2, color=look["color"], linewidth=width)
         axes.plot(row.ours, place, linestyle="none", markersize=6, **look)
-        axes.plot(row.paper, place, linestyle="none", **DIAMOND)
+        axes.plot(row.paper, place, **DIAMOND)
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
     data = tested["federation"].map(labels.federation)
     on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
     head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
-    decorate(axes, "points: the first of each row minus the second", "", f"{labels.printed(paper)}: {head}")
+    about = "points: the first of each row minus the second"
+    decorate(axes, about, "", f"{labels.printed(paper)}: {head}", grid="both")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
-    axes.grid(axis="x", color="0.9", linewidth=0.8)
-    where = tested["table"].str.replace("table", "Table ")
-    where = where + ", " + data if data.nunique() > 1 else where
+    where = tested["table"].str.replace("table", "Table ") + (", " + data if data.nunique() > 1 else "")
     board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
     axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
     axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(-reach, reach))
-    used = {word: own.look for word, own in VERDICTS.items() if (tested["verdict"] == word).any()}
-    shown = [Line2D([], [], linestyle="none", label=word, **look) for word, look in used.items()]
-    shown.append(Line2D([], [], linestyle="none", **DIAMOND, label=PAPER))
-    shown += [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
-    shown += [Line2D([], [], color="0.2", linewidth=1, label="simultaneous interval")]
-    figure.legend(handles=shown, loc="outside lower center", frameon=False, ncols=4, fontsize=8)
+    words = [word for word in VERDICTS if (tested["verdict"] == word).any()]
+    key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
+    _legend(figure, key | {PAPER: DIAMOND, "95 % interval": ALONE, "simultaneous interval": TOGETHER}, ncols=4)
     return as_written(figure)
 
 
@@ -78,23 +73,20 @@ def effects(tables, title: str = "", printed=None, results=None):
     results: of the runs, needed beside ``printed``: the legend says where the paper's numbers are of another setting.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
-    runs = dict.fromkeys(run for table in tables.values() for side in ("worse", "better") for run in table.frame[side])
-    texts = {run: labels.short(run) for run in runs}
     against = {run for table in tables.values() for run in table.frame["worse"]}
     panels = {}
     for name, table in tables.items():
         by = table.frame.columns[2]
         for row in table.frame.to_dict("records"):
             panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
-            both = [texts[row[side]] for side in ("better", "worse")]
-            theirs = None if printed is None or table.mark else _printed_difference(printed, row, by)
-            panels.setdefault(panel, {})[both[0] if len(against) == 1 else wording.minus(*both)] = Dot(
+            better, worse = (labels.short(row[side]) for side in ("better", "worse"))
+            panels.setdefault(panel, {})[better if len(against) == 1 else wording.minus(better, worse)] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
                 filled=row["direction"] in ("above", "below"),
-                printed=theirs,
+                printed=None if printed is None or table.mark else _printed_difference(printed, row, by),
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
-    what = f"points above {texts[against.pop()]}" if len(against) == 1 else "points"
+    what = f"points above {labels.short(against.pop())}" if len(against) == 1 else "points"
     figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results))
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
@@ -103,10 +95,11 @@ def effects(tables, title: str = "", printed=None, results=None):
 
 def _printed_difference(printed, row: dict, by: str) -> float | None:
     """None where a side is not printed there, or both stand beside one printed row."""
-    better, worse = (printed_rows(printed, row[side]) for side in ("better", "worse"))
     x, at = ("client", "average") if by == "by" else (by, row[by])
-    values = [printed_values(rows, x, [at]).get(at) for rows in (better, worse)]
-    return None if None in values or better.equals(worse) else values[0] - values[1]
+    runs, theirs = (row["better"], row["worse"]), papers.labels_of(printed)
+    better, worse = (printed_values(printed, run, x, [at]).get(at) for run in runs)
+    one_row = len({labels.printed_for(run, theirs) for run in runs}) == 1
+    return None if None in (better, worse) or one_row else better - worse
 
 
 class Dot(NamedTuple):
@@ -129,8 +122,6 @@ def rows_of_dots(
 
     across: panels beside each other at most. common: whether all have one axis. theirs: what the diamonds are.
     """
-    from matplotlib.lines import Line2D
-
     rows = {row: dot.run for found in panels.values() for row, dot in found.items()}
     dots = [dot for found in panels.values() for dot in found.values()]
     looks, places, alone = styles(rows), {row: number for number, row in enumerate(rows)}, "" in panels
@@ -147,22 +138,25 @@ def rows_of_dots(
             axes.plot(dot.value, place, marker=look["marker"], markersize=7, linestyle="none", label=row, **fill)
             if dot.printed is not None:
                 axes.scatter(dot.printed, place, marker="D", s=20, color="white", edgecolors="k", zorder=3)
-        lowest = number + across >= len(panels)
-        decorate(axes, x if alone else "", "", wrapped(name) if name else title, marked if alone else "")
-        axes.grid(axis="x", color="0.9", linewidth=0.8)
+        head = wrapped(name) if name else title
+        decorate(axes, x if alone else "", "", head, marked if alone else "", grid="both")
         axes.set_yticks(range(len(rows)), [textwrap.fill(row, 40) for row in rows])
-        axes.tick_params(labelleft=number % across == 0, labelbottom=lowest or not common)
+        axes.tick_params(labelleft=number % across == 0, labelbottom=number + across >= len(panels) or not common)
         axes.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     if not alone:
         text, colour = titled(title, marked)
         figure.suptitle(text, fontsize=11, color=colour)
-    shown = [Line2D([], [], color="0.2", linewidth=3, label="95 % interval")]
-    if any(dot.together_low == dot.together_low for dot in dots):
-        shown.append(Line2D([], [], color="0.2", linewidth=1, label="simultaneous interval"))
-    if not all(dot.filled for dot in dots):
-        shown.append(Line2D([], [], linestyle="none", **HOLLOW, label="not distinguished from zero"))
-    if any(dot.printed is not None for dot in dots):
-        shown.append(Line2D([], [], linestyle="none", **DIAMOND, label=theirs))
-    look = {"title": "" if alone else x, "ncols": len(shown), "frameon": False, "fontsize": 8}
-    figure.legend(handles=shown, loc="outside lower center", **look)
+    key = {"95 % interval": ALONE}
+    key |= {"simultaneous interval": TOGETHER} if any(dot.together_low == dot.together_low for dot in dots) else {}
+    key |= {} if all(dot.filled for dot in dots) else {"not distinguished from zero": HOLLOW}
+    key |= {theirs: DIAMOND} if any(dot.printed is not None for dot in dots) else {}
+    _legend(figure, key, ncols=len(key), title="" if alone else x)
     return as_written(figure)
+
+
+def _legend(figure, key: dict[str, dict], **look) -> None:
+    """Below the figure: what lines and markers of each look are."""
+    from matplotlib.lines import Line2D
+
+    shown = [Line2D([], [], label=label, **own) for label, own in key.items()]
+    figure.legend(handles=shown, loc="outside lower center", frameon=False, fontsize=8, **look)
