@@ -19,6 +19,7 @@ from fednb.report.selection import selected
 from fednb.report.style import BLACK, BLUE, ORANGE, OUTSIDE, PALETTE, style, styles
 from fednb.report.verdicts import VERDICTS
 from fednb.report.wording import OTHER_DATA
+from mask_pictures import masks
 
 ROUNDS = [(60, 70, 10, 30), (101, 101, 21, 51), (117, 103, 27, 52)]
 
@@ -204,7 +205,7 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
     figures = {
         "scores": plots.scores(rows[rows["round"] == 2]),
         "samples": samples.samples(federation),
-        "masks": samples.masks(pixels, drawn, drawn, NAMES),
+        "masks": masks(pixels, drawn, drawn, NAMES),
         "embedding": plots.embedding({"$x$": points}, numbers % 2, numbers, NAMES, NAMES),
         "curves": plots.lines({name: ([1, 2], [1, 2]) for name in ("$x$", "a_b")}, "$x$", "y", "$\\frac$"),
     }
@@ -235,7 +236,7 @@ def test_masks_are_coloured_by_what_was_found():
     """A row of four pixels: hit, missed, false, and one of which nothing is asked."""
     images = numpy.zeros((1, 3, 1, 4), numpy.uint8)
     targets, found = numpy.array([[[1, 1, 0, 255]]], numpy.uint8), numpy.array([[[1, 0, 1, 1]]], numpy.uint8)
-    figure = samples.masks(images, targets, found, ["clinic"])
+    figure = masks(images, targets, found, ["clinic"])
     _, mask, prediction = (axes.get_images()[0].get_array() for axes in figure.axes)
     black, blue, orange, white, grey = (to_rgb(c) for c in (BLACK, BLUE, ORANGE, "white", "0.85"))
     numpy.testing.assert_allclose(mask[0], [black, black, white, grey])
