@@ -120,11 +120,9 @@ class Federation:
         object.__setattr__(self, "classes", tuple(self.classes))
         if self.task not in UNITS:
             raise DataError(f'federation {self.name} has the task "{self.task}"; {nearest(self.task, UNITS)}')
-        if not self.sites:
-            raise DataError(f"federation {self.name} has no sites; expected at least one.")
         names = [site.name for site in self.sites]
-        if len(set(names)) != len(names):
-            raise DataError(f"federation {self.name} has two sites of one name: {', '.join(names)}.")
+        if not names or len({*names}) < len(names):
+            raise DataError(f"federation {self.name} has the sites {names}; expected one at least, of different names.")
         refuse_names(self.name, names, self.classes)
         lacking = []
         for site in self.sites:
@@ -134,43 +132,36 @@ class Federation:
             if not len(site.train):
                 raise DataError(f"site {site.name} of {self.name} has no training images. Add some or leave it out.")
             absent = [name for number, name in enumerate(self.classes) if not (site.train.targets == number).any()]
-            if absent:
-                named = ", ".join(absent[:10]) + f" and {len(absent) - 10} more classes" * (len(absent) > 10)
-                lacking.append(f"{site.name} has no training {UNITS[self.task]} of {named}.")
+            named = ", ".join(absent[:10]) + f" and {len(absent) - 10} more classes" * (len(absent) > 10)
+            lacking += [f"{site.name} has no training {UNITS[self.task]} of {named}."] if absent else []
         if len(lacking) > 4:
             lacking = [f"{len(lacking)} of {len(self.sites)} sites have no training {UNITS[self.task]} of some class."]
         object.__setattr__(self, "notes", tuple(dict.fromkeys(map(printable, (*self.notes, *lacking)))))
 
     @classmethod
     def from_datasets(cls, sites: dict, name: str = "mine", classes=None, columns=None) -> "Federation":
-        """A federation of other libraries' data sets, for ``Study(recipes, federation=...)``.
+        """A federation of other libraries' data sets, for ``Study(recipes, federation=...)``; images are kept as uint8.
 
         Args:
             sites: ``{"site": (train, validation, test), ...}``, data sets as torchvision's, Hugging Face's and
-                ``flwr-datasets``' partitions are: pairs (image, class number), or dictionaries with both. None is one
-                without images. What an image and a label may be is in ``fednb/from_datasets.py``.
+                ``flwr-datasets``' partitions are; None is one without images. ``fednb/from_datasets.py`` says what an
+                image and a label may be.
             classes: their names; those that the data sets know, else numbers, unless given. A label is read by its own
-                data set's class names where they are known (``classes`` or ``features``, also inside torch's ``Subset``
-                and ``ConcatDataset``); else ``notes`` says so.
+                data set's class names (``classes`` or ``features``, also inside torch's ``Subset`` and
+                ``ConcatDataset``); where there are none ``notes`` says so.
             columns: of dictionaries the names of image and label, such as ``("image", "label")``.
-
-        All images are read once and kept as uint8. Raises DataError, naming site and image, for what cannot be read.
         """
         read, classes, notes = from_datasets.read(sites, name, SPLITS, classes, columns)
         made = tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read)
         return cls(name, made, classes, (*notes, *twice(made)))
 
     def _check(self, place: str, split: Split):
-        shape, dense, targets = tuple(split.images.shape[1:]), split.targets.ndim > 1, split.targets
-        if shape != self.image_shape:
+        shape, targets, dense = tuple(split.images.shape[1:]), split.targets, split.targets.ndim > 1
+        if shape != self.image_shape or dense != (self.task == "segmentation"):
             raise DataError(
-                f"{self.name}: images of {place} are {list(shape)}, those of {self.sites[0].name} "
-                f"{list(self.image_shape)}; all sites need one size."
-            )
-        if dense != (self.task == "segmentation"):
-            raise DataError(
-                f"{self.name}: targets of {place} are one class number per {'pixel' if dense else 'image'}, and the "
-                f"task is {self.task}, which has one per {UNITS[self.task]}. Give the federation its targets' task."
+                f"{self.name}: images of {place} are {list(shape)} with a class per {'pixel' if dense else 'image'}; "
+                f"expected {list(self.image_shape)} as those of {self.sites[0].name}, and a class per "
+                f"{UNITS[self.task]}, as the task is {self.task}."
             )
         if dense:
             known = targets != IGNORED
@@ -194,7 +185,6 @@ class Federation:
 
     @property
     def outline(self) -> Outline:
-        """All of it but sites and images."""
         return Outline(self.name, self.classes, self.image_shape, self.task)
 
     @cached_property
@@ -211,9 +201,8 @@ class Federation:
 
     def site(self, name: str) -> Site:
         """The site of this name; DataError if there is none."""
-        sites = {site.name: site for site in self.sites}
-        (found,) = chosen_sites(self.name, sites, name)
-        return sites[found]
+        (found,) = chosen_sites(self.name, [site.name for site in self.sites], name)
+        return next(site for site in self.sites if site.name == found)
 
     def only(self, name: str) -> "Federation":
         """The same federation with this site alone; DataError if there is none of this name."""

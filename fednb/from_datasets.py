@@ -3,8 +3,8 @@
 A data set has a length and gives, for each position, a pair (image, label), or a dictionary in which ``columns`` name
 both. An image is a PIL picture, read as a file in one's own folders is; an array ``[height, width]`` or ``[height,
 width, channels]``, or a tensor ``[height, width]`` or ``[channels, height, width]``, of 1 to 4 channels, in uint8 or as
-floats in [0, 1], which become uint8. Where some images have one channel and others three, grey ones get three equal
-ones. A label is a class number, also in an array of one.
+floats in [0, 1], which become uint8. Where some images are grey and others have three channels, grey ones get three.
+A label is a class number, also in an array of one.
 """
 
 from bisect import bisect_right

@@ -53,6 +53,12 @@ def run(label, tests, validations=None, seed=0, images=IMAGES, federation="offic
     return pandas.DataFrame(rows)
 
 
+def seeds_of(label, right, shifts=(0, 1, -1), **other):
+    """A run of each seed, with so many images more or fewer at each site."""
+    rounds = [[tuple(count + shift for count in right)] for shift in shifts]
+    return [run(label, tests, seed=seed, **other) for seed, tests in enumerate(rounds)]
+
+
 def mean_accuracy(right):
     """Per cent, over the four clients alike."""
     return sum(100 * k / n for k, n in zip(right, IMAGES.values(), strict=True)) / 4

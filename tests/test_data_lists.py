@@ -80,8 +80,8 @@ class TestBirds:
             ("classes.txt", lambda lines: lines[:-1], "image 1 has .* a class from 1 to 200"),
             ("images.txt", lambda lines: lines[:-1], 'image 1000 has the path ""'),
             ("images.txt", lambda lines: [*lines, "1 twice.png"], r'images\.txt .*line 1001: "1 twice.png"'),
-            ("image_class_labels.txt", lambda lines: ["1 2", *lines[1:]], 'image 1 has .* the class "2"'),
-            ("train_test_split.txt", lambda lines: lines[1:], 'image 1 .* the part ""'),
+            ("image_class_labels.txt", lambda lines: ["1 2", *lines[1:]], 'image 1 has .* class "2"'),
+            ("train_test_split.txt", lambda lines: lines[1:], 'image 1 .* part ""'),
         ],
     )
     def test_damaged_lists(self, tree, name, change, message):
@@ -196,7 +196,6 @@ class TestCells:
             (lambda lines: [lines[0].replace("sirna_id", "label"), *lines[1:]], r"cannot be read \('sirna_id'\)"),
             (lambda lines: [lines[0], "0,0,HEPG2", *lines[1:]], "row 1 is too short"),
             (lambda lines: [line.replace("RPE,", "CHO,") for line in lines], 'has the cell type "CHO"; expected HEPG2'),
-            (lambda lines: [line for line in lines if "U2OS-04" not in line], "0 images for U2OS_1"),
         ],
     )
     def test_a_damaged_table(self, tree, change, message):

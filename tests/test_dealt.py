@@ -34,36 +34,17 @@ def test_a_recipe_without_it_is_the_same_recipe():
 
 def test_every_loader_with_a_seed_takes_it_and_no_other():
     for name in registry.builtin("datasets"):
-        known = registry.options(registry.find("datasets", name))
-        if "seed" in known:
-            assert registry.complete("datasets", {"name": name, "seed": "run"}) == {
-                "name": name,
-                **known,
-                "seed": "run",
-            }
+        if "seed" in registry.options(registry.find("datasets", name)):
+            assert registry.complete("datasets", {"name": name, "seed": "run"})["seed"] == "run"
         else:
             with pytest.raises(RecipeError, match=f'{name} has no option "seed"'):
                 registry.complete("datasets", {"name": name, "seed": "run"})
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            {"federation": PLAIN | {"seed": "runs"}},
-            "cifar10 has seed 'runs'; expected a value of type int, such as 0, or \"run\"",
-        ),
-        (
-            {"federation": PLAIN | {"clients": "run"}},
-            "cifar10 has clients 'run'; expected a value of type int, such as 10.",
-        ),
-        ({"algorithm": {"name": "fedprox", "mu": "run"}}, "fedprox has mu 'run'; expected a value of type float"),
-    ],
-)
-def test_another_text_and_another_option_are_refused_by_name(given, said):
-    with pytest.raises(RecipeError) as raised:
-        Recipe(**given)
-    assert said in str(raised.value)
+@pytest.mark.parametrize("given", [{"seed": "runs"}, {"clients": "run"}], ids=str)
+def test_another_text_and_another_option_are_refused_by_name(given):
+    with pytest.raises(RecipeError, match="cifar10 has .*'runs?'; expected a value of type int"):
+        Recipe(federation=PLAIN | given)
 
 
 def test_without_a_recipe_there_is_no_seed_of_a_run(root):
@@ -92,11 +73,3 @@ def test_a_study_records_each_seeds_own_images_and_finds_them_again(root, tmp_pa
     assert found.frame["dealt_by_seed"].all() and "federation_seed" not in found.frame
     both = Study([*study.recipes, RECIPE.with_(federation=PLAIN)], store=study.store).run(str(root)).frame
     assert both.groupby("federation_seed")["dealt_by_seed"].first().to_dict() == {0: False, "run": True}
-
-
-def test_a_client_elsewhere_deals_its_images_out_by_the_runs_seed(root):
-    """It knows the recipe, its site's name and the data folder alone."""
-    for seed in (0, 1):
-        recipe = RECIPE.with_(seed=seed)
-        there = federation_of(Recipe(**recipe.short), root, "client_1")
-        assert there.fingerprint == federation_of(recipe, root).only("client_1").fingerprint

@@ -116,80 +116,68 @@ def deep(colour: int, channels: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
 
 
-def tiff(samples: bytes, width: int, height: int, photometric: int, bits: tuple[int, ...] = (8,)) -> bytes:
-    """An unpacked TIFF file; photometric 0: white is 0, 1: black is 0, 2: RGB."""
-    tags = {256: width, 257: height, 258: bits[0], 259: 1, 262: photometric, 273: 0, 277: len(bits), 278: height}
-    tags |= {279: len(samples)}
-    end = 8 + 2 + 12 * len(tags) + 4
-    tags[273] = end + 2 * len(bits)
-    tags |= {258: end} if len(bits) > 1 else {}
-    entries = b"".join(
-        struct.pack("<HHII", tag, 3, len(bits) if tag == 258 else 1, value) for tag, value in tags.items()
-    )
-    return (
-        b"II*\0\x08\0\0\0"
-        + struct.pack("<H", len(tags))
-        + entries
-        + bytes(4)
-        + struct.pack("<H", bits[0]) * len(bits)
-        + samples
-    )
+def tiff(samples: bytes, width: int, height: int, photometric: int) -> bytes:
+    """An unpacked grey TIFF file; photometric 0: white is 0, 1: black is 0."""
+    tags = {256: width, 257: height, 258: 8, 259: 1, 262: photometric, 273: 122, 277: 1, 278: height, 279: len(samples)}
+    entries = b"".join(struct.pack("<HHII", tag, 3, 1, value) for tag, value in tags.items())
+    return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + samples  # which begin at 122
 
 
 TWO, MASKED, PNG = classes("north", "south"), masks("north", "south"), noise(99)
 HALF = np.dstack([noise(1), np.full((8, 8), 255, np.uint8)])
 HALF[:, :4, 3] = 0
 RED, BLUE = (Image.new("RGB", (8, 8), colour) for colour in ("red", "blue"))
+NOWHERE = "has no images where they are expected (it has"
 LAYOUTS = [  # the trees of class folders, what is said of them before an image is decoded
-    ([], "There is no folder {own} with site folders (it is empty). Expected: your own images"),
+    ([], "There is no folder {own} with site folders (it is empty)"),
     ([{"0.png": PNG}], "with site folders (it has 0.png)"),
-    ([TWO, {"west/cat/0.heic": b"-"}], "west has no images where they are expected (it has cat). Expected: <fold"),
-    ([{"a/cat/train/0.png": PNG, "a/cat/test/0.png": PNG}], "a has no images where they are expected (it has cat)"),
-    ([TWO, masks("west")], "west has images and masks. Name the masks' classes, the background first: masks=("),
-    ([under("train", TWO), under("test", TWO)], "own has parts in the place of sites (it has test, train). Put "
-     "{own}/train/north at {own}/north/train, and so on"),
-    ([{"train/cat/0.png": PNG, "val/cat/1.png": PNG}], "(it has train, val). Make a folder with the site's name there, "
-     "and put train, validation into it."),
+    ([TWO, {"west/cat/0.heic": b"-"}], f"west {NOWHERE} cat)"),
+    ([{"a/cat/train/0.png": PNG, "a/cat/test/0.png": PNG}], f"a {NOWHERE} cat)"),
+    ([TWO, masks("west")], f"west {NOWHERE} images, masks)"),
+    (
+        [under("train", TWO), under("test", TWO)],
+        "own has parts in the place of sites (it has test, train). Make a folder",
+    ),
+    ([{"train/cat/0.png": PNG, "val/cat/1.png": PNG}], "site, even for a single one, and put its train and validation"),
     ([{"train/cat/0.png": PNG}], "own has parts in the place of sites (it has train). Make a folder"),
     ([{"a/train/cat/0.png": PNG, "a/val/cat/0.png": PNG}], "a is divided, and it has train, val; expected folders tra"),
     ([{"a/train/cat/0.png": PNG, "a/test/cat/0.png": PNG, "a/dog/0.png": PNG}], "a is divided, and it has dog, test, "),
-    ([{f"a/{part}/cat/0.png": PNG for part in ("train", "test", "val", "dev")}], "a has dev and val; expected one fol"),
+    (
+        [{f"a/{part}/cat/0.png": PNG for part in ("train", "test", "val", "dev")}],
+        "a is divided, and it has dev, test, t",
+    ),
     ([classes(NFC), classes(NFD)], "own has a site twice, in Unicode's two forms of a name"),
     ([{"average/cat/0.png": PNG}], 'own has a site "average"'),
     ([{"h\udcf4tel/cat/0.png": PNG}], 'own has a site "h\\udcf4tel"; expected names'),
-    ([TWO, {"north/cat/0_mask.png": rows(1)}], "cat/0_mask.png is the mask of 0.png by its name, in the place of"),
     ([TWO, {"south/dog/0_Segmentation.tif": rows(1)}], "dog/0_Segmentation.tif is the mask of 0.png by its name"),
-]  # fmt: skip
+]
 MASK_LAYOUTS = [
-    ([TWO, masks("west")], "north has no images where they are expected (it has cat, dog). Expected: <folder>"),
-    ([under("Train", MASKED), under("val", MASKED)], "Put {own}/Train/north at {own}/north/Train"),
-    ([{"images/train/0.png": PNG, "masks/train/0.png": PNG}], "own has no images where they are expected (it has ima"),
+    ([TWO, masks("west")], f"north {NOWHERE} cat, dog)"),
+    ([under("Train", MASKED), under("val", MASKED)], "own has parts in the place of sites (it has Train, val)"),
+    ([{"images/train/0.png": PNG, "masks/train/0.png": PNG}], f"own {NOWHERE} images, masks)"),
     ([MASKED, {"south/masks/3.png": None, "south/masks/7.png": None}], "There is no {own}/south/masks/3.* for "
      "{own}/south/images/3.png (2 such files)"),
     ([MASKED, {"south/images/3.png": None}], "There is no {own}/south/images/3.* for {own}/south/masks/3.png"),
     ([MASKED, {"south/masks/3_seg.png": rows(1)}], "has the name of another file there"),
-    ([MASKED, {"south/images/3.tif": PNG}], "3.png has the name of another file there"),
 ]  # fmt: skip
 IMAGES = [  # the same of what is in the files
     ([TWO, {"north/cat/x.png": b"no image"}], "x.png cannot be decoded ("),
     ([TWO, {"north/cat/x.png": lambda path: Image.new("L", (9000, 9000)).save(path)}], "x.png has 9000 x 9000 pixels"),
-    ([{"north/Cat/0.png": PNG, "south/cat/0.png": PNG}], "The class folders are Cat, cat; expected names that"),
 ]
 MASKS = [  # a mask of north, and what is said of it
     (noise(1, 6, 8), "masks/3.png is 8 x 6 pixels and its image 8 x 8"),
-    (2 * rows(1) + rows(4), "masks/3.png has the values 2; expected 0 to 1 (2 classes), or 255"),
-    (rows(*range(8)) * 255, "masks/3.png is 255 (ignored) in every pixel"),
+    (2 * rows(1) + rows(4), "masks/3.png has the values 0, 1, 2; expected 0 to 1 (2 classes), or 255"),
+    (rows(*range(8)) * 255, "masks/3.png has the values 255; expected 0 to 1"),
     (image(rows(3), "LA"), "masks/3.png has 2 channels (mode LA)"),
     (palette(rows(3), 0, 0, 0, 9, 9, 9, transparency=1), "masks/3.png has transparent pixels"),
-    (image(rows(3), orientation=3), "3.png has the EXIF orientation 1 and {own}/north/masks/3.png 3 (1: upright); exp"),
-    (b"no image", "masks/3.png cannot be decoded"),
+    (image(rows(3), orientation=3), "with the EXIF orientations 3 and 1 (1: upright); expected the same"),
 ]
 REFUSED = [
     *((trees, (), said, True) for trees, said in LAYOUTS),
     *((trees, NAMES, said, True) for trees, said in MASK_LAYOUTS),
     *((trees, (), said, False) for trees, said in IMAGES),
     *(([MASKED, {"north/masks/3.png": mask}], NAMES, said, False) for mask, said in MASKS),
-    ([MASKED, {"north/images/3.png": image(PNG, orientation=6)}], NAMES, "3.png has the EXIF orientation 6 and", False),
+    ([MASKED, {"north/images/3.png": image(PNG, orientation=6)}], NAMES, "EXIF orientations 1 and 6", False),
     ([MASKED, {f"north/masks/{n}.png": 255 * rows(n % 8) for n in range(10)}], THREE,
      "north has masks of 0 and 255 alone ({own}/north/masks) for 3 classes; 255 is ignored", False),
 ]  # fmt: skip
@@ -245,7 +233,7 @@ NOTED = [  # trees, names of masks' classes, the notes
     ([{"a/train/cat/0.png": PNG, "a/val/cat/0.png": noise(1), "a/TEST/cat/0.png": PNG}], (),
      ("1 images are there twice, the first in a / train and a / test.",)),
     ([MASKED, {f"north/masks/{n}.png": 255 * rows(n % 8) for n in range(10)}], NAMES, ()),
-    (of_north(rows(1) + 255 * rows(2)), NAMES, ("north: 255 is ignored in 1 of 10 masks, as 1 is the second class.",)),
+    (of_north(rows(1) + 255 * rows(2)), NAMES, ()),
     (of_north(rows()), NAMES, ("north: 1 of 10 masks are background alone, first north/masks/3.png.",)),
 ]  # fmt: skip
 
@@ -300,9 +288,7 @@ class TestRead:
         assert federation.classes == (NFC,) and federation.site(NFD).name == NFC == federation.site(NFC).name
         assert load(tmp_path, classes=(NFD, "x"), site=NFD).classes == (NFC, "x")
 
-    @pytest.mark.parametrize(
-        ("tag", "turns", "mirrored"), [(1, 0, 0), (3, 2, 0), (6, -1, 0), (8, 1, 0), (2, 0, 1), (0, 0, 0)]
-    )
+    @pytest.mark.parametrize(("tag", "turns", "mirrored"), [(1, 0, 0), (3, 2, 0), (6, -1, 0), (8, 1, 0), (2, 0, 1)])
     def test_photographs_are_turned_upright(self, tmp_path, tag, turns, mirrored):
         """What is stored, turned against the clock in quarters: the tags' meaning in the EXIF standard."""
         path = grown(tmp_path, {"x.png": image(PNG, orientation=tag)}) / "own" / "x.png"
@@ -317,18 +303,11 @@ class TestRead:
         assert (half[:, :, :4] == 255).all() and (half[:, :, 4:] == HALF[:, 4:, :3].transpose(2, 0, 1)).all()
         assert (images.decode(root / "own" / "grey.png", None)[0] == noise(1, 8, 8)).all()
 
-    def test_images_are_resized_without_cropping(self, tmp_path):
-        path = grown(tmp_path, {"x.png": noise(1, 10, 6, 3)}) / "own" / "x.png"
-        with Image.open(path) as opened:
-            expected = np.asarray(opened.resize((7, 7), Image.Resampling.BILINEAR))
-        assert (images.decode(path, 7)[0] == expected.transpose(2, 0, 1)).all()
-
     @pytest.mark.parametrize(
         "content",
         [
             *(deep(*kind) for kind in ((2, 3), (6, 4), (4, 2), (0, 1))),
             b"P6 2 1 65535 " + bytes(range(12)),
-            tiff(bytes(range(12)), 2, 1, photometric=2, bits=(16, 16, 16)),
         ],
     )
     def test_sixteen_bits_are_refused(self, tmp_path, content):

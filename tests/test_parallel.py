@@ -6,16 +6,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
-from multiprocessing import active_children
 
 import pytest
 import torch
 
 from fednb.errors import RunError
 from fednb.loop import parallel
-
-WAYS = {"in processes": partial(parallel.in_processes, jobs=2)}
 
 
 def work(item: str, tell) -> None:
@@ -39,10 +35,10 @@ def end_early(item: str) -> None:
         time.sleep(600)
 
 
-def heard(way, items: list[str]) -> tuple[dict, dict[str, list]]:
+def heard(items: list[str], jobs: int = 2) -> tuple[dict, dict[str, list]]:
     """What ended how, and what each item told."""
     told = {item: [] for item in items}
-    return way(work, items, lambda item, what: told[item].append(what)), told
+    return parallel.in_processes(work, items, lambda item, what: told[item].append(what), jobs), told
 
 
 def require_outcome(ended: dict, told: dict) -> None:
@@ -53,15 +49,14 @@ def require_outcome(ended: dict, told: dict) -> None:
     assert rounds == {"first": [0, 1, 2, 3], "refused": [0, 1], "greedy": [0, 1], "last": [0, 1, 2, 3]}
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_one_that_fails_stops_no_other_and_every_round_is_told_once_and_in_order(way):
-    require_outcome(*heard(way, ["first", "refused", "greedy", "last"]))
-    assert heard(way, []) == ({}, {})
+def test_one_that_fails_stops_no_other_and_every_round_is_told_once_and_in_order():
+    require_outcome(*heard(["first", "refused", "greedy", "last"]))
+    assert heard([]) == ({}, {})
 
 
 def test_a_process_that_dies_costs_its_item_and_the_others_are_done_once(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    ended, told = heard(WAYS["in processes"], ["killed", "crashed", "first", "second"])
+    ended, told = heard(["killed", "crashed", "first", "second"])
     assert ended == {
         "killed": "its process ended with code -9, as it does when memory runs out.",
         "crashed": "its process ended with code 3.",
@@ -74,22 +69,9 @@ def test_a_process_that_dies_costs_its_item_and_the_others_are_done_once(monkeyp
     assert not {at["killed"], at["crashed"], os.getpid()} & {at["first"], at["second"]}
 
 
-def test_interrupted_it_leaves_no_process_behind():
-    def interrupt(item, what):
-        if what[0] == 1:  # the item is about to sleep
-            raise KeyboardInterrupt
-
-    before = set(active_children())
-    with pytest.raises(KeyboardInterrupt):
-        parallel.in_processes(work, ["endless"], interrupt, jobs=1)
-    for process in set(active_children()) - before:
-        process.join(20)
-        assert not process.is_alive()
-
-
 def test_no_more_processes_are_started_than_there_are_cores(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    _, told = heard(partial(parallel.in_processes, jobs=1000), ["first", "second"])
+    _, told = heard(["first", "second"], jobs=1000)
     assert len({process for events in told.values() for _, process, _ in events}) == 1
 
 

@@ -183,23 +183,6 @@ def test_who_was_away_before_an_interruption_is_named_after_it():
     assert second.carried == first.carried
 
 
-@pytest.mark.parametrize("settings", [{}, {"algorithm": "scaffold", "augmentations": ["fedrdn"]}], ids=str)
-def test_a_client_that_has_lost_its_memory_ends_the_round_by_name(settings):
-    """One that keeps nothing has nothing to lose."""
-    recipe = Recipe(**TINY | settings)
-    clients = Elsewhere(recipe, federation())
-    there = RemoteRun(recipe, clients.introductions(), clients.ask, {})
-    there.advance()
-    clients.memories["harbour"] = {}
-    if settings:
-        with pytest.raises(
-            RunError, match="harbour has lost what it kept after round 1 .* remove the run's checkpoint"
-        ):
-            there.advance()
-    else:
-        assert "absent" not in there.advance()
-
-
 class Started:
     """Starts of one run, whose store lies in a folder."""
 
@@ -234,12 +217,6 @@ def test_large_numbers_of_one_client_spoil_no_later_start_and_no_other_is_blamed
     assert not list(run.store.checkpoints.glob("*.pt"))
 
 
-def test_weights_of_those_who_answer_have_sum_one():
-    there = remote({"rounds": 1}, federation(), dead={("work", 1, "harbour")})
-    assert there.train_round()["loss"].keys() == {"clinic", "tower"}
-    assert there.server.weights == {"clinic": 12 / 17, "tower": 5 / 17} and there.server.share == 17 / 24
-
-
 @pytest.mark.parametrize(
     ("kind", "round", "dead"),
     [("offer", 0, ["clinic"]), ("test", 1, ["tower"]), ("test", 3, ["tower"]), ("work", 1, list(SIZES))],
@@ -256,10 +233,7 @@ def test_what_went_wrong_at_a_client_is_in_the_notes_and_no_escape_with_it():
     failing = {("work", round, "harbour"): "gone\x1b[2J\n" for round in (2, 3)}
     there = remote({}, federation(), failing=failing)
     assert ["absent" in there.advance() for _ in range(3)] == [False, True, True]
-    assert there.notes[-1].startswith("harbour did not answer in round 2, 3: it took no part")
-    assert there.notes[-1].endswith("What went wrong: gone?[2J")
-    noted = replace(federation().only("clinic"), notes=("two\x1b[1mlines\n",))
-    assert Introduction.of(noted).notes == ("two?[1mlines",)
+    assert re.fullmatch(r"harbour did not answer in round 2, 3: .* What went wrong: gone\?\[2J", there.notes[-1])
 
 
 def put(**entries):
@@ -311,7 +285,6 @@ def test_a_reply_that_is_none_leaves_its_client_out_as_if_it_had_not_answered(ki
 @pytest.mark.parametrize(
     ("kind", "twist", "why"),
     [
-        ("offer", lambda reply: {}, "after is none"),
         *(("offer", put(images=torch.tensor(n)), "images goes from .*; expected 7 to 7") for n in (-10, 2**62)),
         ("offer", scaled("fedmix/images", 300.0), "fedmix/images goes from .*expected 0 to 1"),
         ("learn", put(more=torch.tensor(1)), "more is"),
@@ -326,15 +299,9 @@ def test_who_is_needed_and_sends_what_is_no_reply_is_named_with_the_reason(kind,
         there.advance()
 
 
-def test_dice_has_any_number_from_0_to_1():
-    half = {("test", 1, "clinic"): put(test=torch.full((3,), 0.5, dtype=torch.float64))}
-    assert "absent" not in remote(PIXELS | {"rounds": 1}, pixel_federation(), twisted=half).advance()
-
-
 @pytest.mark.parametrize(
     ("settings", "twist", "entry"),
     [
-        ({"algorithm": "scaffold"}, put(**{"scaffold/head.bias": None}), "scaffold/head.bias"),
         ({"algorithm": "scaffold"}, put(**{"scaffold/head.bias": torch.zeros(4)}), "scaffold/head.bias"),
         ({"augmentations": ["fedmix"]}, put(fedmix__labels=torch.ones(2, 4)), "fedmix/labels"),
     ],
@@ -364,27 +331,16 @@ def test_where_all_send_what_a_method_cannot_use_the_run_ends(name, kind):
         remote({"algorithm": name}, federation(), twisted=twisted).advance()
 
 
-ODD = [
-    {"site": "average"},
-    {"images": [10**12, 1, 1]},
-    {"images": [0, 1, 1]},
-    {"images": [1, 1]},
-    {"notes": None},
-    {"outline": {"name": "toy"}},
-    *({"outline": {"image_shape": shape}} for shape in ([3, 8], [3, 10**5, 10**5], [3, 0, 8])),
-    {"outline": {"classes": []}},
-    {"outline": {"task": "spying"}},
-]
+ODD = [{"site": "average"}, {"images": [10**12, 1, 1]}, {"images": [0, 1, 1]}, {"images": [1, 1]}, {"notes": None}]
+ODD += [{"image_shape": shape} for shape in ([3, 8], [3, 10**5, 10**5], [3, 0, 8])] + [{"classes": []}, {"task": "spy"}]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_an_introduction_that_no_site_can_give_is_named(odd):
     said = json.loads(json.dumps(asdict(Introduction.of(federation().only("clinic"), federation()))))
     assert Introduction.from_dict(said).site == "clinic"
-    if "outline" in odd and "name" not in odd["outline"]:
-        odd = {"outline": said["outline"] | odd["outline"]}
     with pytest.raises(RunError, match="introduces itself as no site can"):
-        Introduction.from_dict(said | odd)
+        Introduction.from_dict(said | (odd if odd.keys() <= said.keys() else {"outline": said["outline"] | odd}))
 
 
 SPOILT = {"own": torch.tensor([1.0, float("nan")])}
@@ -420,12 +376,3 @@ def test_what_does_not_fit_together_is_named():
     ):
         with pytest.raises(kind, match=said):
             RemoteRun(Recipe(**TINY | settings), introductions, None, {})
-
-
-def test_sites_that_know_no_other_are_in_the_order_of_their_names():
-    data = federation()
-    introductions = [Introduction.of(data.only(name)) for name in ("tower", "clinic")]
-    run = RemoteRun(Recipe(**TINY), introductions, None, {})
-    assert list(run.clients) == ["clinic", "tower"]
-    assert len(run.fingerprint) == 16 and run.fingerprint != data.fingerprint
-    assert run.images == {"train": [12, 5], "validation": [24, 24], "test": [24, 24]}

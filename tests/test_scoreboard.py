@@ -20,27 +20,19 @@ RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 
 def claims(verdicts, **columns):
     ran = [word not in ("not run", "other sites") for word in verdicts]
-    numbers = {"ours": numpy.where(ran, 2.0, numpy.nan), "low": numpy.where(ran, 1.0, numpy.nan)}
-    about = {
-        "of": "fedrdn",
-        "effect": "A - B",
-        "table": "table1",
-        "claim": "A is above B.",
-        "federation": "office_caltech10",
-        "paper": 2.5,
-    }
-    numbers |= {"high": 3 * numbers["low"], "together_low": -numbers["low"], "together_high": 5 * numbers["low"]}
-    numbers |= {"smallest": 4 * numbers["low"], "setting": numpy.where(ran, "small", "")}
-    frame = pandas.DataFrame({"verdict": verdicts, **numbers})
-    told = {"p": 0.01, "seeds": 3, "notebook": "fedrdn/table1_main", "other_rules": "", "why": "", "deviations": ""}
-    return frame.assign(**told, **about).assign(**columns)
+    frame = pandas.DataFrame({"verdict": verdicts, "low": numpy.where(ran, 1.0, numpy.nan)})
+    numbers = {"ours": 2, "high": 3, "together_low": -1, "together_high": 5, "smallest": 4}
+    frame = frame.assign(**{name: times * frame["low"] for name, times in numbers.items()})
+    about = {"of": "fedrdn", "effect": "A - B", "table": "table1", "claim": "A is above B."}
+    about |= {"federation": "office_caltech10", "paper": 2.5, "setting": numpy.where(ran, "small", "")}
+    about |= {"p": 0.01, "seeds": 3, "other_rules": "", "why": "", "deviations": ""}
+    return frame.assign(**about).assign(**columns)
 
 
 def test_the_committed_boards_are_what_the_committed_records_say(tmp_path):
     folder = Path(fednb.__file__).parents[1] / "results"
     judging.write_board(Store(folder), tmp_path)
-    for name in judging.BOARDS:
-        then, now = (pandas.read_csv(place / name, keep_default_na=False) for place in (folder, tmp_path))
+    for then, now in zip(judging.read_board(folder), judging.read_board(tmp_path), strict=True):
         assert_frame_equal(then, now, rtol=1e-9, atol=1e-9)
 
 
@@ -79,18 +71,9 @@ def test_three_sentences_add_up():
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
     boards = ["as printed", *["small"] * 8]
     first, found, others = report.summary(claims(verdicts, other_rules=others, claim=named, setting=boards))
-    assert first == (
-        "8 claims of 1 papers compare two runs; a pair that stands in several tables is one. At the paper's setting "
-        "1 are tested: 1 reproduced."
-    )
-    assert found == (
-        "At a smaller setting, which says nothing of what the paper found, 2 are tested: 2 below. On the two boards "
-        "together 1 have another verdict by the paper's own rule of selection."
-    )
-    assert (
-        others
-        == "Tested at neither: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
-    )
+    assert first.startswith("8 claims of 1 papers") and first.endswith("1 are tested: 1 reproduced.")
+    assert "2 are tested: 2 below." in found and "together 1 have another verdict" in found
+    assert others.endswith(": 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only.")
 
 
 def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
@@ -105,11 +88,13 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
 
 def test_a_sentence_says_what_the_verdict_says():
     verdicts = ["below", "not told", "not testable", "not run", "other sites", "not run"]
-    frame = claims(verdicts, why=["", "", "A is not level", "", "", ""])
+    rules = ["best test: not told", *[""] * 5]
+    frame = claims(verdicts, why=["", "", "A is not level", "", "", ""], other_rules=rules)
     frame.loc[0, ["together_low", "together_high"]] = [1.0, 5.0]
     below, not_told, shut, not_run, others = report.sentences(report.board(frame)).split("\n\n")
     points = "- A is above B; here +2.0 points (+1.0 to +3.0, simultaneous"
-    assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0)"
+    rule = "; by the paper's rule, best test: not told"
+    assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0){rule}"
     assert not_told == f"? Not distinguished from zero (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
     assert shut.startswith("⊘ Not testable here (1 of 6 claims)\n- A is") and shut.endswith("; A is not level")
     assert (not_run, others) == ("– Not run: 2 claims", "≠ Run over other sites than the paper's: 1 claims")
@@ -121,19 +106,10 @@ def test_every_verdict_has_an_outcome(word):
     assert heading.startswith(VERDICTS[word].sign) and line.startswith("- A is above B; here +2.0 points")
 
 
-def test_a_sentence_names_the_papers_rule_where_it_says_otherwise():
-    table = report.board(claims(["above", "above"], other_rules=["best test: not told", ""]))
-    _, first, second = report.sentences(table).splitlines()
-    assert first.endswith("; by the paper's rule, best test: not told") and "rule" not in second
-    assert table.cells["by the paper's rule"].tolist() == ["best test: not told", ""]
-
-
 def test_sentences_of_effects_take_no_side_without_a_verdict():
-    made = results(*(run(label, [right]) for label, right in RIGHT.items()))
-    (told,) = report.sentences(report.effects(made, "fedavg")).splitlines()
-    assert told.startswith("FedAvg + FedRDN against FedAvg, one seed and no verdict: +2")
-    made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in (0, 1)))
-    assert "FedAvg + FedRDN is above FedAvg: +2" in report.sentences(report.effects(made, "fedavg"))
+    for seeds, said in (((0,), "against FedAvg, one seed and no verdict: +2"), ((0, 1), "is above FedAvg: +2")):
+        made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in seeds))
+        assert report.sentences(report.effects(made, "fedavg")).startswith(f"FedAvg + FedRDN {said}")
     assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No pair was run."
 
 
@@ -141,44 +117,18 @@ def test_sentences_of_effects_take_no_side_without_a_verdict():
     ("where", "better", "worse", "said"),
     [
         (("cifar10", "40 %", "average"), "distrans", "", "DisTrans is 2.5 points above FedAvg on CIFAR-10 at DH 40 %."),
-        (
-            ("prostate_mri", "1/6", "BMC"),
-            "fedfa",
-            "mixup",
-            "FedFA is 2.5 points of Dice above mixup on ProstateMRI at BMC with 1/6 of the training images.",
-        ),
-        (
-            ("rxrx1", "8 clients", "average"),
-            "fraug",
-            "fraug(ema=False)",
-            "FRAug is 2.5 points above FRAug (without EMA) on RxRx1 with 8 clients.",
-        ),
-        (
-            ("domainnet", "unseen client", "average"),
-            "mixup",
-            "normalise",
-            "Mixup is 2.5 points above FedAvg + norm. on DomainNet at unseen clients.",
-        ),
-        (
-            ("prostate_mri", "1", "average"),
-            "fedfa",
-            "",
-            "FedFA is 2.5 points of Dice above FedAvg on ProstateMRI with all of the training images.",
-        ),
-        (("emnist", "", "average"), "fedfa", "fedmix", "FedFA is 2.5 points above FedMix on EMNIST."),
-        (
-            ("cifar10", "Dir(0.3)", "average"),
-            "fedfa",
-            "",
-            "FedFA is 2.5 points above FedAvg on CIFAR-10 at Dir(0.3).",
-        ),
+        (("prostate_mri", "1/6", "BMC"), "fedfa", "mixup", "of Dice above mixup on ProstateMRI at BMC with 1/6 of the"),
+        (("rxrx1", "8 clients", "average"), "fraug", "fraug(ema=False)", "FRAug (without EMA) on RxRx1 with 8 clients"),
+        (("domainnet", "unseen client", "average"), "mixup", "normalise", "FedAvg + norm. on DomainNet at unseen cl"),
+        (("prostate_mri", "1", "average"), "fedfa", "", "above FedAvg on ProstateMRI with all of the training"),
+        (("cifar10", "Dir(0.3)", "average"), "fedfa", "", "FedAvg on CIFAR-10 at Dir(0.3)."),
     ],
 )
 def test_a_claim_is_one_sentence(where, better, worse, said):
     sides = {"better": f"fedavg+{better}", "worse": f"fedavg+{worse}".rstrip("+")}
     claim = sides | dict(zip(("federation", "setting", "site"), where, strict=True))
-    assert claimed(claim, [60.0, 62.5], 2.5) == said
-    assert claimed(claim, [60.0, 62.25], 2.5) == said.replace("2.5", "2.50")
+    assert said in claimed(claim, [60.0, 62.5], 2.5)
+    assert said.replace("2.5", "2.50") in claimed(claim, [60.0, 62.25], 2.5)
 
 
 @pytest.mark.parametrize("paper", papers.names())

@@ -57,32 +57,6 @@ def test_what_another_worker_holds_is_put_off(store, capsys):
     assert told.startswith(f"waiting for another process, which trains {recipes[0]}")
 
 
-def test_what_the_other_worker_gave_up_is_trained(store):
-    with store.lock(SMALL):
-        thread = threading.Thread(target=lambda: ended.update(train([SMALL], Store(store.folder))))
-        ended = {}
-        thread.start()
-        time.sleep(0.3)
-        assert not ended
-    thread.join()
-    assert ended == {SMALL: None} and store.find(SMALL)
-
-
-def test_two_workers_train_each_run_once_between_them(store):
-    recipes, trained = SMALL.vary(seed=[0, 1, 2, 3]), []
-
-    def work():
-        train(recipes, Store(store.folder), progress=lambda recipe, rounds: trained.append((recipe, rounds)))
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(recipe.seed for recipe, rounds in trained if rounds == 1) == [0, 1, 2, 3]
-    assert all(store.find(recipe) for recipe in recipes)
-
-
 def test_a_lock_lies_beside_the_runs_and_not_beside_the_checkpoints(tmp_path):
     """Two stores with other folders for checkpoints exclude each other."""
     one, other = (Store(tmp_path / "runs", checkpoints=tmp_path / name) for name in ("a", "b"))
@@ -163,8 +137,6 @@ def test_ctrl_c_again_ends_a_run_at_once(store):
         train_one(SMALL.with_(rounds=5), store, progress=twice)
     assert seen == [0, 1] and not signals.requested()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    train_one(SMALL.with_(rounds=5), store, progress=lambda _, rounds: seen.append(rounds))
-    assert seen == [0, 1, 1, 2, 3, 4, 5]
 
 
 def test_a_signal_in_the_last_round_leaves_a_record_and_the_next_run_is_not_begun(store):

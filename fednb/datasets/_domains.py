@@ -82,8 +82,7 @@ class Domains:
 
     def rows(self, root: Path, *, site: str | None = None, **options) -> dict[str, Rows]:
         """By site the image files of its domain."""
-        places = {
-            domain: root / self.name / self.domains[domain] for domain in chosen_sites(self.name, self.domains, site)
-        }
+        chosen = chosen_sites(self.name, self.domains, site)
+        places = {domain: root / self.name / self.domains[domain] for domain in chosen}
         require_folders(places.values(), self.classes)
         return {domain: in_classes(place, self.classes) for domain, place in places.items()}

@@ -18,8 +18,8 @@ DRAWN = "stratified"  # the split that needs no lists
 class Lists:
     """A data set at ``<folder>/<domain>/<class>/<file>`` with lists ``splits/<folder>_<domain>_<train|test>.csv``.
 
-    domains: the rows of FedBN's train and test list of each. sizes: by domain, split and the length of a train list,
-    how many of its first images are for training and of its last for validation.
+    domains: the rows of FedBN's train and test list of each. sizes: of the training images, a train list's first, and
+    of the validation images, its last; by domain, split and the length of the list.
     """
 
     name: str
@@ -30,27 +30,18 @@ class Lists:
     sizes: Callable[[str, str, int], tuple[int, int]]
 
     def federation(
-        self,
-        root: Path,
-        split: str,
-        size: int,
-        drop_duplicates: bool,
-        site: str | None,
-        train_images: int | None = None,
-        spare: bool = False,
+        self, root: Path, split: str, size: int, drop: bool, site: str | None, train_images=None, spare: bool = False
     ) -> Federation:
         """The options are those of ``office_caltech10.load``."""
         images.check_size(size)
         sites, notes = [], []
         for domain, (listed, test) in self.rows(root, split=split, site=site).items():
             parts = self.cut(domain, split, listed, test, train_images)[: None if spare else 3]
-            parts = _without_duplicates(domain, parts, drop_duplicates, notes)
+            parts = _without_duplicates(domain, parts, drop, notes)
             sites.append(site_of(root, self.name, domain, parts, size, notes))
         return Federation(self.name, sites, self.classes, notes)
 
-    def rows(
-        self, root: Path, *, split: str = "fedbn", site: str | None = None, **options
-    ) -> dict[str, tuple[Rows, Rows]]:
+    def rows(self, root: Path, *, split="fedbn", site: str | None = None, **options) -> dict[str, tuple[Rows, Rows]]:
         """By site the images of its train and of its test list, or as many that are drawn by class, always the same."""
         if split not in self.splits:
             raise RecipeError(f'{self.name} has no split "{split}"; {nearest(str(split), self.splits)}')
@@ -84,7 +75,7 @@ class Lists:
         if len(rows) != train + test:
             raise DataError(
                 f'{root / self.folder / domain} has {len(rows)} images; split="{DRAWN}" divides {train + test}. '
-                'Complete the folder, or use the federation "folders" for other images.'
+                'Complete it, or use the federation "folders".'
             )
         cuts = stratified(targets(rows), (*self.sizes(domain, "fedfa", train), test), self.name, domain)
         train, validation, test = ([rows[position] for position in cut] for cut in cuts)

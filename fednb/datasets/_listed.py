@@ -1,7 +1,6 @@
 """Data sets of image files: each lists which files are in which part of a site, and they are decoded here."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +11,6 @@ from fednb.errors import DataError
 from fednb.federation import Site, Split
 
 Rows = list[tuple[Path, int]]  # image files and the numbers of their classes
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Where a data set is from: its name, authors and year, and what of it is read; where its files lie under the data
-    folder; where it is had, how large that is, and its licence. ``str()`` is one text for errors."""
-
-    what: str
-    layout: str
-    page: str
-    download: str
-    licence: str
-
-    def __str__(self) -> str:
-        return f"{self.what}. Layout: {self.layout}. From {self.page}; {self.download}. Licence: {self.licence}."
 
 
 def lacking(listing: Callable, root: Path, **options) -> str | None:
@@ -49,15 +33,17 @@ def require_folders(places: Iterable[Path], inside: Sequence[str]) -> None:
     absent = [place / name for place in places for name in inside if not (place / name).is_dir()]
     whole = dict.fromkeys(folder.parent for folder in absent if not folder.parent.is_dir())
     if absent:
-        raise DataError(f"There is no folder {', '.join(str(folder) for folder in whole or absent)}.")
+        raise DataError(f"There is no folder {', '.join(map(str, whole or absent))}.")
 
 
 def in_classes(place: Path, classes: Sequence[str]) -> Rows:
     """The image files in a folder for each class, sorted by name; DataError for a class without any."""
     require_folders([place], classes)
-    rows = [(file, number) for number, name in enumerate(classes) for file in images.files(place / name)]
-    if empty := sorted({*range(len(classes))} - {number for _, number in rows}):
-        raise DataError(f"{place / classes[empty[0]]} has no images; expected those of the class. Add them.")
+    rows = []
+    for number, name in enumerate(classes):
+        if not (files := images.files(place / name)):
+            raise DataError(f"{place / name} has no images; expected those of the class. Add them.")
+        rows += [(file, number) for file in files]
     return rows
 
 

@@ -49,17 +49,13 @@ def paired(image_folder: Path, mask_folder: Path) -> tuple[list[Path], list[Path
 
 
 def refuse_other_size(path: Path, mask: Path) -> None:
-    """DataError where an image and its mask differ in width or height, or one of them is stored turned."""
+    """DataError where an image and its mask differ in width, height or how they are turned."""
     (own, turned), (theirs, other) = images.stored(path), images.stored(mask)
-    if turned != other:
+    if turned != other or own != theirs:
         raise DataError(
-            f"{path} has the EXIF orientation {turned} and {mask} {other} (1: upright); expected the same, as whether "
-            "the mask was drawn on the turned image cannot be known. Save both upright, without the tag."
-        )
-    if own != theirs:
-        raise DataError(
-            f"{mask} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}; expected the same size, a "
-            "mask lies on its image pixel by pixel. Put the one that belongs to the image there."
+            f"{mask} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}, with the EXIF orientations "
+            f"{other} and {turned} (1: upright); expected the same, pixel by pixel. Put the image's mask there, or "
+            "save both upright."
         )
 
 
@@ -98,37 +94,33 @@ def _resized(mask: np.ndarray, size: int) -> np.ndarray:
 def as_classes(
     site: str, files: Sequence[Path], masks: np.ndarray, values: np.ndarray, classes: int
 ) -> tuple[np.ndarray, list[str]]:
-    """The masks of a site with their values as classes, 255 where a pixel is ignored; and notes on what is ignored, and
-    on masks that are background alone, which may be meant, or not be finished.
+    """The masks of a site with their values as classes, 255 where a pixel is ignored; and a note on masks that are
+    background alone, which may be meant, or not be finished.
 
-    A value is the number of its class, but 255, which is ignored. With two classes and no other value than 0 and 255 in
-    all masks of the site they are black and white: then 255 is the second class. Raises DataError naming a mask with
-    other values, or all ignored; and where more classes are named and the site's masks are black and white.
+    A value is the number of its class, but 255, which is ignored; with two classes and no other value than 0 and 255 in
+    all masks of the site, 255 is the second class. Raises DataError naming a mask with other values, or all ignored;
+    and where more classes are named and the site's masks are black and white.
     """
-    notes, drawn, ignoring = [], values[:, 1:IGNORED].any(), values[:, IGNORED].sum()
+    drawn = values[:, 1:IGNORED].any()
     if classes == 2 and not drawn:
         masks = np.where(masks == IGNORED, np.uint8(1), masks)
         values = values[:, [0, IGNORED]]
-    elif ignoring and not drawn:
+    elif not drawn and values[:, IGNORED].any():
         raise DataError(
             f"{site} has masks of 0 and {IGNORED} alone ({files[0].parent}) for {classes} classes; {IGNORED} is "
             f"ignored, and no object would be left. Write the numbers of the classes, 1 to {classes - 1}."
         )
     else:
-        for path, own in zip(files, values[:, :IGNORED], strict=True):
-            if not own.any():
-                raise DataError(f"{path} is {IGNORED} (ignored) in every pixel; expected classes, from 0. Remove it.")
-            if own[classes:].any():
-                strange = [str(value) for value in np.flatnonzero(own) if value >= classes]
+        for path, own in zip(files, values, strict=True):
+            found = np.flatnonzero(own)
+            if found[0] == IGNORED or found[found < IGNORED][-1] >= classes:
                 raise DataError(
-                    f"{path} has the values {', '.join(strange[:5])}{', ...' * (len(strange) > 5)}; expected 0 to "
-                    f"{classes - 1} ({classes} classes), or {IGNORED}. Name all classes, or write the values that are "
-                    "meant, in a format without loss such as PNG."
+                    f"{path} has the values {', '.join(map(str, found))[:60]}; expected 0 to {classes - 1} ({classes} "
+                    f"classes), or {IGNORED} where a pixel is ignored, but not all. Name all classes, or write "
+                    "their numbers, in a format without loss such as PNG."
                 )
-        if classes == 2 and ignoring:
-            notes.append(f"{site}: 255 is ignored in {ignoring} of {len(values)} masks, as 1 is the second class.")
-    bare = ~values[:, 1:IGNORED].any(1)
-    if bare.any():
-        first = "/".join(files[int(bare.argmax())].parts[-3:])
-        notes.append(f"{site}: {bare.sum()} of {len(values)} masks are background alone, first {first}.")
-    return masks, notes
+    bare = np.flatnonzero(~values[:, 1:IGNORED].any(1))
+    firsts = ["/".join(files[number].parts[-3:]) for number in bare[:1]]
+    return masks, [
+        f"{site}: {len(bare)} of {len(values)} masks are background alone, first {first}." for first in firsts
+    ]

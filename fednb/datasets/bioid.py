@@ -3,17 +3,15 @@
 from functools import partial
 from pathlib import Path
 
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets.celeba import Persons
 from fednb.federation import Federation
 
-NEEDS = Needs(
-    what="The BioID Face Database (Jesorsky et al. 2001), 1,521 grey images of 384 x 286 pixels",
-    layout="bioid/images/BioID_<number>.pgm and bioid/identity_BioID.txt, a list with lines such as "
-    '"BioID_0000.pgm 1": the page does not say which of its 23 persons an image shows, so it has to be written by hand',
-    page="www.bioid.com/facedb",
-    download="167 MB unpacked",
-    licence="for research on face detection",
+NEEDS = (
+    "The BioID Face Database (Jesorsky et al. 2001), 1,521 grey images of 384 x 286 pixels. Layout: "
+    'bioid/images/BioID_<number>.pgm and bioid/identity_BioID.txt, a list with lines such as "BioID_0000.pgm 1": the '
+    "page does not say which of its 23 persons an image shows, so it has to be written by hand. From "
+    "www.bioid.com/facedb; 167 MB unpacked. Licence: for research on face detection."
 )
 DATA = Persons("bioid", "identity_BioID.txt", "images", crop=256, channels=1)
 missing = partial(lacking, DATA.listed)

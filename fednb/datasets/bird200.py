@@ -5,18 +5,16 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
-from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
+from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares
 from fednb.errors import DataError
 from fednb.federation import Federation
 
-NEEDS = Needs(
-    what="Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images",
-    layout="CUB_200_2011/images/<class>/<file>.jpg and, beside images/, the lists images.txt, image_class_labels.txt, "
-    "train_test_split.txt and classes.txt",
-    page="www.vision.caltech.edu/datasets/cub_200_2011",
-    download="CUB_200_2011.tgz, 1.2 GB",
-    licence="for non-commercial research and education; the photographs belong to their owners",
+NEEDS = (
+    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images. Layout: CUB_200_2011/images/<class>/<file>.jpg and, "
+    "beside images/, the lists images.txt, image_class_labels.txt, train_test_split.txt and classes.txt. From "
+    "www.vision.caltech.edu/datasets/cub_200_2011; CUB_200_2011.tgz, 1.2 GB. Licence: for non-commercial research and "
+    "education; the photographs belong to their owners."
 )
 FOLDER = "CUB_200_2011"
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -57,9 +55,8 @@ def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
         path, label, mark = (held.get(number, "") for held in (paths, labels, parts))
         if [*names] != NUMBERS or path.split("/")[0] != names.get(label) or mark not in PARTS:
             raise DataError(
-                f'{place}: image {number} has the path "{path}", the class "{label}" and the part "{mark}"; expected a '
-                f"path in the folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch "
-                f"{', '.join(LISTS)} again."
+                f'{place}: image {number} has the path "{path}", class "{label}" and part "{mark}"; expected the '
+                f"folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch the lists again."
             )
         listed[PARTS[mark]].append((place / "images" / path, int(label) - 1))
     return list(names.values()), listed

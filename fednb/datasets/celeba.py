@@ -6,18 +6,17 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
-from fednb.datasets._listed import Needs, decoded, lacking, require
+from fednb.datasets._listed import decoded, lacking, require
 from fednb.datasets._partition import by_class_shares, check_whole, cut
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Split
 
-NEEDS = Needs(
-    what="CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons",
-    layout="celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, "
-    "unpacked; only the images of the persons in use have to be there",
-    page="mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
-    download="img_align_celeba.zip, 1.4 GB, and the list",
-    licence="for non-commercial research; the photographs belong to their owners",
+NEEDS = (
+    "CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons. Layout: "
+    "celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, unpacked; "
+    "only the images of the persons in use have to be there. From mmlab.ie.cuhk.edu.hk/projects/CelebA.html; "
+    "img_align_celeba.zip, 1.4 GB, and the list. Licence: for non-commercial research; the photographs belong to their "
+    "owners."
 )
 SHARES = (0.8, 0.2)  # training and test images of each person
 

@@ -6,18 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from fednb.datasets import _images as images
-from fednb.datasets._listed import Needs, Rows, decoded, in_classes, lacking
+from fednb.datasets._listed import Rows, decoded, in_classes, lacking
 from fednb.datasets._partition import by_class_shares, sizes
 from fednb.federation import Federation
 from fednb.randomness import random_state
 
-NEEDS = Needs(
-    what="CH-MNIST (Kather et al. 2016), 5,000 images of 150 x 150 pixels, 625 of each class",
-    layout="ch_mnist/<class>/<file>.tif, classes 01_TUMOR, 02_STROMA, 03_COMPLEX, 04_LYMPHO, 05_DEBRIS, 06_MUCOSA, "
-    "07_ADIPOSE, 08_EMPTY: the archive's folder Kather_texture_2016_image_tiles_5000, renamed",
-    page="doi.org/10.5281/zenodo.53169",
-    download="Kather_texture_2016_image_tiles_5000.zip, about 250 MB",
-    licence="CC BY 4.0",
+NEEDS = (
+    "CH-MNIST (Kather et al. 2016), 5,000 images of 150 x 150 pixels, 625 of each class. Layout: "
+    "ch_mnist/<class>/<file>.tif, classes 01_TUMOR, 02_STROMA, 03_COMPLEX, 04_LYMPHO, 05_DEBRIS, 06_MUCOSA, "
+    "07_ADIPOSE, 08_EMPTY: the archive's folder Kather_texture_2016_image_tiles_5000, renamed. From "
+    "doi.org/10.5281/zenodo.53169; Kather_texture_2016_image_tiles_5000.zip, about 250 MB. Licence: CC BY 4.0."
 )
 CLASSES = tuple("01_TUMOR 02_STROMA 03_COMPLEX 04_LYMPHO 05_DEBRIS 06_MUCOSA 07_ADIPOSE 08_EMPTY".split())
 SHARES = (0.8, 0.2)  # training and test images

@@ -9,18 +9,16 @@ import numpy as np
 import torch
 
 from fednb.datasets import _images as images
-from fednb.datasets._listed import Needs, decoded, in_classes, lacking, require_folders, targets
+from fednb.datasets._listed import decoded, in_classes, lacking, require_folders, targets
 from fednb.datasets._partition import by_class_shares, by_dirichlet, check_whole, stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 
-NEEDS = Needs(
-    what="CIFAR-10 (Krizhevsky 2009)",
-    layout="the binary version, cifar-10-batches-bin/ with data_batch_1.bin to data_batch_5.bin and test_batch.bin (or "
-    "torchvision's, converted by docs/data.md); or cifar10/<train|test>/<class>/<file>",
-    page="www.cs.toronto.edu/~kriz/cifar.html",
-    download="cifar-10-binary.tar.gz, 162 MB",
-    licence="for research; that of the photographs is not stated",
+NEEDS = (
+    "CIFAR-10 (Krizhevsky 2009). Layout: the binary version, cifar-10-batches-bin/ with data_batch_1.bin to "
+    "data_batch_5.bin and test_batch.bin (or torchvision's, converted by docs/data.md); or "
+    "cifar10/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; cifar-10-binary.tar.gz, 162 MB. "
+    "Licence: for research; that of the photographs is not stated."
 )
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 COMPLETE = {"train": 50_000, "test": 10_000}

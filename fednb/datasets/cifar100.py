@@ -3,15 +3,13 @@
 
 from functools import partial
 
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets.cifar10 import Cifar
 
-NEEDS = Needs(
-    what="CIFAR-100 (Krizhevsky 2009)",
-    layout="the binary version, cifar-100-binary/ with train.bin and test.bin; or cifar100/<train|test>/<class>/<file>",
-    page="www.cs.toronto.edu/~kriz/cifar.html",
-    download="cifar-100-binary.tar.gz, 161 MB",
-    licence="for research; that of the photographs is not stated",
+NEEDS = (
+    "CIFAR-100 (Krizhevsky 2009). Layout: the binary version, cifar-100-binary/ with train.bin and test.bin; or "
+    "cifar100/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; cifar-100-binary.tar.gz, 161 MB. "
+    "Licence: for research; that of the photographs is not stated."
 )
 # The fine classes in the order of their numbers, which is the alphabet's.
 CLASSES = tuple(

@@ -9,21 +9,19 @@ import torch
 from fednb.datasets import _digit_files as digit_files
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import check_shares, sizes, stratified
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 
-NEEDS = Needs(
-    what="MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
-    "(Netzer et al. 2011)",
-    layout="in digits/ or in the data folder itself, <mnist|mnist_m|usps|svhn>.npz with x_train, y_train, x_test, "
-    "y_test (uint8 [n, height, width] or [n, height, width, 3]), which docs/data.md makes of the sources' files; of "
-    "MNIST also MNIST/raw/*-ubyte[.gz]; more=True adds <the same>_more.npz",
-    page="yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets "
-    "(USPS), ufldl.stanford.edu/housenumbers (SVHN)",
-    download="MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated",
-    licence="MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated",
+NEEDS = (
+    "MNIST (LeCun et al. 1998), MNIST-M (Ganin et al. 2016, made from MNIST and BSDS500), USPS (Hull 1994), SVHN "
+    "(Netzer et al. 2011). Layout: in digits/ or in the data folder itself, <mnist|mnist_m|usps|svhn>.npz with "
+    "x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3]), which docs/data.md makes of "
+    "the sources' files; of MNIST also MNIST/raw/*-ubyte[.gz]; more=True adds <the same>_more.npz. From "
+    "yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets (USPS), "
+    "ufldl.stanford.edu/housenumbers (SVHN); MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated. "
+    "Licence: MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated."
 )
 COMPLETE = {  # training and test images of the complete sources
     "mnist": (60_000, 10_000),

@@ -4,19 +4,17 @@ from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.federation import Federation
 
-NEEDS = Needs(
-    what="DomainNet (Peng et al. 2019), ten of its 345 classes",
-    layout="DomainNet/<domain>/<class>/<file>, domains clipart, infograph, painting, quickdraw, real, sketch (2629, "
-    "3283, 3091, 5000, 6081, 2767 images), classes bird, feather, headphones, ice_cream, teapot, tiger, whale, "
-    "windmill, wine_glass, zebra; the others are not read and need not be unpacked; and FedBN's lists as "
-    "splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from its pickles by docs/data.md",
-    page="ai.bu.edu/M3SDA; FedBN's lists are linked by github.com/med-air/FedBN and lie in github.com/tfzhou/FedFA "
-    "(data/domainnet)",
-    download="six archives of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB",
-    licence="for research under fair use; the images belong to their authors",
+NEEDS = (
+    "DomainNet (Peng et al. 2019), ten of its 345 classes. Layout: DomainNet/<domain>/<class>/<file>, domains clipart, "
+    "infograph, painting, quickdraw, real, sketch (2629, 3283, 3091, 5000, 6081, 2767 images), classes bird, feather, "
+    "headphones, ice_cream, teapot, tiger, whale, windmill, wine_glass, zebra; the others are not read and need not be "
+    "unpacked; and FedBN's lists as splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from "
+    "its pickles by docs/data.md. From ai.bu.edu/M3SDA; FedBN's lists are linked by github.com/med-air/FedBN and lie "
+    "in github.com/tfzhou/FedFA (data/domainnet); six archives of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB. Licence: for "
+    "research under fair use; the images belong to their authors."
 )
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("bird feather headphones ice_cream teapot tiger whale windmill wine_glass zebra".split())
@@ -30,17 +28,11 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
     return (FEDBN, FEDBN) if split == "fedbn" else (train, validation)
 
 
-LISTS = Lists(
-    name="domainnet",
-    folder="DomainNet",
-    domains={
-        **{"clipart": (2103, 526), "infograph": (2626, 657), "painting": (2472, 619)},
-        **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
-    },
-    classes=CLASSES,
-    splits=("fedbn", *PERCENT, "stratified"),
-    sizes=_sizes,
-)
+DOMAINS = {
+    **{"clipart": (2103, 526), "infograph": (2626, 657), "painting": (2472, 619)},
+    **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
+}
+LISTS = Lists("domainnet", "DomainNet", DOMAINS, CLASSES, ("fedbn", *PERCENT, "stratified"), _sizes)
 missing = partial(lacking, LISTS.rows)
 
 

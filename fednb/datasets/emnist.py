@@ -10,20 +10,18 @@ import torch
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
 from fednb.datasets._files import reading
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import check_whole, cut
 from fednb.errors import DataError
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 
-NEEDS = Needs(
-    what="EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018)",
-    layout="emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to "
-    "data/all_data/, neither sampled nor split; torchvision's EMNIST does not say who wrote an image",
-    page="github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
-    "www.nist.gov/srd/nist-special-database-19",
-    download="two archives whose sizes are not stated",
-    licence="public domain",
+NEEDS = (
+    "EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018). Layout: "
+    "emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to data/all_data/, "
+    "neither sampled nor split; torchvision's EMNIST does not say who wrote an image. From "
+    "github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
+    "www.nist.gov/srd/nist-special-database-19; two archives whose sizes are not stated. Licence: public domain."
 )
 CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 SIDE = 28

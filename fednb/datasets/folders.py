@@ -15,8 +15,9 @@ from fednb.federation import IGNORED, SPLITS, Federation, Site, Split, chosen_si
 
 LAYOUTS = ("<folder>/<site>/<class>/<file>", "<folder>/<site>/images/<file> and <folder>/<site>/masks/<file>")
 NEEDS = (
-    f"your own images, under your own licence, at {LAYOUTS[0]} or, with masks, at {LAYOUTS[1]}; if you have divided "
-    "them, with a folder train, validation or test below the site (validation may be left out)."
+    f"your own images, under your own licence, in {images.KNOWN}, at {LAYOUTS[0]} or, with masks, at {LAYOUTS[1]}; if "
+    "you have divided them, with a folder train, validation or test below the site (validation may be left out). With "
+    'masks name their classes, the background first: masks=("background", "tumour").'
 )
 PARTS = {  # how folders may be called, in whatever case
     "train": ("train", "training"),
@@ -42,7 +43,7 @@ def load(
     """A site for each folder; classes are the class folders of all sites, sorted, or those of the masks' pixels.
 
     Args:
-        folder: where the sites are inside ``root``; empty if they are in ``root`` itself.
+        folder: where the sites are inside ``root``; empty for ``root`` itself.
         shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk: these are cut
             by class, drawn by ``seed`` and the site's name. Where train and test are folders and validation is not,
             validation is cut from train in the first two shares' proportion. Images with masks are drawn one by one:
@@ -56,8 +57,7 @@ def load(
             for masks.
         site: reads this one alone, whatever its fingerprint.
 
-    Folders of parts and kinds may be called as ``PARTS`` and ``KINDS`` say; a part that holds images is a class. Names
-    are compared in Unicode's composed form.
+    Folders of parts and kinds may be called as ``PARTS`` and ``KINDS`` say; a part that holds images is a class.
 
     A mask has the name of its image, perhaps with ``_mask`` or another ``_masks.END``; it is a grey image or one with a
     palette, of the image's size. The value of a pixel is the number of its class; 255 is ignored. With two classes
@@ -99,7 +99,7 @@ def load(
     if not site and fingerprint not in ("", federation.fingerprint):
         raise DataError(
             f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
-            "Name the folder with those images, or take the new fingerprint into the recipe to train on these."
+            "Name the folder with those images, or take the new fingerprint into the recipe."
         )
     return federation
 
@@ -109,35 +109,32 @@ def task(*, masks: tuple[str, ...] = (), **options) -> str:
     return "segmentation" if masks else "classification"
 
 
-def _named(masks) -> bool:
-    """Whether the classes of masks are named; RecipeError if they are no names."""
-    names = masks if isinstance(masks, list | tuple) else [None]
-    different = {name for name in names if isinstance(name, str) and name}
-    if names and not 2 <= len(different) == len(names) <= IGNORED:
-        raise RecipeError(
-            f"masks is {masks!r}; expected the names of 2 to {IGNORED} different classes, the background first, such "
-            'as ("background", "tumour"), or () for class folders.'
-        )
-    return bool(names)
-
-
 def _sites(root: Path, *, folder: str = "", masks=(), **options) -> dict[str, dict[str, Listed]]:
     """What each site has, by part; under "" if it is not divided on disk."""
     if not isinstance(folder, str) or folder != printable(folder):
         raise RecipeError(f"folder is {folder!r}; expected a name in quotes and in UTF-8, of a folder in {root}.")
-    place, masked = root / folder, _named(masks)
+    if masks and (
+        isinstance(masks, str) or not 2 <= len({n for n in masks if isinstance(n, str)}) == len(masks) <= IGNORED
+    ):
+        raise RecipeError(f"masks is {masks!r}; expected the names of 2 to {IGNORED} classes, or () for class folders.")
+    place = root / folder
     folders = images.subfolders(place) if place.is_dir() else []
     if not folders:
-        raise DataError(f"There is no folder {place} with site folders ({images.held(place)}). Expected: {NEEDS}")
+        raise DataError(f"There is no folder {place} with site folders ({images.held(place)}).")
     if len(_called(place, KINDS)) == len(KINDS):
-        raise _other_layout(place, masked)
-    _refuse_parts_above_sites(place, folders)
+        raise _other_layout(place)
+    parts = _called(place, PARTS)
+    if len(parts) > 1 or (parts and len(folders) == 1):  # one among others may be the name of a site
+        raise DataError(
+            f"{place} has parts in the place of sites ({images.held(place)}). Make a folder there for each site, even "
+            f"for a single one, and put its {' and '.join(sorted(parts))} into it."
+        )
     divided = {composed(site.name): _parts(site) for site in folders}
     if len(divided) < len(folders):
         raise DataError(f"{place} has a site twice, in Unicode's two forms of a name. Put what is in them into one.")
     inner = [folder for parts in divided.values() for folder in parts.values()]
     refuse_names(place.absolute().name, divided, [label.name for each in inner for label in images.subfolders(each)])
-    listed = _pairs if masked else _class_folders
+    listed = _pairs if masks else _class_folders
     return {name: {part: listed(folder) for part, folder in parts.items()} for name, parts in divided.items()}
 
 
@@ -150,8 +147,6 @@ def _called(folder: Path, words: dict[str, tuple[str, ...]]) -> dict[str, Path]:
     for path in images.subfolders(folder):
         word = next((word for word, names in words.items() if path.name.casefold() in names), None)
         if word and (words is KINDS or not images.files(path)):
-            if word in meant:
-                raise DataError(f"{folder} has {meant[word].name} and {path.name}; expected one folder for {word}.")
             meant[word] = path
     return meant
 
@@ -167,48 +162,26 @@ def _parts(site: Path) -> dict[str, Path]:
     return parts or {"": site}
 
 
-def _refuse_parts_above_sites(place: Path, folders: list[Path]) -> None:
-    parts = _called(place, PARTS)
-    if not parts or (len(parts) == 1 and len(folders) > 1):  # one alone may be the name of a site
-        return
-    above = next(parts[part] for part in PARTS if part in parts)
-    sites = [each for each in images.subfolders(above) if images.subfolders(each)]
-    todo = f"Make a folder with the site's name there, and put {', '.join(sorted(parts))} into it."
-    if sites and not _called(above, KINDS):
-        todo = (
-            f"Put {above / sites[0].name} at {place / sites[0].name / above.name}, and so on with all parts of sites."
-        )
-    raise DataError(f"{place} has parts in the place of sites ({images.held(place)}). {todo}")
-
-
 def _class_folders(folder: Path) -> Listed:
-    if len(_called(folder, KINDS)) == len(KINDS):
-        raise DataError(
-            f"{folder} has images and masks. Name the masks' classes, the background first: "
-            'masks=("background", "tumour").'
-        )
     paths, labels = [], []
     for label in images.subfolders(folder):
         mask_files.refuse_beside(files := images.files(label))
         paths += files
         labels += [composed(label.name)] * len(files)
-    if not paths:
-        raise _other_layout(folder, masked=False)
+    if not paths or len(_called(folder, KINDS)) == len(KINDS):
+        raise _other_layout(folder)
     return paths, labels
 
 
 def _pairs(folder: Path) -> Listed:
     kinds = _called(folder, KINDS)
     if len(kinds) < len(KINDS) or not all(map(images.files, kinds.values())):
-        raise _other_layout(folder, masked=True)
+        raise _other_layout(folder)
     return mask_files.paired(kinds["images"], kinds["masks"])
 
 
-def _other_layout(folder: Path, masked: bool) -> DataError:
-    return DataError(
-        f"{folder} has no images where they are expected ({images.held(folder)}). Expected: {LAYOUTS[masked]}, in each "
-        f"site perhaps below train, validation and test, in {images.KNOWN}. Move or convert them."
-    )
+def _other_layout(folder: Path) -> DataError:
+    return DataError(f"{folder} has no images where they are expected ({images.held(folder)}).")
 
 
 def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tuple[str, ...]:
@@ -222,11 +195,6 @@ def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tup
             f"{where[others[0]]} has the class folder {others[0]}, which the recipe does not name; its classes are "
             f"{', '.join(names)}. Rename the folder, or name the same classes for all sites."
         )
-    if len({name.casefold() for name in names}) < len(names):
-        raise DataError(
-            f"The class folders are {', '.join(names)}; expected names that differ in more than capital letters. Give "
-            "them one name if they are one class."
-        )
     return names
 
 
@@ -234,10 +202,9 @@ def _left_out(place: Path, used: set[Path], expected: str) -> list[str]:
     """A note, or none, on the files in the folder that are neither used nor hidden."""
     rest = sorted(path.relative_to(place) for path in place.rglob("*") if path not in used and not path.is_dir())
     shown = [path for path in rest if not any(images.is_hidden(part) for part in (path, *path.parents[:-1]))]
-    note = (
-        f"Files left out: {len(shown)}, first {shown[0] if shown else None}. Expected: {expected}, in {images.KNOWN}."
-    )
-    return [note] * bool(shown)
+    return [
+        f"Files left out: {len(shown)}, first {path}. Expected: {expected}, in {images.KNOWN}." for path in shown[:1]
+    ]
 
 
 def _read(

@@ -4,17 +4,16 @@ from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.errors import RecipeError
 from fednb.federation import Federation
 
-NEEDS = Needs(
-    what="Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012)",
-    layout="office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 "
-    "images), and FedBN's lists as splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label)",
-    page="the archive that github.com/med-air/FedBN links: images and lists",
-    download="its size is not stated",
-    licence="for research; the images belong to their photographers and shops",
+NEEDS = (
+    "Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012). Layout: "
+    "office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 images), "
+    "and FedBN's lists as splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label). From the archive "
+    "that github.com/med-air/FedBN links: images and lists; its size is not stated. Licence: for research; the images "
+    "belong to their photographers and shops."
 )
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("back_pack bike calculator headphones keyboard laptop_computer monitor mouse mug projector".split())
@@ -30,14 +29,8 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
     return (FEDBN_TRAIN, FEDBN_VALIDATION) if split == "fedbn" else (train, length - train)
 
 
-LISTS = Lists(
-    name="office_caltech10",
-    folder="office_caltech_10",
-    domains={domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()},
-    classes=CLASSES,
-    splits=("fedbn", "fedfa", "stratified"),
-    sizes=_sizes,
-)
+LENGTHS = {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()}
+LISTS = Lists("office_caltech10", "office_caltech_10", LENGTHS, CLASSES, ("fedbn", "fedfa", "stratified"), _sizes)
 missing = partial(lacking, LISTS.rows)
 
 

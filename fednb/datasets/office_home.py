@@ -3,16 +3,13 @@
 from functools import partial
 
 from fednb.datasets._domains import Domains
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 
-NEEDS = Needs(
-    what="Office-Home (Venkateswara et al. 2017)",
-    layout="office_home/<domain>/<class>/<file>, domains Art, Clipart, Product, Real World (2427, 4365, 4439, 4357 "
-    "images), 65 classes Alarm_Clock to Webcam; the archive's folder OfficeHomeDataset_10072016/, renamed, is "
-    "office_home/",
-    page="www.hemanthdv.org/officeHomeDataset.html",
-    download="one archive of 1.1 GB",
-    licence="for research that is not commercial, under fair use: the images belong to their authors",
+NEEDS = (
+    "Office-Home (Venkateswara et al. 2017). Layout: office_home/<domain>/<class>/<file>, domains Art, Clipart, "
+    "Product, Real World (2427, 4365, 4439, 4357 images), 65 classes Alarm_Clock to Webcam; the archive's folder "
+    "OfficeHomeDataset_10072016/, renamed, is office_home/. From www.hemanthdv.org/officeHomeDataset.html; one archive "
+    "of 1.1 GB. Licence: for research that is not commercial, under fair use: the images belong to their authors."
 )
 DOMAINS = {"art": "Art", "clipart": "Clipart", "product": "Product", "real": "Real World"}  # of each site, its folder
 CLASSES = tuple(

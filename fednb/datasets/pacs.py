@@ -3,16 +3,13 @@
 from functools import partial
 
 from fednb.datasets._domains import Domains
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 
-NEEDS = Needs(
-    what="PACS (Li et al. 2017)",
-    layout="pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, 2344, 1670, 3929 "
-    "images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder kfold/, "
-    "renamed, is pacs/",
-    page="www.eecs.qmul.ac.uk/~dl307/project_iccv2017",
-    download="about 190 MB",
-    licence="for research; the images come from Caltech-256, Sketchy, TU-Berlin and Google",
+NEEDS = (
+    "PACS (Li et al. 2017). Layout: pacs/<domain>/<class>/<file>, domains art_painting, cartoon, photo, sketch (2048, "
+    "2344, 1670, 3929 images), classes dog, elephant, giraffe, guitar, horse, house, person; the archive's folder "
+    "kfold/, renamed, is pacs/. From www.eecs.qmul.ac.uk/~dl307/project_iccv2017; about 190 MB. Licence: for research; "
+    "the images come from Caltech-256, Sketchy, TU-Berlin and Google."
 )
 DOMAINS = {name: name for name in ("art_painting", "cartoon", "photo", "sketch")}
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")

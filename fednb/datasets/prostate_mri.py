@@ -2,6 +2,7 @@
 
 import gzip
 import math
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,22 +13,20 @@ import torch
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
 from fednb.datasets._files import reading, unpacked
-from fednb.datasets._listed import Needs, lacking
+from fednb.datasets._listed import lacking
 from fednb.datasets._partition import sizes
 from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
 
 TASK = "segmentation"
-NEEDS = Needs(
-    what="the multi-site prostate MRI of Liu, Dou and Heng (2020), made from NCI-ISBI 2013 (RUNMC, BMC), I2CVB and "
-    "PROMISE12 (UCL, BIDMC, HK)",
-    layout="prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask of the same size beside it "
-    "in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 prostate. Reading NIfTI needs "
-    'nibabel: pip install -e ".[prostate]" in a clone of fednb',
-    page="liuquande.github.io/SAML",
-    download="its size is not stated",
-    licence="for research: the terms are those of the three sources",
+NEEDS = (
+    "the multi-site prostate MRI of Liu, Dou and Heng (2020), made from NCI-ISBI 2013 (RUNMC, BMC), I2CVB and "
+    "PROMISE12 (UCL, BIDMC, HK). Layout: prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask "
+    "of the same size beside it in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 "
+    'prostate. Reading NIfTI needs nibabel: pip install -e ".[prostate]" in a clone of fednb. From '
+    "liuquande.github.io/SAML; its size is not stated. Licence: for research: the terms are those of the three "
+    "sources."
 )
 SITES = ("BIDMC", "HK", "I2CVB", "BMC", "RUNMC", "UCL")
 CLASSES = ("background", "prostate")
@@ -39,7 +38,6 @@ MOST_VOXELS = 2**26  # of a volume, 384 x 384 x 455: the published ones have som
 SPLITS = ("fedfa", "harmofl", "patients")
 RATIO = 0.6  # of a site's slices for training
 FEWEST = 32  # training slices of a site, whatever the ratio
-FEWEST_VOLUMES = 5  # of a site; fewer cannot be divided by patient
 AROUND = np.array([-1, 0, 1])
 
 Pairs = list[tuple[Path, Path]]  # volumes and their masks
@@ -50,12 +48,12 @@ def load(
 ) -> Federation:
     """Six sites BIDMC, HK, I2CVB, BMC, RUNMC, UCL; a class for every pixel.
 
-    An image is a slice with prostate, its channels the slice before, itself and the slice after. The first and the last
-    slice of a volume are used as neighbours only. Grey values are clipped at the volume's 99 % quantile and stretched
-    from its minimum to 0..255, rounded down. Classes are background and prostate. A volume whose mask is a file of
-    1 MiB or more is left out. All this is FedFA's released code, and HarmoFL's before it; no paper prints it. FedRDN
-    prints and released nothing of its own and names both as "previous work" (Sec. 4.1). ``Split.volumes`` says which
-    volume a slice is of.
+    An image is a slice with prostate, its channels the slice before, itself and the slice after; the first and the last
+    slice of a volume are neighbours only. Grey values are clipped at the volume's 99 % quantile and stretched from its
+    minimum to 0..255, rounded down. A volume whose mask is a file of 1 MiB or more is left out. All this is FedFA's
+    released code, and HarmoFL's before it; no paper prints it. FedRDN prints and released nothing of its own and names
+    both as "previous work" (Sec. 4.1). ``Split.volumes`` says which volume a slice is of. The order of the slices is
+    drawn, always the same: FedFA's and HarmoFL's index files are not read.
 
     Args:
         size: 384 is that of the files, which are then taken as they are. Otherwise masks are resized as coverage: from
@@ -67,8 +65,6 @@ def load(
             volumes, and of the training slices as many as ``"fedfa"`` takes, or all.
         ratio: share of a site's slices that trains, up to 0.6; not for ``"harmofl"``. 0.1 is FedFA's mini-ProstateMRI
             (Table 2: 32, 32, 46, 38, 41, 32 slices), 0.2 to 0.5 are the fractions 2/6 to 5/6 of Table 16.
-
-    The order of the slices is drawn, always the same: FedFA's and HarmoFL's index files are not read.
     """
     images.check_size(size)
     if not isinstance(ratio, float) or not 0 < ratio <= RATIO:
@@ -179,25 +175,21 @@ def _voxels(path: Path) -> np.ndarray:
     return reading(path, voxels, advice="Expected a whole NIfTI volume. Fetch it again, or remove the case.")
 
 
-def _cut(name: str, split: str, ratio: float, order: np.ndarray, volume: np.ndarray) -> list[np.ndarray]:
+def _cut(name: str, split: str, ratio: float, order: np.ndarray, volume: np.ndarray) -> Sequence[np.ndarray]:
     """Positions of training, validation and test slices."""
     count = len(order)
     trained, fifth = int(max(ratio * count, FEWEST)), int(0.2 * count)
+    parts = order[:trained], order[trained : trained + fifth], order[count - fifth :]
     if split == "harmofl":
-        return np.split(order, [int(0.8 * count * 0.8), int(0.8 * count)])
+        parts = np.split(order, [int(0.8 * count * 0.8), int(0.8 * count)])
     if split == "patients":
         volumes = random_state("prostate_mri", name, "patients").permutation(np.unique(volume))
-        if len(volumes) < FEWEST_VOLUMES:
-            raise DataError(f"{name} has {len(volumes)} volumes; expected {FEWEST_VOLUMES} or more. Complete the site.")
         groups = np.split(volumes, np.cumsum(sizes(len(volumes), (0.6, 0.2, 0.2)))[:2])
-        train, validation, test = (order[np.isin(volume[order], group)] for group in groups)
-        return [train[:trained], validation, test]
-    if trained + 2 * fifth > count:
-        raise DataError(
-            f'{name} has {count} slices with prostate; split="fedfa" takes {trained} for training and twice {fifth}. '
-            "Complete the site."
-        )
-    return [order[:trained], order[trained : trained + fifth], order[count - fifth :]]
+        train, *others = (order[np.isin(volume[order], group)] for group in groups)
+        parts = train[:trained], *others
+    if not all(map(len, parts)) or (split == "fedfa" and trained + 2 * fifth > count):
+        raise DataError(f'{name} has {count} slices with prostate, too few for split="{split}". Complete the site.')
+    return parts
 
 
 def _part(held: Arrays, cut: np.ndarray) -> Split:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from fednb.datasets import _images as images
-from fednb.datasets._listed import Needs, lacking, require_folders
+from fednb.datasets._listed import lacking, require_folders
 from fednb.datasets._masks import refuse_other_size
 from fednb.datasets._partition import check_shares, sizes
 from fednb.errors import DataError, RecipeError
@@ -15,17 +15,16 @@ from fednb.federation import IGNORED, Federation, Site, Split, chosen_sites
 from fednb.randomness import random_state
 
 TASK = "segmentation"
-NEEDS = Needs(
-    what="retinal vessels from CHASEDB1 (Fraz et al. 2012), DRIVE (Staal et al. 2004), HRF (Budai et al. 2013; masks "
-    "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000)",
-    layout="retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of the same name and size, "
-    "black and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, "
-    "LES-AV). Crop the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being "
-    "vessel from a coverage of 0.4",
-    page="github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
-    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel)",
-    download="two repositories whose sizes are not stated; 12 MB in this layout",
-    licence="for research: each has terms of its own, ask its authors",
+NEEDS = (
+    "retinal vessels from CHASEDB1 (Fraz et al. 2012), DRIVE (Staal et al. 2004), HRF (Budai et al. 2013; masks "
+    "Hemelings et al. 2019), LES-AV (Orlando et al. 2018) and STARE (Hoover et al. 2000). Layout: "
+    "retinal_vessels/<site>/images/<file>.png, RGB, with a mask and a field of view of the same name and size, black "
+    "and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, LES-AV). Crop "
+    "the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being vessel from a "
+    "coverage of 0.4. From github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
+    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel); two "
+    "repositories whose sizes are not stated; 12 MB in this layout. Licence: for research: each has terms of its own, "
+    "ask its authors."
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
 KINDS = ("images", "masks", "fov")

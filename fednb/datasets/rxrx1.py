@@ -5,18 +5,16 @@ from pathlib import Path
 
 from fednb.datasets import _images as images
 from fednb.datasets._files import table
-from fednb.datasets._listed import Needs, Rows, decoded, lacking, require
+from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import check_whole, cut
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 
-NEEDS = Needs(
-    what="RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels",
-    layout="rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
-    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read",
-    page="wilds.stanford.edu/datasets",
-    download="7.4 GB",
-    licence="CC BY-NC-SA 4.0",
+NEEDS = (
+    "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels. Layout: "
+    "rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
+    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read. From wilds.stanford.edu/datasets; 7.4 "
+    "GB. Licence: CC BY-NC-SA 4.0."
 )
 FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
 COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
@@ -28,7 +26,6 @@ CLASSES = tuple(
     "735 775 778 859 864 865 919 940 1034 1098 1110 1112 1120 1122 1126 1131 1135 1138".split()
 )
 TEST, VALIDATION = 0.2, 0.1  # of a client's images; of the others
-LEAST = 10  # images of a client: with fewer a part may be empty
 
 
 def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: int = 0) -> Federation:
@@ -62,7 +59,7 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
             name = f"{cell_type}_{number + 1}"
             group = sorted(batches)[number * each : (number + 1) * each]
             rows = [row for experiment in group for row in batches[experiment]]
-            if len(rows) < LEAST:
+            if len(rows) < 10:  # a part may be empty
                 raise DataError(f"{root / FOLDER / TABLE} has {len(rows)} images for {name}. Fetch it again.")
             rest, test = cut(decoded(root, f"rxrx1_{name}", rows, size, notes), (1 - TEST, TEST), "rxrx1", name)
             sites.append(Site(name, *cut(rest, (1 - VALIDATION, VALIDATION), "rxrx1", name, seed), test))

@@ -8,7 +8,6 @@ from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses, over_seeds
 from fednb.report.curves import curves
 from fednb.report.differences import effects
-from fednb.report.gates import at_chance
 from fednb.report.judging import recorded_board
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import selected

@@ -59,7 +59,8 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
     real = of_protocol(results)
     real = real if keys is None else real[real["key"].isin(keys)]
     differing, by_rule, rows = deviations(results.records, paper), {}, []
-    there = [_printed_rows(paper, claim) for claim in claims]
+    tables = (papers.printed(paper, claim["table"], claim["federation"], claim["setting"]) for claim in claims)
+    there = [table[table["site"] == claim["site"]] for table, claim in zip(tables, claims, strict=True)]
     said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
@@ -108,11 +109,6 @@ def of_protocol(results):
     """The rows that a claim may rest on: of real images, on the protocol's seeds."""
     frame = wording.frame_of(results)
     return frame[~frame["stand_in"].astype(bool) & frame["seed"].isin(protocol.rules()["seeds"])]
-
-
-def _printed_rows(paper: str, claim: dict):
-    there = papers.printed(paper, claim["table"], claim["federation"], claim["setting"])
-    return there[there["site"] == claim["site"]]
 
 
 def _printed_effect(there, claim: dict) -> float:

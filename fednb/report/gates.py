@@ -86,17 +86,6 @@ def measured(federation: Federation) -> dict:
     return {"chance": 100 / len(federation.outline.classes), "clients": clients}
 
 
-def at_chance(table, federation) -> str:
-    """Which averages of a ``runs_table`` are not distinguished from a constant answer on this federation."""
-    constant = measured(federation)
-    bound = max(constant["chance"], mean(constant["clients"].values()) if constant["clients"] else 0)
-    average = table.frame[table.frame["client"] == "average"]
-    low = average.loc[average["low"] <= bound, "row"].tolist()
-    which = "Every row" if len(low) == len(average) else "; ".join(low) or "No row"
-    learned = " Nothing was learned: train longer, or look at images and labels." if which == "Every row" else ""
-    return f"At the level of a constant answer ({wording.number(bound)} %) by its interval: {which}.{learned}"
-
-
 def place(federation: dict) -> str:
     """The name in ``trivial.json`` of a federation as it was dealt out."""
     return json.dumps(wording.switched_on(federation), sort_keys=True)

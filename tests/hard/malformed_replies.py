@@ -36,19 +36,18 @@ CALLS = [("offer", 0), ("learn", 0), *((kind, number) for number in (1, 2, 3) fo
 TYPES = (torch.float16, torch.float32, torch.float64, torch.int16, torch.int32, torch.int64, torch.complex64)
 
 
-def filled(number: float):
+def with_one(numbers: list):
+    """One of these numbers somewhere in a tensor, which gets a type that can hold it."""
+
     def fill(value, draw):
-        other = value.double().clone()
+        number = draw.choice(numbers)
+        other = value.to(torch.promote_types(value.dtype, torch.tensor(number).dtype))
         if other.numel():
+            other = other.clone()
             other.view(-1)[draw.randrange(other.numel())] = number
-        return other.to(value.dtype if value.is_floating_point() else torch.float64)
+        return other
 
     return fill
-
-
-def out_of_range(value, draw):
-    number = draw.choice([-(2.0**40), 1e12, 1e38]) if value.is_floating_point() else draw.choice([-(2**40), 2**62])
-    return torch.full_like(value, number, dtype=value.dtype if value.is_floating_point() else torch.int64)
 
 
 FAMILIES = {
@@ -57,9 +56,8 @@ FAMILIES = {
     "empty": lambda value, draw: value.new_zeros(0),
     "missing name": lambda value, draw: None,
     "extra name": None,
-    "NaN": filled(float("nan")),
-    "infinite": filled(float("inf")),
-    "out of range": out_of_range,
+    "not finite": with_one([float("nan"), float("inf")]),
+    "out of range": with_one([-(2**40), 2**62]),
     "whole": None,
 }
 
