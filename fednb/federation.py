@@ -67,10 +67,7 @@ def _of_arrays(*parts) -> Split:
 
 @dataclass(frozen=True)
 class Site:
-    """One institution's data; a client is a site that takes part in a run.
-
-    spare: images that a loader left out and was asked to hand over all the same; no round trains on them.
-    """
+    """One institution's data. spare: images left out by a loader and handed over on request; none trains on them."""
 
     name: str
     train: Split
@@ -118,9 +115,9 @@ class Federation:
     def __post_init__(self):
         object.__setattr__(self, "sites", tuple(self.sites))
         object.__setattr__(self, "classes", tuple(self.classes))
+        names = [site.name for site in self.sites]
         if self.task not in UNITS:
             raise DataError(f'federation {self.name} has the task "{self.task}"; {nearest(self.task, UNITS)}')
-        names = [site.name for site in self.sites]
         if not names or len({*names}) < len(names):
             raise DataError(f"federation {self.name} has the sites {names}; expected one at least, of different names.")
         refuse_names(self.name, names, self.classes)
@@ -216,7 +213,7 @@ class Federation:
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def to(self, device) -> "Federation":
-        """The same federation with its images resident on a device; the fingerprint is carried over."""
+        """The same federation with its images on a device; the fingerprint is carried over."""
         moved = replace(self, sites=tuple(site.to(device) for site in self.sites))
         if "fingerprint" in self.__dict__:
             moved.__dict__["fingerprint"] = self.fingerprint
@@ -256,8 +253,7 @@ def twice(sites: Iterable[Site]) -> list[str]:
 
 
 def made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:
-    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same ``images`` in each split,
-    the spare one too."""
+    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same images in each split."""
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(0, 256, (images, *image_shape), generator=generator, dtype=torch.uint8)
     split = Split(pixels, torch.arange(images) % classes)

@@ -19,7 +19,6 @@ def write_atomically(path: Path, write: Callable) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """The same for a text in UTF-8."""
     write_together({path: text.encode()})
 
 
@@ -48,13 +47,12 @@ def write_together(files: dict[Path, bytes | Callable]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file if it is there and may be removed."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
 def unwritable(*folders: Path) -> str | None:
-    """Why no file can be written to one of these folders, tried before hours of training; None where all is well."""
+    """Why no file can be written to one of these folders, or None."""
     for folder in folders:
         try:
             write_text(folder / ".writable", "fednb")

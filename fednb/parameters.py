@@ -13,11 +13,8 @@ COPY = "FEDNB_COPY"  # in a kernel that a command starts: the package of that co
 
 
 def check_parameters(space: dict) -> None:
-    """Raises NotebookError where a name that a cell has annotated (``SEEDS: list[int] = [0]``) has another type by now,
-    and where the kernel imports another copy of the package than the notebook belongs to.
-
-    space: the ``globals()`` of a notebook.
-    """
+    """NotebookError where a name of a notebook's ``globals()`` that a cell has annotated (``SEEDS: list[int] = [0]``)
+    has another type by now, and where the kernel imports another copy of the package than the notebook belongs to."""
     for name, kind in space.get("__annotations__", {}).items():
         if (misfits := misfit(name, space.get(name), kind)) is not None:
             raise NotebookError(f"{misfits}.")
@@ -33,15 +30,15 @@ def check_parameters(space: dict) -> None:
 
 def misfit(name: str, value, kind) -> str | None:
     """What was found and expected, ``"DATA is 2024, of type int; expected str"``, or None where a value fits."""
-    called = kind.__name__ if type(kind) is type else kind
+    if fits(value, kind):
+        return None
     quotes = f", with quotes around it: '{name}=\"{value}\"'" if kind is str else ""
-    found = f"{name} is {value!r}, of type {type(value).__name__}; expected {called}{quotes}"
-    return None if fits(value, kind) else found
+    called = kind.__name__ if type(kind) is type else kind
+    return f"{name} is {value!r}, of type {type(value).__name__}; expected {called}{quotes}"
 
 
 def fits(value, kind) -> bool:
-    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, a tuple a list, and
-    neither True nor False a number."""
+    """Whether a value is of a kind such as ``dict[str, int]``; a whole number is a float too, True is no number."""
     outer, inner = get_origin(kind) or kind, get_args(kind)
     if outer is UnionType:
         return any(fits(value, each) for each in inner)

@@ -25,17 +25,14 @@ LAST = 10  # rounds of which every image's score is kept
 
 
 def _one_of(*names: str):
-    """A setting that is one of these, the first unless given."""
     return field(default=names[0], metadata={"known": names})
 
 
 def _some_of(*names: str):
-    """A setting that is a list of these, empty unless given."""
     return field(default=(), metadata={"known": names})
 
 
 def _number(default: float, fits: Callable, expected: str):
-    """A setting that is a number of the default's type, and ``fits``."""
     return field(default=default, metadata={"fits": fits, "expected": expected})
 
 
@@ -51,7 +48,7 @@ class Recipe:
         flow: basic augmentation of training images: "flip" (probability 0.5), "rotation" (within 30 degrees), "crop"
             (moved by up to 4 pixels, mirrored at the edges).
         rounds, local_epochs, batch_size: of the federated loop; a last batch of one image joins the one before.
-        local_steps: mini-batches of a client in a round, in the place of ``local_epochs``; 0 counts epochs.
+        local_steps: mini-batches of a client in a round in the place of epochs, unless 0.
         last_batch: "keep" or "drop" an incomplete last batch (kept where it is the only one).
         optimiser: "sgd" or "adam", with ``learning_rate``, ``momentum`` (SGD), ``weight_decay``.
         optimiser_state: "renewed" each round, or "kept" at the client from round to round.
@@ -68,12 +65,9 @@ class Recipe:
             "server" (what methods keep there); in each of the last ten "spare" (scores of a second test set, the sites'
             spare images).
 
-    Two recipes are equal when their keys are. The key is a hash of the canonical short form, which leaves out what
-    equals a default: a new option does not change the keys of runs made before it. A record holds the full form, and a
-    record whose full form disagrees with today's defaults is refused.
-
-    Raises RecipeError for unknown names, options or values, and for methods that have no meaning for the federation's
-    task or next to each other.
+    Two recipes are equal when their keys are: hashes of the short form, which leaves out what equals a default, so that
+    a new option changes no key. A record holds the full form, and is refused where that disagrees with the defaults.
+    RecipeError for unknown names, options or values, and for methods that fit neither the task nor each other.
     """
 
     federation: str | dict = "shifted_digits"

@@ -1,8 +1,7 @@
 """Finds algorithms, augmentations, networks, data sets and papers by their file names: no list needs to be edited.
 
-``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``.
-
-``FEDNB_METHODS`` names folders, as ``PATH`` does, with the same rooms inside: ``FOLDER/augmentations/histograms.py``.
+``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. ``FEDNB_METHODS``
+names folders, as ``PATH`` does, with the same rooms inside: ``FOLDER/augmentations/histograms.py``.
 Helpers next to a file begin with ``_`` and are imported by ``from ._helper import ...``. A paper is a folder,
 ``FOLDER/papers/NAME``, with ``NAME.toml`` next to it (see ``fednb.papers``). A project is a folder with a
 ``fednb.toml``; inside of it, its own rooms are searched, too.
@@ -72,12 +71,11 @@ def outside(room: str) -> dict[str, Path]:
 
 def source(room: str, name: str) -> str:
     """Where what is found outside comes from, ``"folder examples"``; empty for our own."""
-    place = outside(room).get(name)
-    return f"folder {place.name}" if place else ""
+    return f"folder {outside(room)[name].name}" if name in outside(room) else ""
 
 
 def source_hash(room: str, name: str) -> str:
-    """12 hex digits of the source of what is found outside, as it was when it was imported."""
+    """12 hex digits of what is found outside, as it was when it was imported."""
     return _imported(outside(room)[name], room, name)[1]
 
 
@@ -98,8 +96,7 @@ def find(room: str, name: str):
     """The class that a file is written for, or its function ``load`` in the room ``datasets``."""
     module, where = file(room, name), source(room, name) or folder(room)
     if room == "datasets":
-        lacking = [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]
-        if lacking:
+        if lacking := [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]:
             raise RecipeError(f"{name}.py of {where} has no {', '.join(lacking)}; see fednb/datasets/__init__.py.")
         return module.load
     for attribute, value in vars(module).items():
@@ -128,8 +125,7 @@ def task(federation: str | dict) -> str:
 
 @cache
 def options(made) -> Mapping:
-    """The options of a class or loader and their defaults: the parameters of its signature that have one, but for
-    ``root`` and ``site``, which decide no number."""
+    """The options of a class or loader and their defaults, without ``root`` and ``site``, which decide no number."""
     parameters = inspect.signature(made).parameters.values()
     found = {p.name: p.default for p in parameters if p.default is not p.empty and p.name not in ("root", "site")}
     return MappingProxyType(found)
@@ -141,9 +137,8 @@ def choice(given: str | dict) -> tuple[str, dict]:
         return given, {}
     if isinstance(given, dict) and isinstance(given.get("name"), str):
         return given["name"], {key: value for key, value in given.items() if key != "name"}
-    raise RecipeError(
-        f'{given!r:.100} names nothing; expected a name or {{"name": ..., option: value}}: see docs/methods.md.'
-    )
+    expected = 'expected a name or {"name": ..., option: value}: see docs/methods.md'
+    raise RecipeError(f"{given!r:.100} names nothing; {expected}.")
 
 
 def complete(room: str, given: str | dict) -> dict:
@@ -187,8 +182,7 @@ def methods_from(folder: str | os.PathLike) -> list[str]:
 
 def searched() -> str:
     """The search path, for a process that starts elsewhere: the folders named, and the project's if it has a room."""
-    ours = project()
-    places = _named() + ([ours] if ours and _has_room(ours) else [])
+    places = _named() + [place for place in [project()] if place and _has_room(place)]
     return os.pathsep.join(map(str, {place.resolve(): place for place in places}.values()))
 
 

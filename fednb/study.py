@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from fednb import papers, registry
+from fednb import datasets, models, papers, registry
 from fednb.errors import FednbError, RecipeError, RunError
 from fednb.federation import Federation
 from fednb.recipe import Recipe
@@ -44,13 +44,10 @@ def default_store() -> Store:
 class Study:
     """Recipes that belong together.
 
-    Args:
-        recipes: what to run; doubles are run once.
-        paper: which they reproduce. Rows from another federation than the paper's count for nothing; where its images
-            are missing and nothing on them is recorded, its ``stand_in`` profile runs instead.
-        store: where records are; ``default_store()`` unless given.
-        other: recipes on other real data, which run in the place of the stand-in and are not held against the paper.
-        federation: made in memory, in the place of the recipes' own; recipes and records hold its fingerprint.
+    paper: which they reproduce. Rows from another federation than the paper's count for nothing; where its images are
+    missing and nothing on them is recorded, its ``stand_in`` profile runs instead. store: where records are;
+    ``default_store()`` unless given. other: recipes on other real data, which run in the place of the stand-in.
+    federation: made in memory, in the place of the recipes' own; recipes and records hold its fingerprint.
     """
 
     def __init__(
@@ -73,14 +70,13 @@ class Study:
         self.other = other
 
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1, engine: str | None = None) -> Results:
-        """Finds what is recorded, trains what is missing, and returns all of it.
+        """Finds what is recorded, trains what is missing, and returns all of it; RunError where that is nothing.
 
         data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by side;
         whatever else trains on the same store shares the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS``
-        names or one on this machine; then ``jobs`` runs are trained at a time on its machines, which share the store's
-        and the data's folders with this one, and ``device`` is cpu or cuda. A recipe that fails is named in
-        ``Results.notes`` and the others go on; so are those that are missing while ``FEDNB_TRAIN=0`` forbids training.
-        Raises RunError when there is no run at all, or when the engine is not there.
+        names or one on this machine; its machines share the store's and the data's folders with this one, and
+        ``device`` is cpu or cuda. What fails, or is missing while ``FEDNB_TRAIN=0`` forbids training, is named in
+        ``Results.notes``.
         """
         if type(jobs) is not int or jobs < 1:
             raise RunError(f"jobs is {jobs!r}; expected a whole number of at least 1.")
@@ -89,8 +85,8 @@ class Study:
             lacking = {recipe: None if self.federation else lacks(recipe, data) for recipe in results.missing}
             failed = {recipe: lack for recipe, lack in lacking.items() if lack}
             if instead := self.instead(set(failed)):
-                lack = _below_the_folder(next(iter(failed.values())), data)
-                return instead.run(data, device, jobs, engine).with_notes(lack)
+                lack = next(iter(failed.values())).replace(f"{datasets.data_root(data).absolute()}{os.sep}", "")
+                return instead.run(data, device, jobs, engine).with_notes(lack)  # which speaks of no machine
             trainable = [recipe for recipe in lacking if recipe not in failed]
             if os.environ.get("FEDNB_TRAIN") == "0":
                 failed = dict.fromkeys(results.missing, "not recorded yet, and FEDNB_TRAIN=0 forbids training.")
@@ -167,8 +163,8 @@ class Results:
 
     @cached_property
     def alike(self) -> Results:
-        """All that is recorded in the settings of these runs, which says how far runs spread; not by others' methods
-        from outside, and not with options that a method has no more."""
+        """All that is recorded in the settings of these runs, which says how far runs spread; of methods from outside
+        these runs' own alone."""
         if self.store is None:
             return self
         settings = {_setting(record) for record in self.records}
@@ -187,11 +183,8 @@ class Results:
 
     def record(self, **settings) -> Record:
         """The one record whose recipe has these settings, for example ``augmentation="fedrdn", seed=0``."""
-        chosen = [
-            record
-            for recipe, record in self.found.items()
-            if record and all((recipe.full | _about(recipe)).get(name) == value for name, value in settings.items())
-        ]
+        known = {recipe: recipe.full | _about(recipe) for recipe, record in self.found.items() if record}
+        chosen = [self.found[recipe] for recipe, own in known.items() if own | settings == own]
         if len(chosen) != 1:
             raise RunError(f"{len(chosen)} of {len(self.found)} runs are recorded with {settings}; expected one.")
         return chosen[0]
@@ -200,12 +193,12 @@ class Results:
     def frame(self):
         """One row for each recipe, round, client and split, as a pandas data frame.
 
-        run (the methods with their options), label (run, and what else these recipes differ in, seeds apart),
-        algorithm, augmentation, federation, task, seed, dealt_by_seed (whether each seed has a partition of its own),
-        key, stand_in, stale (recorded by older code), every other varied setting (of unseen sites how many), every
-        varied option of a method, such as ``fedfa.stages`` (None without FedFA), round (from 1), client, took_part (not
-        where it is unseen), split ("validation" or "test"), correct (the images' scores added up: a count, or a sum of
-        Dice coefficients), images (a count), accuracy (their ratio in per cent).
+        run (the methods with their options), label (run, and what else varies, seeds apart), algorithm, augmentation,
+        federation, task, seed, dealt_by_seed (whether each seed has a partition of its own), key, stand_in, stale
+        (recorded by older code), every other varied setting (of unseen sites how many), round (from 1), client,
+        took_part (not where it is unseen), split ("validation" or "test"), correct (the images' scores added up: a
+        count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent), and every varied
+        option of a method, such as ``fedfa.stages`` (None without FedFA).
         """
         import pandas
 
@@ -224,13 +217,12 @@ class Results:
                 for split in ("validation", "test"):
                     counts = zip(record.clients, values[split], record.images[split], strict=True)
                     for client, correct, images in counts:
-                        accuracy = 100 * correct / images if images else float("nan")
-                        rows.append(
-                            head
-                            | {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
-                            | {"split": split, "correct": correct, "images": images, "accuracy": accuracy}
-                        )
-        return pandas.DataFrame(rows).join(_options(recipes), on="key") if rows else pandas.DataFrame(rows)
+                        row = {"round": values["round"], "client": client, "took_part": client not in recipe.unseen}
+                        rows.append(head | row | {"split": split, "correct": correct, "images": images})
+        if not rows:
+            return pandas.DataFrame()
+        frame = pandas.DataFrame(rows)
+        return frame.assign(accuracy=100 * frame["correct"] / frame["images"]).join(_options(recipes), on="key")
 
     def with_notes(self, *notes: str) -> Results:
         return replace(self, notes=(*self.notes, *notes))
@@ -238,8 +230,6 @@ class Results:
 
 def lacks(recipe: Recipe, data: str | None) -> str | None:
     """What is missing of the data and weights that a recipe needs, in one sentence, or None."""
-    from fednb import datasets, models
-
     return datasets.available(root=data, **recipe.dealt) or models.lacks(recipe.full["model"], data)
 
 
@@ -278,13 +268,6 @@ def _other_images(found: dict[Recipe, Record | None], data: str | None) -> list[
     return notes
 
 
-def _below_the_folder(lack: str, data: str | None) -> str:
-    """What ``lacks`` says, with places below the data folder: a notebook that shows it speaks of no machine."""
-    from fednb.datasets import data_root
-
-    return lack.replace(f"{data_root(data).absolute()}{os.sep}", "")
-
-
 def _listed(failed: dict[Recipe, str]) -> str:
     """Each reason once, with the runs that it is of: those that differ in their seeds alone together."""
     labels, alike = _labels(list(failed)), {}
@@ -316,8 +299,7 @@ def _setting(record: Record) -> str:
 
 
 def _columns(recipes: list[Recipe]) -> dict[str, dict]:
-    """Column name -> its value for each recipe, of what they differ in apart from methods, seeds and the federation's
-    name."""
+    """Column name -> its value for each recipe, of what varies apart from methods, seeds and the federation's name."""
     columns, settings = {}, [each.name for each in fields(Recipe)]
     for name in settings:
         values = {recipe: recipe.full[name] for recipe in recipes}

@@ -186,9 +186,7 @@ def reloaded(state: dict) -> dict:
 
 def wired(message: dict) -> dict:
     """The message as it is after it was sent as bytes."""
-    file = io.BytesIO()
-    torch.save({name: value.contiguous() for name, value in message.items()}, file)
-    return torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+    return reloaded({name: value.contiguous() for name, value in message.items()})
 
 
 def same(one: dict, other: dict) -> bool:

@@ -13,9 +13,8 @@ from methods import federation
 from torch import nn
 
 from fednb import randomness
-from fednb.federation import Federation, Site, Split
+from fednb.federation import Federation, Site
 from fednb.loop.loop import FederatedRun
-from fednb.methods import Batch
 from fednb.methods.algorithms.fedavgm import FedAvgM
 from fednb.recipe import Recipe
 
@@ -66,9 +65,21 @@ def plain(monkeypatch):
     return use
 
 
-def start(**settings) -> tuple[FederatedRun, dict]:
+OWN = {"clinic": (0, 1), "harbour": (2,), "tower": (0,)}  # the classes that each client has
+
+
+def positives(own: dict = OWN) -> Federation:
+    """Clients with few classes each; more images than features."""
+    sites = []
+    for site in federation((("clinic", 11), ("harbour", 12), ("tower", 9))).sites:
+        chosen = [i for i, y in enumerate(site.train.targets.tolist()) if y in own[site.name]]
+        sites.append(Site(site.name, site.train.select(chosen), site.validation, site.test))
+    return Federation("positives", tuple(sites), ("red", "green", "blue"))
+
+
+def start(data: Federation | None = None, **settings) -> tuple[FederatedRun, dict]:
     """A run that has not begun, and a copy of its initial weights."""
-    run = FederatedRun(Recipe(**SETTINGS | settings), federation(SIZES))
+    run = FederatedRun(Recipe(**SETTINGS | settings), data or federation(SIZES))
     return run, {name: value.clone() for name, value in run.model.state_dict().items()}
 
 
@@ -243,39 +254,41 @@ def test_fednova(plain, momentum, monkeypatch):
 
 @pytest.mark.parametrize("share_model", [False, True])
 def test_fedproto(plain, share_model):
-    mu = 0.8
-    run, w = start(algorithm={"name": "fedproto", "mu": mu, "share_model": share_model})
-    sites, goal = run.federation.sites, None
-    own = {site.name: w for site in sites}
-    for t in (1, 2, 3):
+    """Clients have few classes: one that nobody had yet has no prototype, one that nobody in a round has keeps it."""
+    mu, settings = 0.8, {"participation": 0.67, "rounds": 4}
+    run, w = start(positives(), algorithm={"name": "fedproto", "mu": mu, "share_model": share_model}, **settings)
+    sites = {site.name: site for site in run.federation.sites}
+    own, goal, known = dict.fromkeys(sites, w), torch.zeros(3, 5, dtype=torch.float64), torch.zeros(3, dtype=torch.bool)
+    new = 0
+    for t in (1, 2, 3, 4):
         last = run.advance()
+        chosen = [sites[k] for k in last["loss"]]
         sums, counts = torch.zeros(3, 5, dtype=torch.float64), torch.zeros(3)
-        for site in sites:
+        for site in chosen:
 
-            def objective(now, x, y, goal=goal):
-                drawn = 0 if goal is None else mu * ((hidden(now, x) - goal[y]) ** 2).mean()
-                return cross_entropy(now, x, y) + drawn
+            def objective(now, x, y, goal=goal, known=known):
+                apart = (hidden(now, x) - goal[y]) ** 2
+                return cross_entropy(now, x, y) + mu * apart[known[y]].sum() / apart.numel()
 
             def slope(now, x, y, objective=objective):
                 return gradient(objective, now, x, y)
 
-            own[site.name], _ = local(own[site.name], site, t, slope)
+            own[site.name], _ = local(w if share_model else own[site.name], site, t, slope)
             features = hidden(own[site.name], site.train.images.double() / 255)
             for feature, y in zip(features, site.train.targets, strict=True):
                 sums[y], counts[y] = sums[y] + feature, counts[y] + 1
-        goal = sums / counts[:, None]
+        there = counts > 0
+        new += t > 1 and bool((there & ~known).any())
+        goal, known = torch.where(there[:, None], sums / counts.clamp(min=1)[:, None], goal), known | there
         if share_model:
-            w = mean(by_size(sites), own)
-            own = {site.name: w for site in sites}
+            w = mean(by_size(chosen), {site.name: own[site.name] for site in chosen})
+        for site, found in zip(sites.values(), last["test"], strict=True):
+            far = (hidden(own[site.name], site.test.images.double() / 255)[:, None] - goal).square().sum(2)
+            nearest = int((torch.where(known, far, torch.inf).argmin(1) == site.test.targets).sum())
+            assert found == (right(w, site) if share_model else nearest)
     agree(run, w if share_model else {})
+    assert new > 0
     torch.testing.assert_close(run.server.memories["fedproto"]["prototypes"], goal, **CLOSE)
-    for site, found in zip(sites, last["test"], strict=True):
-        if share_model:
-            assert found == right(w, site)
-        else:
-            features = hidden(own[site.name], site.test.images.double() / 255)
-            predicted = ((features[:, None] - goal) ** 2).sum(2).argmin(1)
-            assert found == int((predicted == site.test.targets).sum())
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedbn", "fedsam", "fedavgm", "fednova", "scaffold"])
@@ -346,54 +359,3 @@ def test_fedavgm_is_torchs_sgd_on_the_mean_change():
         server.model = method.aggregate_model(server, {"w": average, "b": average})
         torch.testing.assert_close(server.model["w"], parameter.detach(), rtol=1e-13, atol=1e-13)
         assert torch.equal(server.model["b"], average)
-
-
-class Pixels(nn.Module):
-    """Features are the pixels, so that prototypes can be read off the images."""
-
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(2, 3)
-
-    def features(self, images):
-        return images.flatten(1)
-
-
-def test_fedproto_by_hand(monkeypatch):
-    """Features are the two pixels over 255. Client a has class 0 twice, (0.2, 0) and (0.4, 1); client b class 0,
-    (0.9, 0.2), and class 1, (0.6, 0.6). Class 2 exists nowhere.
-
-    Global prototypes: class 0 (0.2 + 0.4 + 0.9) / 3 = 0.5 and (0 + 1 + 0.2) / 3 = 0.4; class 1 (0.6, 0.6).
-    The term for two images of class 0 with features (0.5, 0.2) and (0.3, 0.4), mu = 3: squares (0, 0.04) and (0.04, 0);
-    mean over 2 images and 2 features 0.02; times 3: 0.06. Its slope for the second pixel of the first image:
-    3 * 2 * (0.2 - 0.4) / 4 = -0.3. An image of class 2 in the place of the second adds nothing: 0.03.
-
-    Squared distances to classes 0 and 1: (0.2, 0) 0.25, 0.52; (0.4, 1) 0.37, 0.20, so a has 1 of 2 right; (0.9, 0.2)
-    0.20, 0.25; (0.6, 0.6) 0.05, 0, so b has 2. Nobody is given class 2, though (0.2, 0) is nearer to the zeros that
-    stand for its prototype.
-    """
-    monkeypatch.setattr("fednb.models.build", lambda *arguments, **options: Pixels())
-
-    def split(*rows):
-        pixels = torch.tensor([row[:2] for row in rows]).reshape(-1, 1, 1, 2) * 255
-        return Split(pixels.round().to(torch.uint8), torch.tensor([row[2] for row in rows]))
-
-    a, b = split((0.2, 0.0, 0), (0.4, 1.0, 0)), split((0.9, 0.2, 0), (0.6, 0.6, 1))
-    data = Federation("pixels", (Site("a", a, a, a), Site("b", b, b, b)), ("0", "1", "2"))
-    run = FederatedRun(Recipe(algorithm={"name": "fedproto", "mu": 3}, precision="fp64"), data)
-    assert run.advance()["test"] == [1, 2]
-    state = run.server.memories["fedproto"]
-    close = {"atol": 0.003, "rtol": 0}  # a pixel is rounded to a whole number of 1/255
-    torch.testing.assert_close(state["prototypes"], number([[0.5, 0.4], [0.6, 0.6], [0, 0]]), **close)
-    assert state["images"].tolist() == [3, 1, 0]
-
-    client = run.clients["a"]
-    client.receive(run.server.send("a"), 2)
-    (method,), batch = client.methods, Batch(None, torch.tensor([0, 0]), training=True)
-    batch.features = number([[0.5, 0.2], [0.3, 0.4]]).requires_grad_()
-    term = method.loss(client, batch)
-    assert term.item() == pytest.approx(0.06, abs=0.002)
-    term.backward()
-    assert batch.features.grad[0].tolist() == pytest.approx([0, -0.3], abs=0.01)
-    batch.targets = torch.tensor([0, 2])
-    assert method.loss(client, batch).item() == pytest.approx(0.03, abs=0.002)

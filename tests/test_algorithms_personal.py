@@ -17,13 +17,9 @@ from test_algorithms import (
     right,
     start,
 )
-from torch import nn
 
 from fednb import randomness
-from fednb.errors import RecipeError
-from fednb.federation import Federation, Site, Split
-from fednb.loop.loop import FederatedRun
-from fednb.recipe import Recipe
+from fednb.federation import Site, Split
 
 __all__ = ["plain"]  # a fixture
 
@@ -154,86 +150,3 @@ def test_partialfed_adaptive(plain):
             torch.testing.assert_close(learned, logits[site.name], **CLOSE)
     agree(run, w)
     assert seen == {0, 1}  # some layers are loaded and some kept
-
-
-class Thin(nn.Module):
-    """One pixel x, one weight b, two head weights h: logits h b x."""
-
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(1, 1, bias=False)
-        self.head = nn.Linear(1, 2, bias=False)
-        self.body.weight.data.fill_(0.5)
-        self.head.weight.data.copy_(torch.tensor([[1.0], [-1.0]]))
-
-    def features(self, images):
-        return self.body(images.flatten(1))
-
-
-def thin(monkeypatch, algorithm, **settings) -> FederatedRun:
-    """Two clients of one bright pixel each, of class 0 at a and of class 1 at b."""
-    monkeypatch.setattr("fednb.models.build", lambda *arguments, **options: Thin())
-    sites = []
-    for name, label in (("a", 0), ("b", 1)):
-        split = Split(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8), torch.tensor([label]))
-        sites.append(Site(name, split, split, split))
-    recipe = Recipe(algorithm=algorithm, precision="fp64", learning_rate=0.1, rounds=1, batch_size=2, **settings)
-    return FederatedRun(recipe, Federation("thin", sites, ("0", "1")))
-
-
-def weights(values: dict) -> list[float]:
-    return [float(value) for name in sorted(values) for value in values[name].flatten()]
-
-
-def test_by_hand(monkeypatch):
-    """b = 0.5, h = (1, -1), x = 1: logits 0.5 and -0.5, p = (0.7310586, 0.2689414).
-
-    a, of class 0: the error p - y is (-0.2689414, 0.2689414); for b h^T error = -0.5378828, for h b error =
-    (-0.1344707, 0.1344707). With rate 0.1: b = 0.5537883, h = (1.0134471, -1.0134471).
-    b, of class 1: the error is (0.7310586, -0.7310586); for b 1.4621172, for h (0.3655293, -0.3655293):
-    b = 0.3537883, h = (0.9634471, -0.9634471).
-
-    Single: these. All, both images in one batch: the mean gradients (0.4621172 and (0.1155293, -0.1155293)):
-    b = 0.4537883, h = (0.9884471, -0.9884471). That is FedAvg's mean as well, after one step each.
-    FedBABU: the mean body 0.4537883, and h stays. Tuned at a for one epoch: z = +-0.4537883, p_0 = 0.7125040;
-    b = 0.4537883 + 0.1 * 2 * 0.2874960 = 0.5112875; h_0 = 1 + 0.1 * 0.2874960 * 0.4537883 = 1.0130462.
-    At b: b = 0.4537883 - 0.1 * 2 * 0.7125040 = 0.3112875; h_0 = 1 - 0.1 * 0.7125040 * 0.4537883 = 0.9676674.
-    PartialFed that does not load the head: b = 0.4537883 and each one's own h; the server has the mean of h.
-    """
-    ended = {"a": [0.5537883, 1.0134471, -1.0134471], "b": [0.3537883, 0.9634471, -0.9634471]}
-    averaged = [0.4537883, 0.9884471, -0.9884471]
-
-    def at_test(run):
-        run.advance()
-        found = {}
-        for name, client in run.clients.items():
-            with client.at_test(run.server.send(name), 1):
-                found[name] = pytest.approx(weights(run.model.state_dict()), abs=2e-7)
-        return found
-
-    assert at_test(thin(monkeypatch, "single")) == ended
-    for algorithm in ("all", "fedavg", {"name": "pfedavg", "epochs": 0}):
-        assert at_test(thin(monkeypatch, algorithm)) == {"a": averaged, "b": averaged}
-    tuned_head = {"a": [0.5112875, 1.0130462, -1.0130462], "b": [0.3112875, 0.9676674, -0.9676674]}
-    run = thin(monkeypatch, {"name": "fedbabu", "tune_epochs": 1})
-    assert at_test(run) == tuned_head
-    assert weights(run.server.model) == pytest.approx([0.4537883], abs=1e-7)
-    run = thin(monkeypatch, {"name": "partialfed", "layers": ["head"]})
-    assert at_test(run) == {name: [averaged[0], *values[1:]] for name, values in ended.items()}
-    assert weights(run.server.model) == pytest.approx(averaged, abs=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"unseen": ["tower"]}, "unseen sites .tower.: it has one client"),
-        ({"participation": 0.5}, "participation 0.5"),
-        ({"buffers": "local"}, 'buffers "local"'),
-        ({"evaluation": ["cross_site"]}, "evaluation cross_site, which compares clients"),
-        ({"augmentations": ["mixup", "fedrdn"]}, "all cannot be combined with fedrdn"),
-    ],
-    ids=str,
-)
-def test_all_refuses_what_needs_clients(settings, message):
-    with pytest.raises(RecipeError, match=message):
-        Recipe(algorithm="all", **settings)

@@ -26,7 +26,6 @@ from torch import nn
 
 from fednb.methods import Batch
 from fednb.methods.algorithms.fedrobust import FedRobust
-from fednb.methods.algorithms.harmofl import HarmoFL
 from fednb.methods.algorithms.moon import Moon
 
 __all__ = ["plain"]  # a fixture
@@ -206,39 +205,3 @@ def test_harmofl(plain, variant):
     for site, right in zip(sites, last["test"], strict=True):
         x = normalised(site.test.images.double() / 255, common, variant)
         assert right == int((scores(w, x).argmax(1) == site.test.targets).sum())
-
-
-@pytest.mark.parametrize(
-    ("variant", "first", "second"),
-    [("paper", [[3.5, 1], [-1, -3.5]], [0.75, 3.125]), ("released", [[3.25, 1.25], [-0.75, -3.75]], [1.25, 3.25])],
-)
-def test_harmofl_by_hand(variant, first, second):
-    """Two pixels (a, b) have the spectrum (a + b, a - b), and (s, d) comes from (s + d, s - d) / 2. momentum 0.25.
-
-    (3, 1): 4, 2. (-1, -4): -5, 3. Mean amplitude 4.5, 2.5, with their signs: 4.5, 2.5 is (3.5, 1); -4.5, 2.5 is
-    (-1, -3.5). As released the difference stays: 4.5, 2 is (3.25, 1.25); -4.5, 3 is (-0.75, -3.75).
-
-    Then (0, 2): 2, -2. The mean becomes 0.75 (4.5, 2.5) + 0.25 (2, 2) = 3.875, 2.375: 3.875, -2.375 is (0.75, 3.125).
-    As released it stays 4.5 and the difference -2: (1.25, 3.25).
-
-    The server has from clients of weights 0.25 and 0.75 with amplitudes 4 and 8 their mean, 7, and keeps it.
-    """
-    method, client = HarmoFL(variant=variant, momentum=0.25), holder()
-
-    def seen(*rows):
-        batch = Batch(doubles(rows).reshape(-1, 1, 1, 2), None, training=True)
-        method.inputs(client, batch)
-        return batch.images.flatten(1)
-
-    torch.testing.assert_close(seen([3, 1], [-1, -4]), doubles(first))
-    torch.testing.assert_close(seen([0, 2]), doubles([second]))
-    sent = method.reply(client)["amplitude"].flatten()
-    torch.testing.assert_close(sent, doubles([3.875, 2.375] if variant == "paper" else [4.5, 2.5]))
-
-    server = holder()
-    method.collect(server, "a", 0.25, {"amplitude": doubles([4])})
-    method.collect(server, "b", 0.75, {"amplitude": doubles([8])})
-    for _ in range(2):
-        method.aggregate(server)
-        assert method.send(server, "any")["amplitude"].tolist() == [7]
-        server.scratch(method).clear()

@@ -12,10 +12,9 @@ from fednb.report.curves import curves, steps
 from fednb.report.effects import effects_of
 
 FALLING = [(170, 190, 30, 55), (150, 170, 26, 48), (125, 145, 22, 42), (100, 120, 18, 36), (75, 90, 13, 30)]
-EPOCHS, PROBABILITIES = (1, 5, 10, 15, 20), (0.1, 0.3, 0.5, 0.7, 0.9)
+EPOCHS = (1, 5, 10, 15, 20)
 ORDER, FALLS = "FedRDN > FedAvg at local epochs 1, 5, 10, 15, 20", "FedAvg falls over local epochs 1, 5, 10, 15, 20"
 ORDER, FALLS = f"{ORDER} on Office-Caltech-10.", f"{FALLS} on Office-Caltech-10."
-HIGHEST = "FedFA is highest at probability 0.5 of 0.1, 0.3, 0.5, 0.7, 0.9 on Office-Caltech-10."
 
 
 def with_recipes(frames, **fields):
@@ -34,19 +33,6 @@ def by_epochs(fedavg, fedrdn=(), epochs=EPOCHS, **other):
         for number, right in zip(epochs, values, strict=False):
             frames += seeds_of(label, right, local_epochs=number, rounds=60 // number, **other)
     return with_recipes(frames, local_epochs=lambda row: int(row["local_epochs"]))
-
-
-def by_probability(values):
-    frames = []
-    for p, right in zip(PROBABILITIES, values, strict=True):
-        frames += seeds_of("fedavg+fedfa" if p == 0.5 else f"fedavg+fedfa(probability={p})", right)
-    frames += seeds_of("fedavg+fedfa(momentum=0.0)", (190, 220, 32, 59))  # another sweep of the figure
-
-    def augmentations(row):
-        option = row["run"].partition("probability=")[2].rstrip(")")
-        return [{"name": "fedfa", "probability": float(option or 0.5)}]
-
-    return with_recipes(frames, augmentations=augmentations)
 
 
 def judged(made, paper, claim):
@@ -84,17 +70,6 @@ def test_a_curve_falls_where_every_step_is_told(values, verdict, why):
 )
 def test_an_order_holds_where_it_is_told_at_every_x(lower, verdict, why):
     assert judged(by_epochs(lower, FALLING), "fedrdn", ORDER) == (verdict, why)
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict", "why"),
-    [
-        (swapped(FALLING, 0, 2), "as in print", "4 of 4 steps told"),
-        (FALLING, "otherwise than in print", "4 of 4 steps told, 2 of them the other way"),
-    ],
-)
-def test_a_maximum_is_told_above_every_other_x(values, verdict, why):
-    assert judged(by_probability(values), "fedfa", HIGHEST) == (verdict, why)
 
 
 def test_an_order_without_an_x_is_one_step():

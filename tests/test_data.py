@@ -141,6 +141,13 @@ def test_an_institution_that_has_its_own_files_alone_loads_them_as_all_together_
                 fednb.datasets.load(row.name, own, site=together.sites[number - 1].name, **options)
 
 
+class Called:
+    """A pickle of it calls something that no reader catches."""
+
+    def __reduce__(self):
+        return pytest.fail, ("a pickle was executed",)
+
+
 class TestCache:
     def make(self):
         self.made = getattr(self, "made", 0) + 1
@@ -159,7 +166,7 @@ class TestCache:
         (file,) = (tmp_path / ".fednb_cache").iterdir()
         held, content = dict(np.load(file)), bytearray(file.read_bytes())
         content[600] ^= 1
-        other = {"type": held["pixels"] + 1.0, "shape": held["pixels"][1:], "object": np.array([{}], dtype=object)}
+        other = {"type": held["pixels"] + 1.0, "shape": held["pixels"][1:], "object": np.array([Called()])}
         if damage in other:
             np.savez(file, **held | {"pixels": other[damage]})
         elif damage == "name":

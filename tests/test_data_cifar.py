@@ -147,8 +147,14 @@ class TestCounts:
         with pytest.raises(error, match=said):
             load(folders, **options)
 
-    @pytest.mark.parametrize("options", [{"classes_per_client": 2}, {"partition": "dirichlet", "clients": 5}])
-    def test_fewer_and_spare_ones(self, folders, arrays, options):
+    @pytest.mark.parametrize(
+        "options, first",
+        [
+            ({"classes_per_client": 2}, [163, 217, 125, 183]),
+            ({"partition": "dirichlet", "clients": 5}, [209, 23, 137, 125, 116, 47, 163, 183, 159, 73]),
+        ],
+    )
+    def test_fewer_and_spare_ones(self, folders, arrays, options, first):
         """So many of all classes; spare are the other test images, dealt out as these are."""
         options = options | {"train_images": 200, "test_images": 50}
         plain, asked = (load(folders, **options, spare=spare) for spare in (False, True))
@@ -160,3 +166,4 @@ class TestCounts:
             assert abs(len(other.spare) - len(other.test)) <= 5
         assert of_all(asked, "test", "spare") == sorted(image.tobytes() for image in arrays["test"][0])
         assert "50 other test images are spare." in asked.notes
+        assert asked.sites[0].spare.images[:, 0, 0, 0].tolist() == first  # as when results/ was recorded

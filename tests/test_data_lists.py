@@ -11,7 +11,7 @@ from PIL import Image
 
 import fednb.datasets
 from fednb.datasets import _images as images
-from fednb.datasets import bioid, bird200, celeba, emnist, rxrx1
+from fednb.datasets import bioid, celeba, emnist, rxrx1
 from fednb.datasets._partition import sizes
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
@@ -53,16 +53,6 @@ class TestTissue:
         found = torch.cat([site.test.targets for site in federation.sites]).bincount(minlength=8)
         assert found.sum() == 48 and (found != 6).any() and 0 < found.min()
 
-    @pytest.mark.parametrize(("kind", "count"), [("original_tif", 24), ("png", 8), ("resampled", 100)])
-    def test_real_samples(self, real_data, tmp_path, kind, count):
-        """The original tiles, and forms in which others hand them on."""
-        samples = real_data / "ch_mnist_samples" / kind
-        if not samples.is_dir():
-            pytest.skip(f"no {samples}")
-        (tmp_path / "ch_mnist").symlink_to(samples)
-        federation = load("ch_mnist", tmp_path, size=64, clients=1)
-        assert len({*everything(*federation.sites)}) == count
-
 
 class TestBirds:
     def test_training_and_test_images_are_those_of_the_list(self, files_of):
@@ -90,24 +80,6 @@ class TestBirds:
         file.write_text("\n".join(change(file.read_text().splitlines())) + "\n")
         with pytest.raises(DataError, match=message):
             load("bird200", root)
-
-    def test_ten_real_classes(self, real_data, tmp_path):
-        """Photographs of ten classes under lists made for them, which name 190 more without an image."""
-        samples = real_data / "cub_200_2011_10classes"
-        if not samples.is_dir():
-            pytest.skip(f"no {samples}")
-        names = sorted(path.name for path in samples.iterdir())
-        files = sorted(path.relative_to(samples).as_posix() for path in samples.rglob("*.jpg"))
-        classes = [*names, *(f"{number:03}.Made_{number}" for number in range(11, 201))]
-        labels = [names.index(file.split("/")[0]) + 1 for file in files]
-        (tmp_path / "CUB_200_2011").mkdir()
-        (tmp_path / "CUB_200_2011" / "images").symlink_to(samples)
-        for name, held in zip(bird200.LISTS, (classes, files, labels, [n % 2 for n in range(len(files))]), strict=True):
-            lines = "".join(f"{number} {line}\n" for number, line in enumerate(held, 1))
-            (tmp_path / "CUB_200_2011" / name).write_text(lines)
-        federation = load("bird200", tmp_path, size=64, clients=10)
-        assert len(everything(*federation.sites)) == len(files) == 294
-        assert {label for site in federation.sites for label in site.test.targets.tolist()} == set(range(10))
 
 
 @pytest.mark.parametrize("name", FACES)
@@ -194,7 +166,6 @@ class TestCells:
         "change, message",
         [
             (lambda lines: [lines[0].replace("sirna_id", "label"), *lines[1:]], r"cannot be read \('sirna_id'\)"),
-            (lambda lines: [lines[0], "0,0,HEPG2", *lines[1:]], "row 1 is too short"),
             (lambda lines: [line.replace("RPE,", "CHO,") for line in lines], 'has the cell type "CHO"; expected HEPG2'),
         ],
     )
@@ -258,11 +229,9 @@ class TestWriters:
     @pytest.mark.parametrize(
         "edit, message",
         [
-            (lambda held: held.pop("users"), "users"),
             (lambda held: held["num_samples"].__setitem__(0, 27), r"classes int64 \[28\], not 27 of 784"),
             (lambda held: held["user_data"]["f0300_11"].update(x=[[0] * 783] * 28), r"images \[28, 783\]"),
             (lambda held: held["user_data"]["f0300_11"]["x"][3].__setitem__(5, 255), "pixels from 0.0 to 255.0"),
-            (lambda held: held["user_data"]["f0300_11"]["x"][3].__setitem__(5, None), "pixels from nan"),
             (lambda held: held["user_data"]["f0300_11"]["y"].__setitem__(5, 62), "classes from 1 to 62"),
         ],
     )

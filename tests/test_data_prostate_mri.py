@@ -85,6 +85,9 @@ def test_every_slice_with_prostate_is_in_one_split_and_knows_its_volume(files_of
     federation = load(files_of("prostate_mri"), **options)
     assert loaders.counts(federation) == dict.fromkeys(SITES, wanted) and federation.task == "segmentation"
     by_patient = options.get("split") == "patients"
+    if not options:  # a smaller ratio tests on the same slices
+        full, mini = federation.site("UCL"), load(files_of("prostate_mri"), ratio=0.1).site("UCL")
+        assert slices(full.test) == slices(mini.test) and slices(full.train)[:32] == slices(mini.train)
     for site in federation.sites:
         parts = [slices(getattr(site, part)) for part in SPLITS]
         assert {*sum(parts, [])} <= USED and len({*sum(parts, [])}) == sum(wanted)
@@ -93,11 +96,6 @@ def test_every_slice_with_prostate_is_in_one_split_and_knows_its_volume(files_of
         patients = [{volume for volume, _ in part} for part in parts]
         assert by_patient != any(one & other for one, other in combinations(patients, 2))
     assert by_patient != any("slices of one patient in training and in test" in note for note in federation.notes)
-
-
-def test_a_smaller_ratio_tests_on_the_same_slices(files_of):
-    full, mini = (load(files_of("prostate_mri"), ratio=ratio).site("UCL") for ratio in (0.6, 0.1))
-    assert slices(full.test) == slices(mini.test) and slices(full.train)[:32] == slices(mini.train)
 
 
 class TestVolumes:

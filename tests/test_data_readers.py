@@ -56,14 +56,6 @@ def test_a_small_file_that_claims_much_is_named(tmp_path, monkeypatch, name, rea
         files.reading(tmp_path / name, reader)
 
 
-def test_what_runs_out_of_memory_names_the_file(tmp_path):
-    def reader(path):
-        raise MemoryError
-
-    with pytest.raises(DataError, match=r"big\.json cannot be read \(MemoryError\)"):
-        files.reading(tmp_path / "big.json", reader)
-
-
 @pytest.mark.parametrize(
     "content, said",
     [

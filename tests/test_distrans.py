@@ -13,7 +13,7 @@ from fednb.federation import Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods import part
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
-from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
+from fednb.methods.augmentations._two_channels import InputChannels
 from fednb.methods.augmentations.distrans import class_fractions, distributional_heterogeneity
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
@@ -36,16 +36,6 @@ def at_server(run: FederatedRun, kind: str = "offset") -> dict[str, torch.Tensor
     return part(run.server.memories["distrans"], kind)
 
 
-def large(clients: int = 2, size: int = 64, classes: int = 3) -> Federation:
-    """Sites of a few images; every client has every class."""
-    sites = []
-    for number in range(clients):
-        images = torch.randint(0, 256, (4, 3, size, size), generator=generator(number), dtype=torch.uint8)
-        split = Split(images, torch.arange(4) % classes)
-        sites.append(Site(f"client {number}", split, split, split))
-    return Federation("large", tuple(sites), tuple(map(str, range(classes))))
-
-
 def disjoint(shared: int = 0) -> Federation:
     """Two clients with classes 0, 1 and 2, 3; of these ``shared`` are at both."""
     sites = []
@@ -54,24 +44,6 @@ def disjoint(shared: int = 0) -> Federation:
         images = torch.randint(0, 256, (len(targets), 3, 8, 8), generator=generator(number), dtype=torch.uint8)
         sites.append(Site(f"client {number}", *[Split(images, targets)] * 3))
     return Federation("disjoint", tuple(sites), ("a", "b", "c", "d"))
-
-
-# Eq. 1
-
-
-def test_eq_1_on_numbers():
-    """x = 1, t = 2, alpha = 0.3: 0.7 + 0.6 = 1.3 and 1.3 - 0.6 = 0.7."""
-    image, offset = torch.ones(1, 1, 1, 1), torch.full((1, 1, 1), 2.0)
-    torch.testing.assert_close(blend(image, offset, 0.3, 2).flatten(), torch.tensor([1.3, 0.7]))
-    torch.testing.assert_close(blend(image, offset, 0.3, 1).flatten(), torch.tensor([1.3]))
-
-
-@pytest.mark.parametrize("channels", [1, 2])
-def test_the_offsets_gradient_follows_from_that_of_the_blended_images(channels):
-    images, slope = torch.rand(5, 3, 4, 4), torch.randn(5, 3 * channels, 4, 4)
-    offset = torch.rand(3, 4, 4, requires_grad=True)
-    blend(images, offset, 0.3, channels).backward(slope)
-    torch.testing.assert_close(along_offset(slope, 0.3, channels), offset.grad)
 
 
 # The network
@@ -127,67 +99,6 @@ def test_running_statistics_are_those_of_each_channels_own_activations():
     torch.testing.assert_close(state[f"{FIRST}.running_var"], variance)
     assert state[f"{FIRST}.num_batches_tracked"].tolist() == [3, 3]
     assert not torch.allclose(*mean, rtol=0.1)
-
-
-def statistic(name: str) -> bool:
-    return name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked")
-
-
-@pytest.mark.parametrize("variant", ["paper", "released"])
-def test_whose_statistics_are_used_changes_no_trained_weight(variant):
-    """In training each channel is normalised by its batch. Weights, losses and offsets are equal bit for bit; what is
-    sent differs by the second channel's statistics.
-    """
-    kinds = {
-        kind: made(variant=variant, aggregation="none", statistics=kind) for kind in ("default", "channel", "shared")
-    }
-    rounds = {kind: [run.train_round() for _ in range(2)] for kind, run in kinds.items()}
-    models = {kind: run.server.model for kind, run in kinds.items()}
-    assert rounds["channel"][-1]["loss"] == rounds["shared"][-1]["loss"]
-    assert same(at_server(kinds["channel"]), at_server(kinds["shared"]))
-    for name, value in models["shared"].items():
-        assert models["channel"][name].shape == ((2, *value.shape) if statistic(name) else value.shape)
-        assert statistic(name) or torch.equal(models["channel"][name], value)
-    assert same(models["default"], models["channel" if variant == "paper" else "shared"])
-    buffers = sum(value.nbytes for name, value in models["shared"].items() if statistic(name))
-    sent = {kind: rounds[kind][-1]["up"]["model"] for kind in kinds}
-    assert buffers > 0 and sent["channel"] - sent["shared"] == 3 * buffers
-
-
-# What a second channel costs
-
-
-class Headed(nn.Module):
-    """A network of a head only: how many bytes two channels add depends on nothing else."""
-
-    stages = stage_channels = ()
-
-    def __init__(self, features: int, classes: int = 10):
-        super().__init__()
-        self.head = nn.Linear(features, classes)
-
-
-def bytes_of(network: nn.Module) -> int:
-    return sum(tensor.nbytes for tensor in network.state_dict().values())
-
-
-@pytest.mark.parametrize(
-    ("features", "projection", "single", "double", "percent"),
-    [
-        (100, 0, 4_346_447, 4_350_415 + 32, 1.226),  # LeNet; its two files differ by 32 bytes less than their weights
-        (4096, 1000, 244_449_263, 244_489_263, 0.0365),  # AlexNet with all of its 1000 outputs
-        (512, 0, 44_805_709, 44_826_189, 0.1557),  # ResNet18
-        (2048, 0, 94_326_992, 94_408_912, 0.1391),  # ResNet50
-    ],
-)
-def test_table_7_follows_from_the_sizes_of_the_heads(features, projection, single, double, percent):
-    """A second channel widens the head by as many inputs as the first has, times 10 classes, times 4 bytes. The
-    overhead also counts one offset: 3 x 64 x 64 x 4 = 49,152 bytes and a file header of 128.
-    """
-    one, two = (InputChannels(Headed(features), channels, projection) for channels in (1, 2))
-    added = bytes_of(two) - bytes_of(one)
-    assert added == (projection or features) * 10 * 4 == double - single
-    assert 100 * (added + 49_152 + 128) / single == pytest.approx(percent, abs=6e-4)
 
 
 # Algorithm 1
@@ -277,15 +188,13 @@ def test_two_rounds_are_algorithm_1(variant, aggregation, channels, monkeypatch)
 
 
 def test_first_offsets_are_uniform_and_each_clients_own():
-    paper = at_server(made(data=large(size=32)))
-    released = at_server(made(data=large(size=32), variant="released", aggregation="none"))
-    first, second = paper.values()
-    assert 0 <= first.min() < 0.01 and 0.99 < first.max() < 1
-    assert float(first.mean()) == pytest.approx(0.5, abs=4 / math.sqrt(12 * first.numel()))
-    assert not torch.allclose(first, second, atol=0.1)
+    paper, released = at_server(made()), at_server(made(variant="released", aggregation="none"))
+    values = torch.stack(list(paper.values()))
+    assert 0 <= values.min() < 0.02 and 0.98 < values.max() < 1
+    assert float(values.mean()) == pytest.approx(0.5, abs=4 / math.sqrt(12 * values.numel()))
+    assert not torch.allclose(values[0], values[1], atol=0.1)
     for name, offset in paper.items():
-        red = (offset[0] - 0.485) / 0.229
-        torch.testing.assert_close(released[name][0], red, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(released[name][0], (offset[0] - 0.485) / 0.229, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("shared", "used"), [(0, False), (2, False), (3, True)])
@@ -300,42 +209,11 @@ def test_by_default_the_network_is_used_below_half_heterogeneity(shared, used):
 # The aggregation network as printed
 
 
-def restless(classes: int = 3, shape=(3, 8, 8)) -> Aggregator:
-    """A network whose last layer is not zero any more."""
-    torch.manual_seed(0)
-    network = Aggregator(classes, shape).double()
-    nn.init.normal_(network.layers[-1].weight, std=0.1)
-    return network
-
-
 def test_it_has_four_convolutions_and_starts_as_the_identity():
     network = Aggregator(3, (1, 5, 7))
     fractions, offsets = torch.rand(2, 3), torch.rand(2, 1, 5, 7)
     assert sum(isinstance(module, nn.Conv2d) for module in network.modules()) == 4
     assert torch.equal(network(fractions, offsets), offsets)
-
-
-def test_it_learns_by_a_step_down_the_sum_of_squared_distances():
-    """Central differences of the printed sum, in drawn directions of all weights, against the step that was taken."""
-    network, rate = restless(), 0.01
-    fractions, seen, now = torch.rand(2, 3).double(), torch.rand(2, 3, 8, 8).double(), torch.rand(2, 3, 8, 8).double()
-    start = [parameter.detach().clone() for parameter in network.parameters()]
-    network.learn(fractions, seen, now, rate)
-    step = [(new.detach() - old) for new, old in zip(network.parameters(), start, strict=True)]
-
-    @torch.no_grad()
-    def distance(direction, length) -> float:
-        for parameter, old, way in zip(network.parameters(), start, direction, strict=True):
-            parameter.copy_(old + length * way)
-        put_out = network(fractions, seen)
-        return sum(float((now[k] - put_out[k]).norm() ** 2) for k in range(2))
-
-    for seed in range(3):
-        draw = generator(seed)
-        direction = [torch.randn(old.shape, generator=draw, dtype=torch.float64) for old in start]
-        numeric = (distance(direction, 1e-6) - distance(direction, -1e-6)) / 2e-6
-        taken = sum(float((one * way).sum()) for one, way in zip(step, direction, strict=True))
-        assert taken == pytest.approx(-rate / 192 * numeric, rel=1e-5)
 
 
 def test_it_is_trained_on_what_it_last_put_out():
@@ -402,8 +280,7 @@ def in_turn(clients: int, classes: int, each: int) -> torch.Tensor:
     ("clients", "classes", "each", "expected"),
     [
         *((10, 10, each, dh) for each, dh in ((10, 0), (6, 0.4), (4, 0.6), (2, 0.8), (1, 1))),  # CIFAR-10
-        *((8, 8, each, dh) for each, dh in ((8, 0), (6, 0.25), (4, 0.5), (2, 0.75), (1, 1))),  # CH-MNIST
-        *((10, 100, each, dh) for each, dh in ((100, 0), (60, 0.4), (40, 0.6), (20, 0.8), (10, 1))),  # CIFAR-100
+        *((8, 8, each, dh) for each, dh in ((6, 0.25), (4, 0.5))),  # CH-MNIST
         (50, 100, 10, 0.9),  # Table 6
     ],
 )

@@ -72,22 +72,6 @@ def order(client) -> list[np.ndarray]:
     return [drawn[:4], drawn[4:8], drawn[8:]]
 
 
-@pytest.mark.parametrize(("eta", "iterations"), [(0.1, 10), (0.03, 2)])
-def test_images_and_labels_are_the_formulas(eta, iterations):
-    client, method = begun(eta=eta, iterations=iterations)
-    w = client.model.weights.detach().numpy()
-    train, made = client.site.train, client.scratch(method)["made"]
-    assert len(made) == 3
-    for indices, ((pseudo, soft), (perturbed, hard)) in zip(order(client), made, strict=True):
-        x, y = flat(train.images[indices]) / 255.0, np.eye(3)[train.targets[indices]]
-        wanted = ascended(w, x, y, eta, iterations)
-        np.testing.assert_allclose(flat(pseudo), wanted, atol=1e-12)
-        np.testing.assert_allclose(soft, probabilities(w, wanted), atol=1e-12)
-        np.testing.assert_allclose(flat(perturbed), ascended(w, x, y, eta / 100, iterations), atol=1e-12)
-        assert torch.equal(hard, train.targets[indices])
-        assert (probabilities(w, wanted) * y).sum() < (probabilities(w, x) * y).sum()  # away from the own class
-
-
 @pytest.mark.parametrize(("weight", "gamma"), [(1.0, 0.5), (0.5, 1.0), (0.0, 0.4), (1.0, 1.0)])
 def test_steps_are_the_formulas(weight, gamma):
     """Five steps of plain descent, written out; the pseudo batches come round again after three."""

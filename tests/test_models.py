@@ -1,7 +1,6 @@
 """Networks: their sizes against the papers', their stages and head, and what they start from."""
 
 import hashlib
-from pathlib import Path
 from urllib.error import URLError
 
 import pytest
@@ -25,25 +24,24 @@ def test_every_network_has_a_row():
 
 
 @pytest.mark.parametrize(
-    ("given", "shape", "parameters", "buffers"),
+    ("given", "shape", "classes", "parameters"),
     [
-        # FedBN's and FedRDN's released network; FedFA, Table 10 (49.5 MB); FRAug, Table 4 (18.15 M).
-        ("alexnet", (3, 256, 256), 57_063_498, 18_695),
-        ({"name": "alexnet", "width": 1024}, (3, 256, 256), 12_974_154, 6_407),
-        (
-            {"name": "alexnet", "normalisation": False},
-            (3, 64, 64),
-            61_100_840 - 990 * 4097,
-            0,
-        ),  # DisTrans: torchvision's
-        ("digits_cnn", (3, 32, 32), 18_151_370, None),
+        ("alexnet", (3, 256, 256), 10, 57_063_498),  # FedBN's and FedRDN's released network
+        ({"name": "alexnet", "width": 1024}, (3, 256, 256), 10, 12_974_154),  # FedFA, Table 10 (49.5 MB)
+        ({"name": "alexnet", "normalisation": False}, (3, 64, 64), 10, 61_100_840 - 990 * 4097),  # torchvision's
+        ("digits_cnn", (3, 32, 32), 10, 18_151_370),  # FRAug, Table 4 (18.15 M)
+        ("resnet18", (3, 224, 224), 10, 11_176_512 + 5_130),  # FRAug, Table 4 (11.18 M without the head)
+        ("resnet50", (3, 224, 224), 1000, 25_557_032),  # torchvision's
+        # LeCun's 60 thousand: 1*25*6+6, 6*25*16+16, 400*120+120, 120*84+84
+        ("lenet5", (1, 28, 28), 10, 156 + 2_416 + 48_120 + 10_164 + 850),
+        ("lenet5", (1, 32, 32), 62, 156 + 2_416 + 48_120 + 10_164 + 85 * 62),
+        ("unet", (3, 384, 384), 2, 7_763_074),  # FedFA's released U-Net: 29.6 MB
     ],
 )
-def test_numbers_of_parameters_are_the_papers(given, shape, parameters, buffers):
+def test_numbers_of_parameters_are_the_papers(given, shape, classes, parameters):
     with torch.device("meta"):
-        model = models.make("models", given, shape, 10)
+        model = models.make("models", given, shape, classes)
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
-    assert buffers is None or sum(buffer.numel() for buffer in model.buffers()) == buffers
 
 
 def test_alexnet_has_the_output_sizes_of_fedfas_table():
@@ -75,6 +73,8 @@ def test_features_then_head_is_the_network(row):
     model = models.build(row.given, row.shape, 5).eval()
     images = torch.rand(2, *row.shape)
     features, logits = model.features(images), model(images)
+    logits.square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
     assert torch.equal(model.head(features), logits)
     assert features.shape[1] == model.head.weight.shape[1]
     where = row.shape[1:] if row.pixels else ()
@@ -86,22 +86,12 @@ def test_features_then_head_is_the_network(row):
 def test_a_layer_after_a_stage_sees_its_channels_in_order_and_renames_nothing(row):
     model = models.build(row.given, row.shape, 5).eval()
     names, seen = list(model.state_dict()), []
-    layers = append(model, None, lambda channels: nn.Identity())
-    for number, layer in enumerate(layers):
-        layer.register_forward_hook(
-            lambda *found, number=number: seen.append((number, *found[2].shape[1:2], found[2].ndim))
-        )
+    for layer in append(model, None, lambda channels: nn.Identity()):
+        layer.register_forward_hook(lambda *found: seen.append((found[2].shape[1], found[2].ndim)))
     model(torch.rand(2, *row.shape))
-    assert seen == [(number, channels, 4) for number, channels in enumerate(model.stage_channels)]
+    assert seen == [(channels, 4) for channels in model.stage_channels]
     assert len(seen) == len(model.stages)
     assert list(model.state_dict()) == names
-
-
-@each
-def test_every_parameter_gets_a_gradient(row):
-    model = models.build(row.given, row.shape, 5)
-    model(torch.rand(4, *row.shape)).square().sum().backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 @each
@@ -135,36 +125,12 @@ def nothing_is_downloaded(monkeypatch, tmp_path):
     monkeypatch.setattr("torch.hub.urlopen", refuse)
 
 
-def count(module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
-@pytest.mark.parametrize(
-    ("given", "shape", "classes", "body", "head"),
-    [
-        # FRAug, Table 4 (11.18 M without the head); torchvision's counts with 1000 classes, less their last layer's
-        ("resnet18", (3, 224, 224), 10, 11_176_512, 5_130),
-        ("resnet50", (3, 224, 224), 1000, 25_557_032 - 2_049_000, 2_049_000),
-        # 1*25*6+6, 6*25*16+16, 400*120+120, 120*84+84: LeCun's 60 thousand; 62 classes for EMNIST
-        ("lenet5", (1, 28, 28), 10, 156 + 2_416 + 48_120 + 10_164, 850),
-        ("lenet5", (1, 32, 32), 62, 156 + 2_416 + 48_120 + 10_164, 85 * 62),
-        # FedFA's released U-Net: 7,763,074 with its head, 29.6 MB
-        ("unet", (3, 384, 384), 2, 7_763_074 - 66, 66),
-    ],
-)
-def test_numbers_of_parameters(given, shape, classes, body, head):
-    with torch.device("meta"):
-        model = models.make("models", given, shape, classes)
-    assert (count(model) - count(model.head), count(model.head)) == (body, head)
-
-
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
 def test_resnets_are_torchvisions(name):
     ours, theirs = models.build(name, (3, 64, 64), 1000).eval(), getattr(torchvision.models, name)().eval()
     names = {"conv1": "stem.0", "bn1": "stem.1", "fc": "head"}
-    state = {".".join([names.get((path := key.split("."))[0], path[0]), *path[1:]]): value
-             for key, value in theirs.state_dict().items()}  # fmt: skip
-    ours.load_state_dict(state)
+    parts = {key: key.partition(".") for key in theirs.state_dict()}
+    ours.load_state_dict({f"{names.get(a, a)}.{b}": theirs.state_dict()[key] for key, (a, _, b) in parts.items()})
     images = torch.rand(2, 3, 64, 64)
     with torch.no_grad():
         assert torch.equal(ours(images), theirs(images))
@@ -190,21 +156,9 @@ def block(state, name: str, maps):
     """Table 15 from the weights alone, in evaluation mode."""
     for conv, norm in ((0, 1), (3, 4)):
         maps = F.conv2d(maps, state[f"{name}.{conv}.weight"], padding=1)
-        mean, variance, scale, shift = (
-            state[f"{name}.{norm}.{entry}"][:, None, None]
-            for entry in ("running_mean", "running_var", "weight", "bias")
-        )
-        maps = ((maps - mean) / (variance + 1e-5).sqrt() * scale + shift).relu()
+        entries = (state[f"{name}.{norm}.{entry}"] for entry in ("running_mean", "running_var", "weight", "bias"))
+        maps = F.batch_norm(maps, *entries).relu()
     return maps
-
-
-class Plus(nn.Module):
-    def __init__(self, value: float):
-        super().__init__()
-        self.value = value
-
-    def forward(self, maps):
-        return maps + self.value
 
 
 @pytest.mark.parametrize("value", [0.0, 1.5])
@@ -213,7 +167,8 @@ def test_unet_is_table_14_with_layers_below_the_skips(value):
     model = models.build({"name": "unet", "channels": 3}, (2, 32, 16), 4).double()
     for _ in range(2):
         model(torch.rand(2, 2, 32, 16, dtype=torch.float64))  # moves the running statistics
-    append(model.eval(), None, lambda channels: Plus(value))
+    for layer in append(model.eval(), None, lambda channels: nn.Identity()):
+        layer.register_forward_hook(lambda layer, given, maps: maps + value)
     images = torch.rand(2, 2, 32, 16, dtype=torch.float64)
     state, skips, maps = model.state_dict(), {}, images
     for level in (1, 2, 3, 4):
@@ -225,14 +180,6 @@ def test_unet_is_table_14_with_layers_below_the_skips(value):
         maps = block(state, f"decoder{level}", torch.cat([maps, skips[level]], 1))
     wanted = F.conv2d(maps, state["head.weight"], state["head.bias"])
     torch.testing.assert_close(model(images), wanted, rtol=1e-9, atol=1e-12)
-
-
-@pytest.fixture
-def weights(tmp_path) -> Path:
-    """Where torch keeps ResNet-18's."""
-    file = tmp_path / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
-    file.parent.mkdir(parents=True)
-    return file
 
 
 @pytest.mark.parametrize("counts", [True, False])  # of batches, which torchvision's first file does not have
@@ -254,51 +201,41 @@ def test_weights_on_disk_are_used_and_the_head_is_the_seeds(tmp_path, monkeypatc
     assert torch.equal(first.head.weight, again.head.weight) and first.head.out_features == 10
 
 
-CASES = {
-    "few pixels": (layers.Convolution, nn.Conv2d, (5, 7, {"kernel_size": 3, "padding": 1}), (4, 5, 7, 6)),
-    "few pixels, one": (layers.Convolution, nn.Conv2d, (5, 7, {"kernel_size": 5, "padding": 2}), (4, 5, 1, 1)),
-    "many pixels": (layers.Convolution, nn.Conv2d, (5, 7, {"kernel_size": 3, "padding": 1}), (4, 5, 9, 9)),
-    "strides": (
-        layers.StridedConvolution,
-        nn.Conv2d,
-        (3, 8, {"kernel_size": 11, "stride": 4, "padding": 2}),
-        (4, 3, 64, 71),
-    ),
-    "strides, a kernel a channel": (
-        layers.StridedDepthwise,
-        nn.Conv2d,
-        (6, 6, {"kernel_size": 3, "stride": 2, "padding": 1, "groups": 6, "bias": False}),
-        (4, 6, 9, 10),
-    ),
-    "rows": (layers.Linear, nn.Linear, (33, 7, {}), (6, 33)),
-    "repeats": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6, {}), (4, 5, 3, 2)),
-    "averages": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6, {}), (4, 5, 7, 4)),
+SMALL = {"kernel_size": 3, "padding": 1}
+STRIDED = {"kernel_size": 11, "stride": 4, "padding": 2}
+DEPTHWISE = SMALL | {"stride": 2, "groups": 6, "bias": False}
+WEIGHTED = {
+    "few pixels": (layers.Convolution, nn.Conv2d, (5, 7), SMALL, (4, 5, 7, 6)),
+    "few pixels, one": (layers.Convolution, nn.Conv2d, (5, 7), {"kernel_size": 5, "padding": 2}, (4, 5, 1, 1)),
+    "many pixels": (layers.Convolution, nn.Conv2d, (5, 7), SMALL, (4, 5, 9, 9)),
+    "strides": (layers.StridedConvolution, nn.Conv2d, (3, 8), STRIDED, (4, 3, 64, 71)),
+    "strides, a kernel a channel": (layers.StridedDepthwise, nn.Conv2d, (6, 6), DEPTHWISE, (4, 6, 9, 10)),
+    "rows": (layers.Linear, nn.Linear, (33, 7), {}, (6, 33)),
 }
-WEIGHTED = {name: case for name, case in CASES.items() if case[0] is not layers.AveragePool}
-cases, weighted = (
-    pytest.mark.parametrize(("ours", "torchs", "arguments", "shape"), chosen.values(), ids=chosen)
-    for chosen in (CASES, WEIGHTED)
-)
+CASES = WEIGHTED | {
+    "repeats": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6,), {}, (4, 5, 3, 2)),
+    "averages": (layers.AveragePool, nn.AdaptiveAvgPool2d, (6,), {}, (4, 5, 7, 4)),
+}
 
 
-def pair(ours, torchs, arguments) -> list[nn.Module]:
-    *sizes, options = arguments
-    made = []
+def pair(name: str) -> list[nn.Module]:
+    """Our layer and torch's, of the same weights."""
+    made, (ours, torchs, sizes, options, _) = [], CASES[name]
     for layer in (ours, torchs):
         with seeded("layer"):
             made.append(layer(*sizes, **options).to(memory_format=torch.channels_last))
     return made
 
 
-def images(shape: tuple[int, ...]) -> torch.Tensor:
+def images(name: str) -> torch.Tensor:
     # What bf16 holds exactly, so that only the layers round.
-    return torch.randn(shape, generator=generator("images")).bfloat16().float().requires_grad_()
+    return torch.randn(CASES[name][-1], generator=generator("images")).bfloat16().float()
 
 
-def derivatives(layer: nn.Module, shape: tuple[int, ...]) -> list[torch.Tensor]:
+def derivatives(layer: nn.Module, name: str) -> list[torch.Tensor]:
     """Output, gradients, and the gradients of a gradient's length: a second derivative."""
     weights = list(layer.parameters())
-    seen = images(shape).detach().to(weights[0].dtype).requires_grad_()
+    seen = images(name).to(weights[0].dtype).requires_grad_()
     with torch.autocast("cpu", torch.bfloat16, enabled=seen.dtype == torch.float32):
         out = layer(seen)
     first = torch.autograd.grad(out.square().sum(), [seen, *weights], create_graph=True)
@@ -306,37 +243,34 @@ def derivatives(layer: nn.Module, shape: tuple[int, ...]) -> list[torch.Tensor]:
     return [out, *first, *second]
 
 
-@weighted
-def test_in_bf16_they_are_as_near_to_float64_as_torchs(ours, torchs, arguments, shape, monkeypatch):
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_in_bf16_they_are_as_near_to_float64_as_torchs(name, monkeypatch):
     monkeypatch.setattr(layers, "_multiplies_bf16", lambda: True)  # what they do elsewhere is looked at below
-    mine, plain = pair(ours, torchs, arguments)
-    found, usual = derivatives(mine, shape), derivatives(plain, shape)
-    exact = derivatives(plain.double(), shape)
+    mine, plain = pair(name)
+    found, usual, exact = derivatives(mine, name), derivatives(plain, name), derivatives(plain.double(), name)
     for own, theirs, true in zip(found, usual, exact, strict=True):
         assert own.dtype == theirs.dtype and own.shape == true.shape
         scale = true.norm() + 1e-30
         assert (own - true).norm() / scale <= 1.5 * (theirs - true).norm() / scale + 0.002
 
 
-@cases
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_in_other_precisions_they_are_torchs(ours, torchs, arguments, shape, dtype):
-    seen = images(shape).to(dtype)
-    for mine, plain in zip(*(layer.to(dtype)(seen) for layer in pair(ours, torchs, arguments)), strict=True):
-        assert torch.equal(mine, plain)
+def test_in_other_precisions_they_are_torchs(name, dtype):
+    mine, plain = (layer.to(dtype)(images(name).to(dtype)) for layer in pair(name))
+    assert torch.equal(mine, plain)
 
 
-@weighted
-def test_a_processor_without_bf16_rounds_as_one_with_it(ours, torchs, arguments, shape, monkeypatch):
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_a_processor_without_bf16_rounds_as_one_with_it(name, monkeypatch):
+    """Outputs and gradients are rounded once, second derivatives twice as often."""
     monkeypatch.setattr(layers, "_multiplies_bf16", lambda: False)
-    mine, plain = pair(ours, torchs, arguments)
-    found = derivatives(mine, shape)
-    plain.load_state_dict({name: value.bfloat16() for name, value in mine.state_dict().items()})
-    exact = derivatives(plain.double(), shape)
+    mine, plain = pair(name)
+    found = derivatives(mine, name)
+    plain.load_state_dict({entry: value.bfloat16() for entry, value in mine.state_dict().items()})
+    exact = derivatives(plain.double(), name)
     assert found[0].dtype == torch.bfloat16 and {own.dtype for own in found[1:]} == {torch.float32}
-    assert (found[0] - exact[0].bfloat16()).norm() <= 3e-4 * exact[0].norm()  # rounded once; a tie can fall either way
+    assert (found[0] - exact[0].bfloat16()).norm() <= 3e-4 * exact[0].norm()  # a tie can fall either way
     strays = [(own - true).norm() / (true.norm() + 1e-30) for own, true in zip(found, exact, strict=True)]
-    first = 2 + len(
-        list(mine.parameters())
-    )  # the output and its gradients; second derivatives are rounded twice as often
+    first = 2 + len(list(mine.parameters()))
     assert max(strays[:first]) <= 2**-8 and max(strays) <= 2 * 2**-8

@@ -14,21 +14,19 @@ from prepare_bytes import prepare_bytes
 from round_bytes import round_bytes
 from shift import between_sites, site_accuracy
 
-
-def test_statistics_are_two_numbers_a_channel_from_each_client_to_every_client():
-    counted = prepare_bytes("fedrdn", clients=3, images=4, image_shape=(3, 8, 8))
-    assert counted == {"up": 3 * 2 * 3 * 4, "down": 3 * 3 * 2 * 3 * 4}
+AVERAGE = (3 * 8 * 8 + 10) * 4  # bytes of an average: its pixels and 10 labels in float32
 
 
-def test_what_exchanges_nothing_beforehand_has_no_bytes():
-    assert prepare_bytes("mixup", clients=2, images=4, image_shape=(3, 8, 8)) == {"up": 0, "down": 0}
-
-
-def test_averaged_images_go_up_once_and_down_to_every_client():
-    # 7 images in averages of 5 are two averages; an average is 3 x 8 x 8 pixels and 10 labels in float32.
-    counted = prepare_bytes("fedmix", clients=3, images=7, image_shape=(3, 8, 8))
-    average = (3 * 8 * 8 + 10) * 4
-    assert counted == {"up": 3 * 2 * average, "down": 3 * 3 * 2 * average}
+@pytest.mark.parametrize(
+    ("method", "images", "up", "down"),
+    [
+        ("fedrdn", 4, 3 * 2 * 3 * 4, 3 * 3 * 2 * 3 * 4),  # two numbers a channel, from each client to every client
+        ("mixup", 4, 0, 0),
+        ("fedmix", 7, 3 * 2 * AVERAGE, 3 * 3 * 2 * AVERAGE),  # in averages of 5, 7 images are two
+    ],
+)
+def test_what_three_clients_exchange_before_the_first_round(method, images, up, down):
+    assert prepare_bytes(method, clients=3, images=images, image_shape=(3, 8, 8)) == {"up": up, "down": down}
 
 
 def test_a_round_of_fedfa_on_a_small_network():
@@ -47,23 +45,12 @@ def test_fedfas_appendix_d_from_the_messages():
     assert 2 * sum(value.numel() * value.element_size() for value in told.values()) == 15.5 * 1024
 
 
-@pytest.fixture
-def drawn():
-    draw = numpy.random.default_rng(0)
-    return draw.normal(size=(240, 4)), numpy.arange(240) % 3, numpy.arange(240) // 3 % 4
-
-
-def test_features_without_shift_do_not_give_the_site_away(drawn):
-    features, labels, sites = drawn
-    assert 15 < site_accuracy(features, sites) < 35  # guessing among four sites gives 25
-    assert between_sites(features, labels, sites) < 10
-
-
-def test_shifted_features_give_the_site_away(drawn):
-    features, labels, sites = drawn
+def test_shifted_features_give_the_site_away():
+    features = numpy.random.default_rng(0).normal(size=(240, 4))
+    labels, sites = numpy.arange(240) % 3, numpy.arange(240) // 3 % 4
     shifted = features + 20 * numpy.eye(4)[sites]
-    assert site_accuracy(shifted, sites) > 99
-    assert between_sites(shifted, labels, sites) > 90
+    assert 15 < site_accuracy(features, sites) < 35 and site_accuracy(shifted, sites) > 99  # guessing gives 25
+    assert between_sites(features, labels, sites) < 10 and between_sites(shifted, labels, sites) > 90
 
 
 def test_the_share_between_sites_by_hand():
@@ -71,10 +58,7 @@ def test_the_share_between_sites_by_hand():
     # sites' means are 1 and 5, twice two images at a distance of 2: 2 * (4 + 4) = 16.
     share = between_sites([[0.0], [2.0], [4.0], [6.0]], [0, 0, 0, 0], [0, 0, 1, 1])
     assert share == pytest.approx(100 * 16 / 20)
-
-
-def test_a_difference_between_classes_is_no_shift():
-    assert between_sites([[0.0], [1.0], [10.0], [11.0]] * 2, [0, 0, 1, 1] * 2, [0] * 4 + [1] * 4) == 0
+    assert between_sites([[0.0], [1.0], [10.0], [11.0]] * 2, [0, 0, 1, 1] * 2, [0] * 4 + [1] * 4) == 0  # of classes
 
 
 def test_the_example_loads_as_four_sites_of_ten_classes(tmp_path):

@@ -1,10 +1,8 @@
 """What comes from outside: found by name like ours, told where it is from, stale when its source is."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import check
 import pytest
@@ -12,14 +10,12 @@ from methods import TINY, federation
 from small_runs import SMALL, use_toy
 
 from fednb import cli, datasets, papers, registry
-from fednb.commands import check as verb
-from fednb.errors import RecipeError, RunError
+from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.records.staleness import changed, used
 from fednb.records.store import Store
 from fednb.records.training import train_one
-from fednb.records.workers import train
 from fednb.report import scoreboard
 from fednb.report.claims import judged
 from fednb.study import Study
@@ -89,28 +85,6 @@ def test_a_record_is_stale_when_the_source_or_its_helper_has_changed(folder, sto
     assert changed(record) == ["augmentations/tinted"] and used(recipe.full)["augmentations/tinted"] != before
     monkeypatch.delenv(registry.FOLDERS)
     assert changed(record) == []  # it is not at hand: nothing is known of it
-
-
-def test_processes_find_it_too(folder, store):
-    recipes = Recipe(**TINY | {"rounds": 1, "augmentations": ["tinted"]}).vary(seed=[0, 1])
-    assert train(recipes, store, jobs=2) == dict.fromkeys(recipes)
-
-
-def test_a_checkpoint_of_another_source_is_not_gone_on_from(folder, store, monkeypatch):
-    use_toy(monkeypatch)
-    recipe, seen = SMALL.with_(augmentations=["tinted"]), []
-
-    def stop(_, rounds):
-        if rounds == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("fednb.records.training.CHECKPOINT_SECONDS", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        train_one(recipe, store, progress=stop)
-    write(folder, "augmentations/_tint", "TINT = 0.25  # still")
-    again()
-    train_one(recipe, store, progress=lambda _, rounds: seen.append(rounds))
-    assert seen[0] == 0 and "was made with other source" in store.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -188,48 +162,19 @@ def test_a_loader_that_lacks_something_is_refused(folder, written, said):
 class TestCheck:
     """`fednb check`: what it runs is pytest in the repository, on the rows of the method."""
 
-    @pytest.fixture
-    def ran(self, monkeypatch):
-        found = []
-        monkeypatch.setattr(
-            subprocess, "run", lambda words, **how: found.append((words, how)) or SimpleNamespace(returncode=1)
-        )
-        return found
-
-    def test_it_runs_the_tests_of_one_method_with_its_folder(self, folder, ran):
-        assert cli.main(["check", "tinted"]) == 1
-        (words, how), *_ = ran
-        assert how["env"]["FEDNB_CHECK"] == "tinted"
-        assert all((how["cwd"] / test).is_file() for test in check.TESTS)
-
-    def test_an_unknown_method_is_refused_by_name(self, ran, capsys):
+    def test_an_unknown_method_is_refused_by_name(self, capsys):
         assert cli.main(["check", "fedprx"]) == 1
-        assert 'no method is called "fedprx": did you mean "fedprox"?' in capsys.readouterr().err and not ran
+        assert 'no method is called "fedprx": did you mean "fedprox"?' in capsys.readouterr().err
 
     def test_each_test_that_fails_is_named_by_a_sentence(self, folder, monkeypatch, capfd):
-        write(
-            folder,
-            "augmentations/tinted",
-            TINTED.replace("+ self.strength", "+ torch.ones(1)").replace("import fednb", "import fednb, torch"),
-        )
+        broken = TINTED.replace("+ self.strength", "+ torch.ones(1)").replace("import fednb", "import fednb, torch")
+        write(folder, "augmentations/tinted", broken)
         monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py", "tests/test_task.py"))
         assert cli.main(["check", "tinted"]) == 1
         dots, law, line, test, last = capfd.readouterr().out.splitlines()
         assert law.startswith("device: make tensors on client.device")
-        assert (
-            line.startswith("    test_devices.Mixed: aten.add.Tensor")
-            and f"{folder}/augmentations/tinted.py:11)" in line
-        )
+        assert line.startswith("    test_devices.Mixed: aten.add") and f"{folder}/augmentations/tinted.py:11)" in line
         assert "tests/test_devices.py::" in test and last == "tinted: not every conformance test passes; see above"
-
-    def test_a_method_without_a_row_is_told_where_it_goes(self, monkeypatch, capfd):
-        """Its name begins that of others."""
-        monkeypatch.setattr(check.registry, "names", lambda room: ("fed",) if room == "augmentations" else ())
-        monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
-        assert cli.main(["check", "fed"]) == 1
-        out, err = capfd.readouterr()
-        assert 'fed has no row in tests/methods.py, so that nothing was tested. Add Row("augmentations", "fed")' in err
-        assert "passes" not in out
 
     def test_the_second_model_of_the_docs_conforms(self, folder, monkeypatch, capfd):
         """Its draws, its memory, who is visiting, and its missing neutral setting, which is named."""
@@ -243,24 +188,6 @@ class TestCheck:
         monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
         assert cli.main(["check", "silent"]) == 0
         assert "not tested: at which options silent is a simpler method. Add LAWS" in capfd.readouterr().out
-
-    @pytest.mark.parametrize("absent", ["repository", "pytest"])
-    def test_without_tests_it_says_what_to_do(self, ran, monkeypatch, absent):
-        if absent == "pytest":
-            monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        else:
-            monkeypatch.setattr(verb, "tool", lambda name: (_ for _ in ()).throw(verb.NotebookError("none")))
-        with pytest.raises(RunError, match="Clone it" if absent == "repository" else "conformance tests need pytest"):
-            verb.main(SimpleNamespace(method="fedprox"))
-
-
-def test_the_row_of_a_method_from_outside_is_what_its_class_and_its_laws_say(folder):
-    import methods
-
-    write(folder, "augmentations/quiet", TINTED.replace("Tinted", "Quiet") + "\nLAWS = {'neutral': {'strength': 0.0}}")
-    (row,) = methods.from_outside("quiet")
-    assert (row.room, row.neutral, row.exact) == ("augmentations", {"strength": 0.0}, True)
-    assert methods.from_outside("fedprox") == methods.from_outside("") == []
 
 
 SETTINGS = """
@@ -335,36 +262,15 @@ class TestPapers:
         assert scoreboard(results, "third", table="table1").cells.index[0].startswith("Tinted is 3.0 points above")
 
     @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("level = 0.5", r"protocol.toml has level; expected \[\[precondition\]\] and \[\[runs\]\] alone"),
-            (PROTOCOL.replace("third", "fedrdn"), "has a runs .*fedrdn.*; expected one of the paper third"),
-            ("runs = [", "protocol.toml cannot be read"),
-        ],
-    )
-    def test_a_protocol_from_outside_has_no_rules_and_speaks_of_its_own_papers(self, folder, text, said):
-        write_paper(folder)
-        (folder / "papers/protocol.toml").write_text(text)
-        with pytest.raises(RecipeError, match=said):
-            protocol.rules()
-
-    def test_a_name_of_ours_is_refused(self, folder):
-        write_paper(folder, "fedrdn")
-        with pytest.raises(RecipeError, match='"fedrdn" in folder mine has a name of fednb/papers; give it'):
-            papers.names()
-
-    @pytest.mark.parametrize(
         ("file", "text", "said"),
         [
             ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has .* expected site, too"),
             ("table1", TABLE.replace("53.0", "53 %"), "third_table1.csv has a row fedavg, tinted, .*, 53 %"),
-            ("table1", TABLE + TABLE.splitlines()[1], "has a row fedavg, shifted_digits, average, 50.0; expected each"),
             (
                 "claims",
                 CLAIMS.replace("site", "client"),
                 "third/claims.csv has .*client.*; expected site, too",
             ),
-            ("third", "title = ", "third.toml cannot be read"),
             ("third", SETTINGS.replace("venue", "place"), "third.toml has .*; expected venue, too"),
             ("third", SETTINGS.replace("smoke =", "small ="), ".profile. of third.toml has .*; expected smoke, too"),
         ],
@@ -396,18 +302,3 @@ class TestInMemory:
         one, other = (Study([self.BASE], store=store, federation=federation(held_out=n)) for n in (0, 1))
         one.run()
         assert other.recorded().missing and one.recipes != other.recipes
-
-    def test_masks_are_named_apart(self, store):
-        from methods import PIXELS, pixel_federation
-
-        recipe = Recipe(**PIXELS | {"rounds": 1})
-        results = Study([recipe], store=store, federation=pixel_federation()).run()
-        assert results.records[0].recipe["federation"]["name"] == "in_memory_masks"
-        from fednb.report import wording
-
-        assert wording.measure(results.frame) == "Dice"
-
-    def test_images_of_another_federation_are_refused(self, store):
-        (recipe,) = Study([self.BASE], store=store, federation=federation()).recipes
-        with pytest.raises(RunError, match="is not for toy .fingerprint"):
-            train_one(recipe, store, federation=federation(held_out=1))

@@ -23,24 +23,30 @@ def results(paper=None, **varied):
     return Results({recipe: record(recipe) for recipe in recipes}, paper)
 
 
-def test_a_row_for_each_setting_with_wilsons_interval():
-    table = overview.runs_table(results(algorithm=["fedavg", "fedbn"]))
-    assert list(table.cells.index) == ["FedAvg", "FedBN"]
+SIZES = [{"name": "shifted_digits", "size": size} for size in (32, 48)]
+
+
+@pytest.mark.parametrize(
+    ("varied", "rows"),
+    [
+        ({"algorithm": ["fedavg", "fedbn"]}, ["FedAvg", "FedBN"]),
+        ({"seed": [0, 1, 2]}, ["FedAvg"]),
+        ({"federation": SIZES}, ["FedAvg, size 32", "FedAvg, size 48"]),
+        ({"federation": ["shifted_digits", "shifted_strokes"]}, ["FedAvg, Shifted digits", "FedAvg, Shifted strokes"]),
+    ],
+)
+def test_a_row_for_each_setting_with_wilsons_interval(varied, rows):
+    table = overview.runs_table(results(**varied))
     low, high = wilson(15, 20)[1:]
-    assert table.cells.loc["FedBN", "a (20 images)"] == f"75.0 ({low:.1f} to {high:.1f})"
-    assert table.frame.query("client == 'average'")["value"].tolist() == pytest.approx([75.0, 75.0])
+    assert list(table.cells.index) == rows and f"seeds per row: {len(varied.get('seed', '1'))}" in table.caption[0]
+    assert table.frame.query("client == 'average'")["value"].tolist() == pytest.approx([75.0] * len(rows))
+    assert "seed" in varied or table.cells.loc[rows[-1], "a (20 images)"] == f"75.0 ({low:.1f} to {high:.1f})"
 
 
 def test_of_many_clients_the_average_alone_is_shown(monkeypatch):
     monkeypatch.setattr(overview, "MOST_CLIENTS", 1)
     table = overview.runs_table(results(algorithm=["fedavg", "fedbn"]))
     assert list(table.cells.columns) == ["average"] and set(table.frame["client"]) == {"average"}
-
-
-def test_seeds_are_one_row_and_are_counted():
-    table = overview.runs_table(results(seed=[0, 1, 2]))
-    assert len(table.cells) == 1
-    assert "seeds per row: 3" in table.caption[0]
 
 
 def test_rows_of_other_seeds_say_how_many():
@@ -50,24 +56,9 @@ def test_rows_of_other_seeds_say_how_many():
     assert set(overview.rules_table(found).frame["row"]) == {"FedAvg, 2 seeds", "FedBN, 1 seed"}
 
 
-def test_an_option_of_the_data_that_varies_tells_rows_apart():
-    sizes = [{"name": "shifted_digits", "size": size} for size in (32, 48)]
-    table = overview.runs_table(results(federation=sizes))
-    assert list(table.cells.index) == ["FedAvg, size 32", "FedAvg, size 48"]
-
-
-def test_two_data_sets_are_two_rows():
-    made = results(federation=["shifted_digits", "shifted_strokes"])
-    assert list(overview.runs_table(made).cells.index) == [
-        "FedAvg, Shifted digits",
-        "FedAvg, Shifted strokes",
-    ]
-
-
 def test_a_client_that_has_other_images_in_other_rows_has_all_their_numbers_in_its_head():
-    made = results(federation=[{"name": "shifted_digits", "size": size} for size in (32, 48)])
-    other = made.records[1]
-    object.__setattr__(other, "images", other.images | {"test": [25, 40]})
+    made = results(federation=SIZES)
+    object.__setattr__(made.records[1], "images", made.records[1].images | {"test": [25, 40]})
     assert list(overview.runs_table(made).cells.columns) == ["average", "a (20/25 images)", "b (40 images)"]
 
 

@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from methods import federation, same
+from methods import same
 from test_algorithms import (
     CLOSE,
+    OWN,
     SETTINGS,
     agree,
     by_size,
@@ -15,22 +16,18 @@ from test_algorithms import (
     hidden,
     local,
     mean,
-    number,
     plain,
+    positives,
     right,
     start,
     steps,
 )
 from torch import nn
 
-from fednb.federation import Federation, Site
 from fednb.loop.client import Client
-from fednb.loop.loop import FederatedRun
-from fednb.methods import Batch, part
-from fednb.methods.algorithms.fedaws import FedAwS
+from fednb.methods import part
 from fednb.methods.algorithms.pfedhn import PFedHN, weights
 from fednb.randomness import generator, seeded
-from fednb.recipe import Recipe
 
 __all__ = ["plain"]  # a fixture
 
@@ -174,18 +171,6 @@ def test_pfedhn_gives_a_client_that_is_in_no_round_the_mean_embedding(plain):
         torch.testing.assert_close(run.model.norm.running_mean, features.mean(0), **CLOSE)
 
 
-OWN = {"clinic": (0, 1), "harbour": (2,), "tower": (0,)}  # the classes that each client has
-
-
-def positives(own: dict = OWN) -> Federation:
-    """Clients with few classes each; more images than features."""
-    sites = []
-    for site in federation((("clinic", 11), ("harbour", 12), ("tower", 9))).sites:
-        chosen = [i for i, y in enumerate(site.train.targets.tolist()) if y in own[site.name]]
-        sites.append(Site(site.name, site.train.select(chosen), site.validation, site.test))
-    return Federation("positives", tuple(sites), ("red", "green", "blue"))
-
-
 def cosine(w: dict, x):
     features, rows = hidden(w, x), w["head.weight"]
     return (features @ rows.T) / features.norm(dim=1)[:, None] / rows.norm(dim=1)
@@ -196,9 +181,7 @@ def cosine(w: dict, x):
 def test_fedaws(plain, weighting, participation):
     target, margin, spread = 0.8, 1.3, 0.7
     chosen = {"name": "fedaws", "target": target, "margin": margin, "spread": spread}
-    recipe = Recipe(**SETTINGS | {"algorithm": chosen, "weights": weighting, "participation": participation})
-    run = FederatedRun(recipe, positives())
-    w = {name: value.clone() for name, value in run.model.state_dict().items()}
+    run, w = start(positives(), algorithm=chosen, weights=weighting, participation=participation)
     sites = {site.name: site for site in run.federation.sites}
 
     def objective(now, x, y):
@@ -233,24 +216,3 @@ def test_fedaws(plain, weighting, participation):
             predicted = cosine(w, site.test.images.double() / 255).argmax(1)
             assert found == int((predicted == site.test.targets).sum())
     agree(run, w)
-
-
-def test_fedaws_loss_by_hand():
-    """Embeddings (2, 0), (0, 1), (-1, 0). Features (3, 4) of class 0: cosine 0.6, with target 0.9 a loss of 0.09;
-    (-3, 4) of class 0: -0.6, 2.25; (-5, 0) of class 2: 1, none; zeros of class 1: 0, 0.81. Mean 3.15 / 4 = 0.7875.
-    Class 1 has no slope, from its zeros, nor class 2, that has its target. The bias is not looked at.
-    """
-    head = nn.Linear(2, 3).double()
-    head.weight.data, head.bias.data = number([[2.0, 0], [0, 1], [-1, 0]]), number([9.0, -9, 0])
-    batch = Batch(None, torch.tensor([0, 0, 2, 1]), training=True)
-    values = number([[3.0, 4], [-3, 4], [-5, 0], [0, 0]]).requires_grad_()
-    client = SimpleNamespace(model=SimpleNamespace(head=head), forward=lambda batch: setattr(batch, "features", values))
-    method = FedAwS()
-    loss = method.criterion(client, batch)
-    assert loss.item() == pytest.approx(0.7875)
-    loss.backward()
-    assert values.grad.isfinite().all() and head.bias.grad is None
-    assert head.weight.grad[0].any() and not head.weight.grad[1:].any()
-    found = method.predict(client, batch)
-    torch.testing.assert_close(found[0], number([0.6, 0.8, -0.6]))
-    assert found.argmax(1).tolist() == [1, 1, 2, 0]

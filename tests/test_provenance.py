@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import torch
 
 import fednb
 from fednb.records import provenance
@@ -88,13 +87,3 @@ def test_every_artefact_lies_beside_its_record():
     assert shared and not [path for path in shared if f'_shared": "{path.stem}"' not in named]
     artefacts = set(results.rglob("*.npz")) - shared
     assert artefacts and not [path for path in artefacts if not path.with_suffix("").with_suffix(".json").is_file()]
-
-
-def test_the_processor_is_named(monkeypatch):
-    told = "processor\t: 0\nmodel name\t: Some Processor\n"
-    read = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda path, *a: told if str(path) == "/proc/cpuinfo" else read(path, *a))
-    provenance.processor.cache_clear()
-    found = provenance.processor()
-    provenance.processor.cache_clear()
-    assert found == {"processor": "Some Processor", "instructions": torch.backends.cpu.get_cpu_capability()}

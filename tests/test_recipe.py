@@ -41,21 +41,6 @@ def test_whole_numbers_are_the_numbers_that_they_equal_and_what_is_evaluated_is_
     assert one.key == other.key != Recipe(evaluation=["features"]).key
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"seed": 1},
-        {"algorithm": "fedprox"},
-        {"augmentations": ["fedrdn"]},
-        {"flow": ["rotation", "flip"]},
-        {"federation": {"name": "shifted_digits", "size": 16}},
-        {"model": {"name": "digits_cnn", "width": 8}},
-    ],
-)
-def test_everything_that_decides_a_number_changes_the_key(changed):
-    assert Recipe(**changed).key not in (Recipe().key, Recipe(flow=["flip", "rotation"]).key)
-
-
 def test_a_new_setting_or_option_leaves_the_keys_of_old_runs(monkeypatch):
     old = Recipe(algorithm=PROX).key
 
@@ -106,7 +91,6 @@ def test_a_recorded_recipe_gives_the_same_key():
         ({"participation": "all"}, "participation is 'all'"),
         ({"learning_rate": math.nan}, "learning_rate is nan"),
         ({"momentum": 1}, "momentum is 1"),
-        ({"weight_decay": math.inf}, "weight_decay is inf"),
         ({"seed": 0.5}, "seed is 0.5"),
     ],
     ids=str,

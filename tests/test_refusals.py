@@ -99,6 +99,11 @@ def test_a_hypernetwork_that_is_too_large_bears_the_name_that_was_asked_for(name
     ("settings", "message"),
     [
         ({"algorithm": {"name": "partialfed", "layers": ["haed"]}}, 'not to load "haed"; did you mean "head"'),
+        ({"algorithm": "all", "unseen": ["tower"]}, "all cannot be combined with unseen sites (tower)"),
+        ({"algorithm": "all", "participation": 0.5}, "all cannot be combined with participation 0.5"),
+        ({"algorithm": "all", "buffers": "local"}, 'all cannot be combined with buffers "local"'),
+        ({"algorithm": "all", "evaluation": ["cross_site"]}, "cross_site, which compares clients"),
+        ({"algorithm": "all", "augmentations": ["mixup", "fedrdn"]}, "all cannot be combined with fedrdn"),
         ({"algorithm": "scaffold", "optimiser": "adam"}, 'scaffold was given optimiser "adam"'),
         ({"algorithm": "fednova", "momentum": 0.9, "optimiser_state": "kept"}, "fednova was given momentum 0.9 kept"),
         ({"algorithm": "single", "unseen": ["low"]}, "single keeps entries of the network at its clients"),

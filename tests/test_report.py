@@ -151,16 +151,6 @@ def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_marked():
         assert cell(comparison(made, printed().assign(runs=runs)), "FedAvg", "amazon")["outside"] == outside
 
 
-def test_a_label_names_every_option_so_that_no_two_runs_share_one():
-    labels = ("fedavg+fedrdn", "fedavg+fedrdn(variant=released)", "fedavg+fedrdn(x=1, stages=[1, 2])")
-    frame = comparison(results(*(run(label, [FEDAVG]) for label in labels)), printed())
-    options = ["FedAvg + FedRDN", "FedAvg + FedRDN, as released", "FedAvg + FedRDN (x = 1, stages {1, 2})"]
-    assert set(options) <= set(frame["row"]) and cell(frame, options[1], "amazon")["paper"] == 60.93
-    assert frame.set_index("run")["fedrdn.stages"].dropna().unique().tolist() == [(1, 2)]
-    made = results(run("fedavg", [FEDAVG], rounds=1), run("fedavg", [FEDRDN, FEDRDN], rounds=2))
-    assert list(comparison(made, printed())["row"].unique())[:2] == ["FedAvg, rounds 1", "FedAvg, rounds 2"]
-
-
 def test_two_sources_are_joined_where_each_row_has_a_partner():
     ours, theirs = (pandas.DataFrame({name: [1.0, 2.0]}, ["fedavg", "fedbn"]) for name in ("ours", "paper"))
     assert report.joined(ours[:1], theirs).to_dict("index") == {"fedavg": {"ours": 1.0, "paper": 1.0}}
@@ -516,14 +506,6 @@ def test_runs_stand_under_the_printed_setting_that_their_federation_makes():
     rows = told(made, "distrans", "table1")
     assert rows.loc[claim, "ours"] == ALMOST(20) and rows.loc[claim, "verdict"] == "one seed"
     assert set(rows["verdict"].drop(claim)) == {"not run"}  # one side at DH 0 and 60 %, none at the others
-
-
-def test_the_spread_of_seeds_is_of_one_printed_setting():
-    """Seeds lie 8 points apart at 0 % and nowhere else: the interval at 40 % is that of a table without 0 %."""
-    even = [dealt("fedavg", 6, (70, 72), seed=seed) for seed in (0, 1)]
-    both = on_cifar10(*even, dealt("fedavg", 10, (60, 62), seed=0), dealt("fedavg", 10, (68, 70), seed=1))
-    there, alone = (cell(comparison(made, TABLE1), "FedAvg", "40 %") for made in (both, on_cifar10(*even)))
-    assert (there["low"], there["high"]) == (alone["low"], alone["high"])
 
 
 def test_averages_over_other_sites_than_the_papers_are_not_compared():

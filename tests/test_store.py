@@ -2,9 +2,6 @@
 
 import json
 import resource
-import signal
-import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_runs import SMALL, entries_of, record
+from small_runs import SMALL, record
 
 from fednb.errors import DamagedError, StoreError
-from fednb.files import write_atomically
 from fednb.records.record import read
 from fednb.records.store import Record, Store
 from fednb.study import default_store
@@ -54,19 +50,6 @@ def test_a_record_comes_back_as_it_was_written_and_the_first_writer_wins(store):
     assert np.array_equal(found.artefact("features")["features"], ARRAYS["features"]["features"])
     assert files(store.folder) == sorted([SMALL.filename, SMALL.filename.replace(".json", ".features.npz")])
     assert store.find(OTHER) is None and store.notes == []
-
-
-def test_a_record_is_json_with_a_line_for_each_column(store):
-    text = store.write(SMALL, record(SMALL)).read_text()
-    assert json.loads(text)["rounds"] == {
-        "loss": [[0.5, 0.25], [0.5, 0.25]],
-        "validation": [[1, 2], [1, 2]],
-        "test": [[3, 4], [3, 5]],
-        "up": {"model": 8},
-        "down": {"model": 8},
-    }
-    assert '"test": [[3,4],[3,5]]' in [line.strip(",") for line in text.splitlines()]
-    assert "path" not in json.loads(text)
 
 
 def examples(seed: int) -> dict[str, dict]:
@@ -127,16 +110,6 @@ def test_records_like_are_those_on_the_same_data(tmp_path):
     assert store.notes == []
 
 
-def test_a_recipe_has_one_record_of_each_engine(tmp_path):
-    recorded, new = Store(tmp_path / "results"), Store(tmp_path / "runs", also=(tmp_path / "results",))
-    carried = replace(record(SMALL), origin=record(SMALL).origin | {"engine": "flower 1.41.0"})
-    recorded.write(SMALL, record(SMALL))
-    assert new.by("flower").find(SMALL) is None
-    recorded.by("flower").write(SMALL, carried)
-    assert new.find(SMALL) == record(SMALL) and new.by("flower").find(SMALL) == carried
-    assert new.by("flower").folder == tmp_path / "runs" / "flower"
-
-
 def test_what_flower_carried_is_found_where_no_other_run_is(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDNB_RUNS", str(tmp_path / "runs"))
     local = record(SMALL)
@@ -175,17 +148,6 @@ def test_a_full_disk_is_an_error_and_nothing_is_lost(store, room):
     assert store.find(SMALL) == record(SMALL)
 
 
-def test_checkpoints_are_replaced_and_dropped(store):
-    assert store.load_checkpoint(SMALL, "cpu") is None
-    for number in (1, 2):
-        store.save_checkpoint(SMALL, {"rounds": [{"loss": number}], "weights": torch.ones(number)})
-    assert store.load_checkpoint(SMALL, "cpu")["rounds"] == [{"loss": 2}]
-    assert store.checkpoints == store.folder.parent / "checkpoints"  # outside the records
-    for _ in range(2):
-        store.drop_checkpoint(SMALL)
-        assert files(store.checkpoints) == []
-
-
 def cut(entries: dict, **changed) -> bytes:
     return json.dumps({name: value for name, value in (entries | changed).items() if value is not None}).encode()
 
@@ -219,27 +181,6 @@ def test_a_damaged_record_is_named_and_set_aside_by_who_may(store, damage):
     assert store.find(SMALL) == record(SMALL)
 
 
-def test_a_record_laid_out_otherwise_is_the_same(store):
-    path = store.write(SMALL, record(SMALL))
-    path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
-    assert store.find(SMALL) == record(SMALL) and entries_of(path.read_text())["rounds"] == record(SMALL).rounds
-
-
-def test_what_may_not_be_read_or_moved_stays_and_is_named(store, monkeypatch):
-    def refuse(*_, **named):
-        raise PermissionError(13, "Permission denied")
-
-    path = store.write(SMALL, record(SMALL))
-    with monkeypatch.context() as patch:
-        patch.setattr(type(path), "read_bytes", refuse)
-        with pytest.raises(StoreError, match="cannot be read: .*Permission denied"):
-            store.find(SMALL)
-        assert store.found([SMALL]) == {SMALL: None} and path.exists()
-    path.write_text("{")
-    monkeypatch.setattr("os.replace", refuse)
-    assert store.find(SMALL, mend=True) is None and "could not be set aside" in store.notes[-1]
-
-
 @pytest.mark.parametrize("hurt", ["gone", "half", "a folder", "another run's"])
 def test_a_missing_or_damaged_artefact_is_named_and_its_record_counts_as_missing(store, hurt):
     found = read(store.write(SMALL, record(SMALL), ARRAYS))
@@ -257,40 +198,6 @@ def test_a_missing_or_damaged_artefact_is_named_and_its_record_counts_as_missing
     with pytest.raises(StoreError, match="faces.npz is not there.*'faces' in its evaluation"):
         found.artefact("faces")
     assert store.found([SMALL, OTHER]) == {SMALL: None, OTHER: record(OTHER)}
-
-
-@pytest.mark.parametrize("when", ["artefact", "record"])
-def test_a_process_killed_while_writing_leaves_nothing_that_a_reader_sees(store, when):
-    """It dies with half of a file's bytes on disk; the next that trains the run removes them."""
-    path = store.write(SMALL, record(SMALL), ARRAYS)
-    text = path.read_text()
-    for file in (path, path.with_suffix(".features.npz")):
-        file.unlink()
-    code = f"""
-import os, signal, sys
-from pathlib import Path
-from fednb import files
-def half(file): file.write(b"half"); file.flush(); os.kill(os.getpid(), signal.SIGKILL)
-path = Path({str(path)!r})
-whole = {{"record": {{path.with_suffix(".features.npz"): b"all"}}, "artefact": {{}}}}[{when!r}]
-files.write_together(whole | {{path: half}})
-"""
-    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
-    left = files(store.folder)
-    assert left and all(name.endswith(".part") for name in left) and store.find(SMALL) is None and store.notes == []
-    with store.lock(SMALL):
-        assert not any(name.endswith(".part") for name in files(store.folder))
-        assert store.write(SMALL, record(SMALL), ARRAYS).read_text() == text
-
-
-def test_a_file_whose_part_cannot_be_written_stays_as_it_was(tmp_path):
-    path = tmp_path / "file"
-    write_atomically(path, lambda file: file.write(b"old"))
-    with full_disk(1000), pytest.raises(StoreError, match="File too large"):  # closing fails after writing has, too
-        write_atomically(path, lambda file: (file.write(bytes(900)), file.flush(), file.write(bytes(900))))
-    assert files(tmp_path) == ["file"] and path.read_bytes() == b"old"
-    with pytest.raises(StoreError, match="could not be written"):
-        Store(path).write(SMALL, record(SMALL))
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "code", "flipped"])

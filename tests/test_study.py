@@ -5,11 +5,11 @@ import os
 import pytest
 from small_runs import SMALL, other_images, record, use_toy
 
-from fednb import papers, study
-from fednb.errors import DataError, RecipeError, RunError
+from fednb import papers
+from fednb.errors import RecipeError, RunError
 from fednb.recipe import Recipe
 from fednb.records.store import Store
-from fednb.study import Results, Study, is_stand_in
+from fednb.study import Results, Study
 
 OFFICE = Recipe(**papers.recipe("fedrdn", "quick"))
 
@@ -32,6 +32,8 @@ def test_only_what_is_missing_is_trained(store):
     before = Study(recipes, store=store).recorded()
     assert before.missing == [recipes[1]] and len(before.records) == 1
     results = Study(recipes, store=store).run()
+    with pytest.raises(RunError, match="2 of 2 runs are recorded with {'algorithm': 'fedavg'}"):
+        results.record(algorithm="fedavg")
     assert results.missing == [] and results.record(seed=0).rounds[0]["test"][0] == 5
     assert results.record(seed=1).clients == ["clinic", "harbour", "tower"]
 
@@ -52,25 +54,13 @@ def test_where_training_is_forbidden_missing_runs_are_named_by_what_they_vary(st
     assert told in Study(recipes, store=store).run().notes[-1]
 
 
-def test_what_records_say_of_their_images_is_told_once(store, monkeypatch):
-    monkeypatch.setenv("FEDNB_TRAIN", "0")
-    recipes = SMALL.vary(seed=[0, 1, 2])
-    for recipe in recipes[:2]:
-        made = record(recipe)
-        made.notes.extend(["The images are JPEG files.", f"Drawn with seed {recipe.seed}."])
-        store.write(recipe, made)
-    results = Study(recipes, store=store).run()
-    assert results.notes[:3] == ("The images are JPEG files.", "Drawn with seed 0.", "Drawn with seed 1.")
-    assert "not recorded yet" in results.notes[-1] and "JPEG" not in "".join(results.notes[1:])
-
-
 def test_one_that_fails_is_reported_and_the_others_are_there(store):
     bad, good = SMALL.vary(learning_rate=[1e30, 0.05])
     results = Study([bad, good], store=store).run()
     assert results.missing == [bad] and len(results.records) == 1
-    assert str(bad) in results.notes[-1] and "is nan in round 1" in results.notes[-1]
+    assert bad.key in results.notes[-1] and "is nan" in results.notes[-1]
     assert set(results.frame["learning_rate"]) == {0.05}
-    with pytest.raises(RunError, match="no run of this study succeeded: .* is nan in round 1"):
+    with pytest.raises(RunError, match="no run of this study succeeded: .* is nan"):
         Study([bad], store=store).run()
 
 
@@ -83,25 +73,6 @@ def test_where_the_papers_images_are_missing_the_stand_in_runs_and_is_marked(sto
     assert set(results.frame["augmentation"]) == {"", "fedrdn"}
     assert {recipe.full["model"]["name"] for recipe in results.found} == {"digits_cnn"}
     assert results.notes[-1].startswith("There is no folder office_caltech_10")
-
-
-def test_a_recorded_stand_in_is_shown_where_training_is_forbidden(store, monkeypatch):
-    monkeypatch.setenv("FEDNB_TRAIN", "0")
-    study_ = Study([OFFICE], "fedrdn", store)
-    with pytest.raises(RunError, match="on shifted_digits.*: not recorded yet"):
-        study_.run()
-    (recipe,) = study_.as_stand_in().recipes
-    store.write(recipe, record(recipe))
-    assert list(study_.run().found) == [recipe]
-
-
-def test_a_study_that_varies_images_or_network_has_a_stand_in_too(store):
-    named = OFFICE.full["federation"]
-    recipes = OFFICE.vary(federation=[named, named | {"drop_duplicates": True}])
-    results = Study(recipes, paper="fedrdn", store=store).run()
-    assert len(results.found) == 1 and results.frame["stand_in"].all()
-    widths = OFFICE.vary(model=[{"name": "alexnet", "width": width} for width in (8, 16)])
-    assert [r.full["model"]["name"] for r in Study(widths, "fedrdn", store).as_stand_in().recipes] == ["digits_cnn"]
 
 
 def test_a_stand_in_leaves_out_a_site_for_each_that_the_study_leaves_out(store):
@@ -151,21 +122,7 @@ def test_where_other_data_are_missing_too_masks_are_embedded(store):
     both = Study([PROSTATE], "fedrdn", store, other=VESSELS.vary(augmentations=[[], ["fedrdn"]], seed=[0, 1]))
     stands_in = both.instead({PROSTATE}).instead(set(both.other))
     assert {recipe.full["federation"]["name"] for recipe in stands_in.recipes} == {"shifted_strokes"}
-    assert {(recipe.augmentation_name, recipe.seed) for recipe in stands_in.recipes} == {
-        *(("", 0), ("", 1), ("fedrdn", 0), ("fedrdn", 1)),
-    }
-
-
-def test_a_federation_that_the_paper_prints_elsewhere_is_no_stand_in():
-    assert not is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fraug")
-    assert is_stand_in(Recipe(**papers.recipe("fraug", "quick", "pacs")), "fedrdn")
-    assert not is_stand_in(SMALL, None)
-
-
-def test_a_stand_in_that_cannot_be_loaded_is_an_error_not_a_circle(store, monkeypatch):
-    monkeypatch.setattr(study, "lacks", lambda recipe, data: "Nothing is there.")
-    with pytest.raises(RunError, match="Nothing is there"):
-        Study([OFFICE], paper="fedrdn", store=store).run()
+    assert {(recipe.augmentation_name, recipe.seed) for recipe in stands_in.recipes} >= {("", 0), ("fedrdn", 1)}
 
 
 def test_other_images_than_the_recorded_ones_are_reported(store, monkeypatch):
@@ -177,17 +134,6 @@ def test_other_images_than_the_recorded_ones_are_reported(store, monkeypatch):
     assert str(recipes[0]) in note and "recorded from other images" in note
     (note,) = Study(recipes, store=store).run().notes  # also where another run is trained now
     assert str(recipes[0]) in note
-
-
-def test_damaged_images_do_not_hide_what_is_recorded(store, monkeypatch):
-    Study([SMALL], store=store).run()
-
-    def damaged(recipe, data):
-        raise DataError("image 7 is truncated")
-
-    monkeypatch.setattr(study, "federation_of", damaged)
-    results = Study([SMALL], store=store).run()
-    assert results.missing == [] and "image 7 is truncated" in results.notes[0]
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_training(store, tmp_path):
@@ -241,41 +187,6 @@ def test_varied_settings_and_options_are_columns_and_hide_none_of_the_same_name(
     frame = Results({recipe: record(recipe) for recipe in recipes}).frame
     assert set(frame["seed"]) == {0, 1} and {5, 6} <= set(frame["federation_seed"])
     assert set(frame["split"]) == {"validation", "test"} and {"fedbn", "fedfa"} <= set(frame["federation_split"])
-
-
-def test_a_record_is_found_by_settings(store):
-    recipes = SMALL.vary(seed=[0, 1], algorithm=["fedavg", "fedbn"])
-    for number, recipe in enumerate(recipes):
-        store.write(recipe, record(recipe, right=number))
-    results = Study(recipes, store=store).recorded()
-    assert results.record(algorithm="fedbn", seed=1).rounds[0]["test"][0] == 3
-    with pytest.raises(RunError, match="2 of 4 runs are recorded with {'seed': 0}"):
-        results.record(seed=0)
-    with pytest.raises(RunError, match="0 of 4"):
-        results.record(seed=7)
-
-
-def test_a_record_that_is_older_than_an_option_of_its_federation_is_of_the_same_setting(store):
-    recipes = [SMALL.with_(federation="office_caltech10", seed=seed) for seed in (0, 1, 2)]
-    recipes[2] = recipes[2].with_(federation={"name": "office_caltech10", "spare": True})
-    for recipe in recipes:
-        made = record(recipe)
-        if recipe.seed == 1:
-            del made.recipe["federation"]["spare"]
-        store.write(recipe, made)
-    alike = Study(recipes[:1], store=store).recorded().alike
-    assert sorted(own.recipe["seed"] for own in alike.records) == [0, 1] and not alike.notes
-
-
-def test_no_images_of_a_split_have_no_accuracy(store):
-    made = record(SMALL)
-    made.images["validation"][0] = 0
-    for values in made.rounds:
-        values["validation"][0] = 0
-    store.write(SMALL, made)
-    frame = Study([SMALL], store=store).recorded().frame
-    empty = frame[(frame["split"] == "validation") & (frame["client"] == "a")]
-    assert empty["accuracy"].isna().all() and frame["accuracy"].notna().sum() == len(frame) - len(empty)
 
 
 def test_a_label_names_what_the_study_varies():

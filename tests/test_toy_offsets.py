@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from toy_offsets import data as made
 from toy_offsets import training
@@ -13,47 +12,6 @@ LINEAR = {"true_weights": [[1.0, 1.0], [2.0, 1.5]], "spread": 0.5, "noise": 0.1}
 
 def clients_of(data, centre, points=80, seed=0):
     return made.make_clients(data["true_weights"], points, centre, data["spread"], data["noise"], seed)
-
-
-def test_zero_offset_is_the_plain_loss():
-    weights = torch.linspace(-3, 3, 13, dtype=made.REAL)
-    client = clients_of(COSINE, -1.0)[0]
-    plain = ((torch.cos(weights[:, None] * client.x) - client.y) ** 2).mean(1)
-    assert torch.equal(training.cosine_loss(client, weights, 0.0, 0.0), plain)
-    client = clients_of(LINEAR, -1.0)[0]
-    weight = torch.tensor([0.5, -2.0], dtype=made.REAL)
-    zero = torch.zeros(2, dtype=made.REAL)
-    assert torch.equal(training.linear_loss(client, weight, zero, zero), ((client.x @ weight - client.y) ** 2).mean())
-
-
-@pytest.mark.parametrize("centre", [0.0, 1.0, 2.0])
-@pytest.mark.parametrize("aim", training.AIMS)
-def test_brute_force_finds_the_best_pair(aim, centre):
-    """A plain double loop in numpy: exactly the best pair of the grid, and little to gain on a finer grid."""
-    clients = clients_of(COSINE, centre, points=40)
-    weights = np.linspace(0, 4, 41)
-
-    def curve(client, q):
-        x, y = client.x.numpy(), client.y.numpy()
-        return np.array([np.mean((np.cos(w * (x + q)) - y) ** 2) for w in weights])
-
-    def scores(grid):
-        first, second = ([curve(c, q) for q in grid] for c in clients)
-        pairs = [((i, j), a, b) for i, a in enumerate(first) for j, b in enumerate(second)]
-        if aim == "gap":
-            return {pair: np.sqrt(np.mean((a - b) ** 2)) for pair, a, b in pairs}
-        return {pair: np.min((a + b) / 2) for pair, a, b in pairs}
-
-    grid = np.linspace(-3, 3, 61)
-    coarse, fine = scores(grid), scores(np.linspace(-3, 3, 181))
-    best = min(coarse, key=coarse.get)
-    found = training.search_shifts(clients, torch.from_numpy(weights), 0.0, torch.from_numpy(grid), aim)
-    assert found == pytest.approx((grid[best[0]], grid[best[1]]), abs=1e-12)
-    result = training.cosine_curves(clients, torch.from_numpy(weights), 0.0, found).numbers
-    name = "gap" if aim == "gap" else "lowest shared loss"
-    plain = training.cosine_curves(clients, torch.from_numpy(weights)).numbers[name]
-    assert result[name] == pytest.approx(coarse[best], rel=1e-9)
-    assert result[name] - min(fine.values()) < 0.02 * plain
 
 
 @pytest.mark.parametrize("centre", [0.0, 2.0, -1.0])

@@ -42,13 +42,12 @@ class Domains:
 
         A domain is cut here, by class, its files sorted by name. A tenth is for testing, always the same; of the rest a
         tenth is validation, drawn by ``seed``, and of what is left ``fraction`` is used for training. FRAug's code
-        takes the same shares. Its cut of Office-Home, which has no lists, depends on the order in which the file system
-        lists a folder; PACS it cuts from PACS' own training lists, nine tenths of each domain, not used here.
+        takes the same shares, of Office-Home by the order in which the file system lists a folder, of PACS from PACS'
+        own training lists, nine tenths of each domain, which are not used here.
 
         Args:
             fraction: share of a domain's training images that is used, stratified by class. FRAug: 0.1, by which its
-                code trains on 8.1 % of a domain of Office-Home; its text says "10% of the original data", which is
-                0.1235.
+                code trains on 8.1 % of a domain of Office-Home; its text says "10% of the original data": 0.1235.
             test_fraction: share of the test images that is used, stratified; below 1 testing takes less time.
             size: FRAug prints none, its code uses 224.
             spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``, as

@@ -18,17 +18,15 @@ missing = partial(lacking, DATA.listed)
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:
-    """Sites client_0, client_1, ..., each with the images of one person; grey, a class for each client: the
-    persons by their names in the list.
-
-    Which persons they are and how their images are divided: as in ``fednb.datasets.celeba.load``.
+    """Sites client_0, client_1, ..., each with the images of one person, grey; a class for each client. All is as in
+    ``fednb.datasets.celeba.load``, persons by their names in the list.
 
     Args:
         clients: how many sites, and classes. DisTrans: 20.
         size: of the centre, 256 x 256, when resized. DisTrans: 256, for LeNet.
         seed: of who holds whom, of the validation images and of the test images of others.
 
-    Reference: DisTrans, Sec. 5 ("20 people's images in a descending order") and 5.1. Its reader and its list of the
+    Reference: DisTrans, Sec. 5 ("20 people's images in a descending order") and 5.1. Its reader and its list of
     persons are not released, nor is the share of test images printed: CelebA's is taken.
     """
     return DATA.federation(root, clients, size, seed)

@@ -45,9 +45,9 @@ def load(
     Args:
         folder: where the sites are inside ``root``; empty for ``root`` itself.
         shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk: these are cut
-            by class, drawn by ``seed`` and the site's name. Where train and test are folders and validation is not,
-            validation is cut from train in the first two shares' proportion. Images with masks are drawn one by one:
-            divide them on disk if several are of one patient.
+            by class, drawn by ``seed`` and the site's name. Where validation alone is no folder it is cut from train in
+            the first two shares' proportion. Images with masks are drawn one by one: divide them on disk if several
+            are of one patient.
         seed: of that draw.
         fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it keeps
             the runs of one folder apart from those of another.
@@ -60,9 +60,9 @@ def load(
     Folders of parts and kinds may be called as ``PARTS`` and ``KINDS`` say; a part that holds images is a class.
 
     A mask has the name of its image, perhaps with ``_mask`` or another ``_masks.END``; it is a grey image or one with a
-    palette, of the image's size. The value of a pixel is the number of its class; 255 is ignored. With two classes
-    masks may be black and white: where no mask of a site has another value than 0 and 255, 255 is the second class. A
-    resized pixel takes the class that covers most of it, by which what is thinner than half a pixel is lost.
+    palette, of the image's size. The value of a pixel is the number of its class; 255 is ignored, or the second class
+    where there are two and no mask of a site has another value than 0 and 255. A resized pixel takes the class that
+    covers most of it, by which what is thinner than half a pixel is lost.
 
     Photographs, and masks, are turned upright as their EXIF tag says. Hidden files, and those that are not images by
     their suffix, are left out. ``notes`` has a line for what is left out, unusual or there twice, for what a site

@@ -36,12 +36,10 @@ TEST, VALIDATION = 0.3, 0.2  # of the images of a site without lists; of the oth
 def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, site: str | None = None) -> Federation:
     """Five sites CHASEDB1, DRIVE, HRF, LES-AV, STARE; a class for every pixel.
 
-    Classes are background and vessel; pixels outside the field of view are ignored (255).
-
-    Test images are the official ones or the source's where there are any (DRIVE 20 of 40, HRF 21 of 45, LES-AV 11 of
-    22), so that numbers can be held against others'. CHASEDB1 and STARE have no lists: three tenths are for testing,
-    always the same. Of the others a fifth is validation, drawn by ``seed``. Both eyes of a child of CHASEDB1 are always
-    in one split.
+    Classes are background and vessel; pixels outside the field of view are ignored (255). Test images are the official
+    ones or the source's where there are any (DRIVE 20 of 40, HRF 21 of 45, LES-AV 11 of 22). CHASEDB1 and STARE have no
+    lists: three tenths are for testing, always the same. Of the others a fifth is validation, drawn by ``seed``. Both
+    eyes of a child of CHASEDB1 are in one split.
 
     Args:
         size: masks are resized as coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the

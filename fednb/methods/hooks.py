@@ -130,10 +130,9 @@ class Method:
         return {}
 
     def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        """One client's reply arrives at the server; by default it is kept for ``aggregate``.
+        """One client's reply arrives; by default it is kept for ``aggregate``, large entries are better added up here.
 
-        A method with large entries adds them up here instead. weight: in the mean; of a sequential method in that of
-        all who were drawn.
+        weight: in the mean; of a sequential method in that of all who were drawn.
         """
         server.replies(self)[client] = reply
 
@@ -150,8 +149,8 @@ class Method:
     def unseen(self, client: Client) -> None:
         """Before a client that is in no round is tested: gives a value to what the method keeps at others.
 
-        Kept entries of the network are as at the start by then, and kept running statistics those of the client's
-        training images. A method that keeps entries and does not override this is refused in a recipe with unseen ones.
+        Kept entries are as at the start by then, kept running statistics those of the client's training images. A
+        method that keeps entries and does not override this is refused in a recipe with unseen clients.
         """
 
     def predict(self, client: Client, batch: Batch) -> Tensor:

@@ -26,8 +26,7 @@ class Origin:
     """Weights in a file that is not torchvision's.
 
     name: of the file, without suffix. source: where they are from, in words. digest: that of the entries once
-    ``renamed`` gave them torchvision's names, and the first convolution torchvision's images: red, green and blue,
-    normalised by ImageNet's mean and deviation.
+    ``renamed`` gave them torchvision's names, and the first convolution its normalised images.
     """
 
     name: str

@@ -6,8 +6,6 @@ from fednb.errors import RecipeError
 from fednb.models import _pretrained
 from fednb.models._staged import Staged
 
-LEAST = 32
-
 
 class FromTorchvision(Staged):
     """A network of torchvision's, with stages and a head of its own.
@@ -26,11 +24,8 @@ class FromTorchvision(Staged):
         from torchvision import models
 
         channels, height, width = image_shape
-        if min(height, width) < LEAST:
-            raise RecipeError(
-                f"{self.name} was given images of {height} x {width}; it needs at least {LEAST} x {LEAST}. Load larger "
-                "images (size=...)."
-            )
+        if min(height, width) < 32:
+            raise RecipeError(f"{self.name} was given images of {height} x {width}; it needs at least 32 x 32.")
         if pretrained and channels != 3:
             raise RecipeError(
                 f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3."

@@ -37,14 +37,14 @@ class SqueezeNet11(FromTorchvision):
     """torchvision's SqueezeNet 1.1 with a head of its own; 722,496 parameters without it.
 
     Its stages are the first convolution and the fire modules between two pools. Its head is linear on the mean over the
-    last maps; the published one is a convolution and a ReLU before the mean. It has no batch normalisation.
+    last maps, the published one a convolution and a ReLU before the mean. It has no batch normalisation.
 
     Args:
         image_shape, classes: as of ``_torchvision.ResNet``.
         pretrained: with ImageNet weights: those of the Python package ndf 0.1.4, in ``weights/`` of the data folder.
             They are for 3 channels and normalised images: add the augmentation "normalise". They were trained on blue,
-            green and red in 0..255 minus the mean (measured: the right classes of Office-Caltech-10's images are more
-            probable than with red first), which the first convolution takes up.
+            green and red (measured on Office-Caltech-10) in 0..255 minus the mean, which the first convolution takes
+            up.
 
     Reference: Iandola et al., *SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and < 0.5 MB model size*,
     2016; version 1.1 is its authors' code. No paper here uses it.

@@ -10,7 +10,7 @@ import csv
 import pickle
 import re
 import tomllib
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from fednb import registry
@@ -18,6 +18,7 @@ from fednb.errors import RecipeError, nearest
 
 _HERE = Path(__file__).parent
 UNSEEN = "unseen client"  # the printed setting of numbers of sites that took no part
+OPTION = re.compile(r"(\w+)=((?:\[[^]]*\]|[^,[])*)")  # of a method in a label
 KINDS = ("order", "maximum", "monotone")  # of claims on several runs
 FILES = ("{0}.toml", "{0}/captions.toml", "{0}/claims.csv")  # that a paper cannot do without
 # nor its settings without these
@@ -135,8 +136,8 @@ def _printed(paper: str, table: str):
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
     frame["runs"] = told["printed"].get("seeds", {"value": 1})["value"]
-    made_by = {each: run_on(paper, *each) for each in zip(frame["federation"], frame["setting"], strict=True)}
-    frame["run_on"] = [made_by[each] for each in zip(frame["federation"], frame["setting"], strict=True)]
+    made_by = cache(partial(run_on, paper))
+    frame["run_on"] = list(map(made_by, frame["federation"], frame["setting"]))
     over = {name: ", ".join(sorted(sites(paper, name))) for name in frame["federation"].unique()}
     over |= dict.fromkeys(told.get("means_of_clients", ()), "")
     frame["sites"] = frame["federation"].map(over).where(frame["site"] == "average", "")
@@ -171,11 +172,8 @@ def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
 def choices(label: str) -> list[dict]:
     """The methods of a run's label as a Recipe takes them: ``"fedavg+fedfa(stages=[1, 2])"`` ->
     ``[{"name": "fedavg"}, {"name": "fedfa", "stages": [1, 2]}]``."""
-    made = []
-    for name, options in re.findall(r"(\w+)(?:\(([^)]*)\))?", label):
-        pairs = re.findall(r"(\w+)=((?:\[[^]]*\]|[^,[])*)", options)
-        made.append({"name": name} | {option: _value(text) for option, text in pairs})
-    return made
+    parts = [(name, OPTION.findall(options)) for name, options in re.findall(r"(\w+)(?:\(([^)]*)\))?", label)]
+    return [{"name": name} | {option: _value(text) for option, text in pairs} for name, pairs in parts]
 
 
 def _value(text: str):
@@ -195,17 +193,15 @@ def run_on(paper: str, federation: str, setting: str) -> str:
 
 def sites(paper: str, federation: str) -> list[str]:
     """The sites that the paper's tables name for a federation; none where it prints averages alone."""
-    found = {}
-    for table in tables(paper):
-        frame = _frame(_files(paper)[table])
-        found |= dict.fromkeys(frame.loc[frame["federation"] == federation, "site"])
+    frames = (numbers(paper, table) for table in tables(paper))
+    found = dict.fromkeys(site for frame in frames for site in frame.loc[frame["federation"] == federation, "site"])
     return [site for site in found if site != "average"]
 
 
 @cache
 def printed_federations(paper: str) -> frozenset[str]:
     """The federations that the paper prints accuracies on."""
-    return frozenset(name for table in tables(paper) for name in _frame(_files(paper)[table])["federation"])
+    return frozenset(name for table in tables(paper) for name in numbers(paper, table)["federation"])
 
 
 def inconsistencies(paper: str):
@@ -317,9 +313,8 @@ def settings(paper: str) -> dict:
 def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``.
 
-    on: a federation that ``[on.<federation>.<profile>]`` of the paper's settings says what differs for; the profile's
-    own unless given. A profile that one federation alone has differs from its ``paper``. RecipeError for a profile or a
-    federation that the settings do not have.
+    on: a federation, the profile's own unless given: ``[on.<federation>.<profile>]`` of the paper's settings says what
+    differs. A profile that one federation alone has differs from its ``paper``.
     """
     told = settings(paper)
     own = told.get("on", {}).get(on, {})

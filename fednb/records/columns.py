@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import bz2
 import json
+from functools import partial
 
 LONG = 8_000  # characters of columns that are written out
 WAYS = ("up", "down")
@@ -63,9 +64,6 @@ def _present(values: dict) -> dict:
 
 
 def _text(columns: dict) -> str:
-    lines = (f"{json.dumps(name)}: {_line(column)}" for name, column in columns.items())
+    write = partial(json.dumps, allow_nan=False, separators=(",", ": "))
+    lines = (f"{write(name)}: {write(column)}" for name, column in columns.items())
     return "{\n" + ",\n".join(lines) + "\n}"
-
-
-def _line(column) -> str:
-    return json.dumps(column, allow_nan=False, separators=(",", ": "))

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -50,12 +51,10 @@ def code_version() -> str:
         return commit
     checkout = Path(__file__).parents[2]
     if (checkout / ".git").exists():  # else git would speak of whatever checkout lies around an installed package
-        try:
+        with suppress(OSError, subprocess.CalledProcessError):
             package = ("--", "fednb", "pyproject.toml")
             if commit := _git(checkout, "log", "-1", "--format=%H", *package)[:12]:
                 return commit + "-dirty" * bool(_git(checkout, "status", "--porcelain", *package))
-        except (OSError, subprocess.CalledProcessError):
-            pass
     return __version__
 
 

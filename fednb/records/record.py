@@ -18,20 +18,17 @@ SHARED = "_shared"  # ends the name of what an artefact has in common with those
 class Record:
     """What one run measured, in plain values.
 
-    recipe: the full recipe. key: its hash. clients: site names.
-    images: for each split, the number of images of each client; of ``spare`` where those are scored.
+    recipe: the full recipe. key: its hash. clients: site names. images: for each split, of each client.
     prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
     ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``); where clients are elsewhere,
     ``absent``: those that did not answer, who took no part or have the scores of their last test.
-    fingerprint: of the federation. notes: what its reader must know.
-    origin: version of the code, torch, device, threads, seconds of training and evaluation; where clients were
-    elsewhere, ``engine``, and ``wire``: the bytes ``down`` and ``up`` of each kind of message over the whole run.
+    fingerprint: of the federation. notes: what its reader must know. origin: version of the code, torch, device,
+    threads, seconds of training and evaluation; where clients were elsewhere, what carried their messages.
     behaviours: the hashes of what it used, as they were then (see ``fednb.records.staleness``).
-    checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact beside it by its
-    name, over the file's bytes. What several runs have in common, such as the images of ``examples``, is kept once, as
-    ``examples_shared`` in ``shared/<checksum>.npz`` beside the record.
+    checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact by its name. What
+    several runs have in common, such as the images of ``examples``, is kept once, in ``shared/<checksum>.npz``.
     """
 
     recipe: dict
@@ -48,10 +45,8 @@ class Record:
     path: Path | None = field(default=None, compare=False)
 
     def scores(self, split: str = "test") -> dict[int, list]:
-        """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose.
-
-        split: "test", or "spare", in the last ten rounds. Empty where none lie beside the record.
-        """
+        """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose, of
+        the split "spare" in the last ten. Empty where none lie beside the record."""
         from fednb.records.scores import unpacked
 
         if split not in self.images or "scores" not in self.checksums:

@@ -1,7 +1,4 @@
-"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record.
-
-Of spare images, where a recipe has them scored, in the last ten rounds.
-"""
+"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record."""
 
 from __future__ import annotations
 
@@ -23,14 +20,11 @@ def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]
     """
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):
-        means = [_mean(values[split], images[split]) for values in rounds]
+        counts = images[split]
+        shares = [[n / c for n, c in zip(values[split], counts, strict=True) if c] for values in rounds]
+        means = [sum(own) / max(1, len(own)) for own in shares]
         kept |= {next(values["round"] for values, mean in zip(rounds, means, strict=True) if mean >= max(means) - TIE)}
     return kept
-
-
-def _mean(totals: list, counts: list[int]) -> float:
-    shares = [total / count for total, count in zip(totals, counts, strict=True) if count]
-    return sum(shares) / max(1, len(shares))
 
 
 def packed(scores: dict[int, Tensor], spare: dict[int, Tensor]) -> dict[str, ndarray]:

@@ -34,7 +34,6 @@ def watched(at_once: bool = False):
 
 
 def requested() -> bool:
-    """Whether a signal has been heard."""
     return bool(_heard)
 
 

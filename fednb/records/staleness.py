@@ -1,14 +1,10 @@
 """How methods, networks and loaders behave, and which records were made while one behaved otherwise.
 
-A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``. ``behaviours.json`` beside this file
-is written together with them by ``python tests/test_regression.py``. It has by room and name
-
-- ``now``: hashes (12 hex digits) under which the file behaves as today, today's last; before it stand those of fewer
-  tiny runs and, added by hand, of before a commit that replaced tiny runs (empty text: of before the first).
-- ``by_hand``: how often a file has changed in a way that no tiny run shows, such as in bf16 alone (they are in float64)
-  or on masks. Raised by hand in the commit that changes it; it is part of the hash.
-
-What comes from outside has the hash of its source instead; a project's ``fednb.toml`` may name earlier ones.
+A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``. ``behaviours.json``, written with
+them by ``python tests/test_regression.py``, has for each file ``now``, the hashes under which it behaves as today,
+today's last (before it those of fewer tiny runs and, added by hand, of before a commit that replaced some; empty text:
+of before the first), and ``by_hand``, how often it has changed in a way that no tiny run shows, such as in bf16 alone,
+raised by hand. What comes from outside has the hash of its source; a project's ``fednb.toml`` may name earlier ones.
 """
 
 import json

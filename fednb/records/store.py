@@ -49,7 +49,7 @@ class Store:
         self.notes: list[str] = []
 
     def by(self, engine: str) -> Store:
-        """Where the runs lie whose messages an engine carried, such as "flower": a recipe has one record of each."""
+        """Where the runs lie whose messages an engine carried, such as "flower"."""
         return Store(self.folder / engine, tuple(path / engine for path in self.folders[1:]), self.checkpoints / engine)
 
     def find(self, recipe: Recipe, mend: bool = False) -> Record | None:
@@ -100,11 +100,8 @@ class Store:
         return [record for record in records if "engine" not in record.origin]
 
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
-        """Writes a record once, atomically, with checksums. The first writer of a recipe wins, unless what it wrote is
-        damaged, or stale where ``renew`` is set. What artefacts have in common with those of other runs
-        (``OF_THE_IMAGES``) goes to a file that they share. StoreError when the disk is full or not writable; nothing
-        recorded before is touched.
-        """
+        """Writes a record once, atomically. The first writer of a recipe wins, unless what it wrote is damaged, or
+        stale where ``renew`` is set. StoreError when the disk is full or not writable; what is recorded stays."""
         import numpy
 
         path = self.folder / recipe.filename
@@ -129,15 +126,13 @@ class Store:
         return False
 
     def note(self, text: str) -> None:
-        """Adds to ``notes`` what is not there yet."""
         if text not in self.notes:
             self.notes.append(text)
 
     @contextmanager
     def lock(self, recipe: Recipe, wait: bool = True):
         """Held while a run trains: a second process that wants the same run says so and waits, or raises HeldError.
-        Half files of processes that were killed while they wrote it are removed. Where the file system has no locks,
-        ``notes`` says so: a run may be trained twice.
+        Half files of processes that were killed are removed. Without locks on a file system a run may be trained twice.
         """
         from filelock import FileLock, Timeout
 
@@ -166,8 +161,8 @@ class Store:
             lock.release()
 
     def save_checkpoint(self, recipe: Recipe, state: dict, keep_last: bool = False) -> None:
-        """Replaces the checkpoint of a run, atomically; its last 32 bytes are the SHA-256 of what is before them. With
-        ``keep_last`` the one that it replaces stays for ``step_back``."""
+        """Replaces the checkpoint of a run, atomically; its last 32 bytes are a SHA-256. With ``keep_last`` the one
+        before stays for ``step_back``."""
         import torch
 
         path = self._checkpoint(recipe)
@@ -183,9 +178,8 @@ class Store:
 
     def step_back(self, recipe: Recipe) -> None:
         """The next start goes on from the checkpoint before the last, where there is one."""
-        path = self._checkpoint(recipe)
-        if _before(path).exists():
-            os.replace(_before(path), path)
+        with suppress(FileNotFoundError):
+            os.replace(_before(self._checkpoint(recipe)), self._checkpoint(recipe))
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
@@ -206,7 +200,6 @@ class Store:
             return None
 
     def drop_checkpoint(self, recipe: Recipe) -> None:
-        """Removes a finished run's checkpoint."""
         remove(self._checkpoint(recipe))
         remove(_before(self._checkpoint(recipe)))
 

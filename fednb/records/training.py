@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fednb import datasets
 from fednb.errors import RunError, StoreError
 from fednb.federation import Federation
 from fednb.recipe import Recipe
@@ -35,10 +36,10 @@ def train_one(
     federation: Federation | None = None,
     wait: bool = True,
 ) -> Record:
-    """The record of a recipe: found, or trained from its last checkpoint on.
+    """The record of a recipe: found, or trained from its last checkpoint on. Ctrl-C and SIGTERM end it after its round.
 
     ``progress(recipe, rounds_done)`` is called after every round. federation: of a recipe whose images are in memory.
-    wait: for another process that trains it, or raise HeldError. Ctrl-C and SIGTERM end it after its round.
+    wait: for another process that trains it, or raise HeldError.
     """
     with store.lock(recipe, wait), signals.watched():
         if record := store.find(recipe, mend=True):
@@ -50,15 +51,9 @@ def train_one(
         from fednb.models import pretrained_below
 
         rehearse(recipe)
-        if federation is None:
-            federation = federation_of(recipe, root)
-        elif recipe.full["federation"].get("fingerprint") != federation.fingerprint:
-            raise RunError(
-                f"{recipe} is not for {federation.name} (fingerprint {federation.fingerprint}). Make the recipe by "
-                "Study(recipes, federation=...)."
-            )
         with pretrained_below(root):
-            return finish(FederatedRun(recipe, federation, device), store, progress)
+            run = FederatedRun(recipe, federation or federation_of(recipe, root), device)
+            return finish(run, store, progress)
 
 
 def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
@@ -130,7 +125,6 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
 
 @contextmanager
 def _threads(count: int | None):
-    """Inside, torch has so many threads, those of a checkpoint: with others sums have other last digits."""
     import torch
 
     here = torch.get_num_threads()
@@ -143,16 +137,12 @@ def _threads(count: int | None):
 
 def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:
     """The federation of a recipe, with one site or with all, loaded once per process."""
-    from fednb.datasets import data_root
-
     choice = recipe.dealt | ({"site": site} if site else {})
-    return _load(json.dumps(choice), str(data_root(root).absolute()))
+    return _load(json.dumps(choice), str(datasets.data_root(root).absolute()))
 
 
 @lru_cache(maxsize=2)
 def _load(choice: str, root: str) -> Federation:
-    from fednb import datasets
-
     return datasets.load(root=root, **json.loads(choice))
 
 

@@ -27,12 +27,11 @@ def train(
     federation: Federation | None = None,
     engine: str | None = None,
 ) -> dict[Recipe, str | None]:
-    """Trains each recipe once, here or in ``jobs`` processes that share the cores; one that fails stops no other.
+    """Trains each recipe once, here or in ``jobs`` processes that share the cores; for each None or what went wrong.
 
     Runs that another process trains come last: their records are found when they are done. progress: hears of each
     round, in the place of a bar. federation: of recipes whose images are in memory. engine: ``"ray"``, which trains on
-    other machines; these find the store and the data under the same paths. Returns, for each recipe, None or what went
-    wrong. Raises RunError where the engine is not installed, or reaches nobody.
+    other machines; these find the store and the data under the same paths. RunError where it is not there.
     """
     if engine and recipes:
         from fednb.datasets import data_root
@@ -104,7 +103,7 @@ def _train(store: Store, device: str, root, federation: Federation | None, wait:
 
 @contextmanager
 def _bar(recipes: list[Recipe]):
-    """Gives what hears how many rounds are done, and shows it where somebody looks: on a terminal, or in a notebook."""
+    """Gives what hears how many rounds are done, and shows it on a terminal or in a notebook."""
     if not _is_watched():
         yield lambda recipe, rounds: None
         return

@@ -22,23 +22,19 @@ UNSEEN_SITES = (
 def table(results, printed, rule: str | None = None, title: str = "", caption: str = "") -> Table:
     """Paper and ours with its interval side by side, on average, with their difference, and for each site.
 
-    printed: rows of ``fednb.papers.printed`` for one federation. What was not run is blank under ours, what
-        is not printed is blank under paper. Rows are in printed order, other runs below.
+    printed: rows of ``fednb.papers.printed`` for one federation; rows are in their order, other runs below.
     rule: see ``fednb.report.selection``, the protocol's unless given.
     title: stands first in the caption. caption: the paper's own, quoted where the caption unfolds.
 
-    Runs that differ in seed only are one row. A run stands beside the printed row of its methods, with its
-    options where the paper prints such a row (``fednb.report.labels.printed_for``). Where the printed rows stand under
-    settings (DisTrans' heterogeneity), columns are settings, each with the average of the runs on it.
+    Runs that differ in seed only are one row, beside the printed row of its methods, with its options where the paper
+    prints such a row (``fednb.report.labels.printed_for``). Where the printed rows stand under settings (DisTrans'
+    heterogeneity), columns are settings, each with the average of the runs on it. A run with unseen sites has no row;
+    where the printed numbers are of unseen sites (FedFA's Table 4), a row is the runs that left out one site each.
+    Where the printed rows name a ``source`` (FedRDN's Table 3), ours are those of ``cross_site``.
 
-    A run with unseen sites has no row here, and a site that took part none where the printed numbers are of unseen
-    sites (FedFA's Table 4): there a row is the runs that left out one site each.
-
-    Results on another federation than the printed one, or marked as a stand-in, are never compared: their columns say
-    so and have no difference; of results on other data, a real federation that the paper does not print, this is
-    ``runs_table``. Nor are averages over other sites compared. Where the printed rows name a ``source`` (FedRDN's
-    Table 3), ours are those of ``cross_site``. RecipeError if ``printed`` has several federations, or a ``source`` and
-    a rule other than "last".
+    A stand-in and averages over other sites have no difference; of results on other data, a real federation that the
+    paper does not print, this is ``runs_table``. RecipeError if ``printed`` has several federations, or a ``source``
+    and a rule other than "last".
     """
     marked = wording.mark(wording.frame_of(results))
     if marked == wording.OTHER_DATA:
@@ -67,14 +63,13 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
 
 
 def comparison(results, printed, rule: str | None = None):
-    """The numbers behind ``table``, long: one row per method and site.
+    """The numbers behind ``table``, long: one row per method and site, in per cent and points; NaN where there is none.
 
-    Columns: row (its name), run (its label, of what was not run the printed one), a column for each option that labels
-    name, such as ``fedfa.stages``, site (or setting), paper, remark and star (what is wrong with the printed number),
-    sites and clients (what the printed average and ours are over), ours, low, high (its 95 % interval), images, seeds
-    (how many), stand_in, difference (ours - paper), outside (whether the difference is more than the spread of runs
-    explains, ours and the printed ones; never with one seed, nor of older code). Per cent and points; NaN where there
-    is none.
+    Columns: row (its name), run (its label, of what was not run the printed one), the options that labels name, such as
+    ``fedfa.stages``, site (or setting), paper, remark and star (what is wrong with the printed number), sites and
+    clients (what the printed average and ours are over), ours, low, high (its 95 % interval), images, seeds (how many),
+    stand_in, difference (ours - paper), outside (whether the difference is more than the spread of runs explains, ours
+    and the printed ones; never with one seed, nor of older code).
     """
     import pandas
 

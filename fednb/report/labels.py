@@ -4,25 +4,13 @@ import re
 
 from fednb import papers, registry
 
-FEDERATIONS = {
-    "office_caltech10": "Office-Caltech-10",
-    "domainnet": "DomainNet",
-    "prostate_mri": "ProstateMRI",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "emnist": "EMNIST",
-    "digits": "Digits",
-    "pacs": "PACS",
-    "office_home": "OfficeHome",
-    "rxrx1": "RxRx1",
-    "ch_mnist": "CH-MNIST",
-    "bird200": "Bird-200",
-    "bioid": "BioID",
-    "celeba": "CelebA",
-    "retinal_vessels": "Retinal vessels",
-    "shifted_digits": "Shifted digits",
-    "shifted_strokes": "Shifted strokes",
-}  # as the papers call theirs
+FEDERATIONS = {  # as the papers call theirs
+    **{"office_caltech10": "Office-Caltech-10", "domainnet": "DomainNet", "office_home": "OfficeHome", "pacs": "PACS"},
+    **{"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "emnist": "EMNIST", "digits": "Digits", "rxrx1": "RxRx1"},
+    **{"prostate_mri": "ProstateMRI", "retinal_vessels": "Retinal vessels", "ch_mnist": "CH-MNIST"},
+    **{"bird200": "Bird-200", "bioid": "BioID", "celeba": "CelebA"},
+    **{"shifted_digits": "Shifted digits", "shifted_strokes": "Shifted strokes"},
+}
 SITES = {
     **{name: name.upper() for name in ("mnist", "svhn", "usps", "dslr", "hepg2", "huvec", "rpe", "u2os")},
     **{name: name.capitalize() for name in ("amazon", "caltech", "webcam", "art", "cartoon", "photo", "sketch")},
@@ -73,8 +61,7 @@ def parts(run: str) -> list[tuple[str, list[str]]]:
 
 
 def method(run: str) -> str:
-    """What a run is named after: all names but FedAvg's, sorted, so that ``"fedavg+fedmix+fedfa"`` and
-    ``"fedfa+fedmix"`` are one; plain ``"fedavg"`` stays."""
+    """All names but FedAvg's, sorted: ``"fedavg+fedmix+fedfa"`` -> ``"fedfa+fedmix"``; plain ``"fedavg"`` stays."""
     return "+".join(sorted({name for name, _ in parts(run)} - {"fedavg"})) or "fedavg"
 
 

@@ -7,12 +7,9 @@ FILE = Path(__file__).with_name("speed.json")
 
 
 def recorded() -> dict:
-    """What the file holds; without rows where nothing is recorded.
-
-    ``origin``: machine, code, torch, device, threads. ``methods``: by name, ``times`` FedAvg's round, ``least`` and
-    ``most`` of its pairs of rounds, and ``bytes`` a client and round. ``clients``: rows with ``clients``, the ``way``
-    to run in words, ``seconds`` a round, ``data`` and ``memory`` in MB.
-    """
+    """``origin``: machine, code, torch, device, threads. ``methods``: by name, ``times`` FedAvg's round, ``least`` and
+    ``most`` of its pairs of rounds, ``bytes`` a client and round. ``clients``: rows with ``clients``, the ``way`` to
+    run in words, ``seconds`` a round, ``data`` and ``memory`` in MB. Without rows where nothing is recorded."""
     if not FILE.exists():
         return {"origin": {}, "methods": {}, "clients": []}
     return json.loads(FILE.read_text(encoding="utf-8"))

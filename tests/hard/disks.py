@@ -64,7 +64,7 @@ def files(folder: Path) -> dict:
         "shared artefact": (*(folder / "runs").rglob("shared/*.npz"), recorded),
         "packed record": (in_columns, lambda: store.find(packed)),
         "checkpoint": (store.checkpoints / f"{SMALL.key}.pt", resumed),
-        "cache": (cache, lambda: plain(_cache._read(cache, bool))),
+        "cache": (cache, lambda: plain(_cache._read(cache))),
     }
 
 

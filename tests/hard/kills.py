@@ -1,9 +1,7 @@
 """Kills small trainings at random moments and resumes them until they are done: each must end as an undisturbed one.
 
-    python tests/hard/kills.py --trials 100 --seed 1
-
-Prints counts; the exit status is 1 where a trial differs or leaves something behind. Each training is a fork of this
-process, which has trained once and imported everything, so a trial takes a second or two.
+``python tests/hard/kills.py --trials 100 --seed 1``: the exit status is 1 where a trial differs or leaves something
+behind. Each training is a fork of this process, which has imported everything, so a trial takes a second or two.
 """
 
 import argparse
@@ -35,9 +33,9 @@ def trained(folder: Path, seconds: float | None = None) -> bool:
         try:
             training.train_one(RECIPE, Store(folder / "runs"))
             os._exit(0)
-        except BaseException:
+        finally:
             traceback.print_exc()
-        os._exit(1)
+            os._exit(1)
     if seconds is not None:
         time.sleep(seconds)
         os.kill(process, signal.SIGKILL)
@@ -56,8 +54,8 @@ def made(folder: Path) -> dict[str, object]:
 
 def left_behind(folder: Path) -> list[str]:
     """All files but the record, its artefacts and the lock."""
-    own = {RECIPE.filename, *(Path(RECIPE.filename).stem + f".{name}.npz" for name in ("features", "scores"))}
-    own |= {Path(RECIPE.filename).name, f"{RECIPE.key}.lock"}
+    record = Path(RECIPE.filename)
+    own = {record.name, f"{record.stem}.features.npz", f"{record.stem}.scores.npz", f"{RECIPE.key}.lock"}
     return [path.name for path in folder.rglob("*") if path.is_file() and path.name not in own]
 
 

@@ -111,7 +111,7 @@ def cosines(client: Client, batch: Batch) -> Tensor:
 
 
 def spreading_gradient(rows: Tensor, margin: float) -> Tensor:
-    """The gradient of the spread-out term (Eq. 4) for unit rows ``[classes, d]``; 0 where all keep the margin."""
+    """The gradient of the spread-out term (Eq. 4) for unit rows ``[classes, d]``."""
     near = (margin - 1 + rows @ rows.T).clamp(min=0).fill_diagonal_(0)
     return 4 * near @ rows
 

@@ -23,8 +23,7 @@ class FedBABU(Method):
     .. math:: (b_k, h_k) = \text{local training of } (b, h_0) \text{ for } E_f \text{ epochs}  \tag{2}
 
     In rounds the head h_0 is as drawn at every client, an unseen one too: no gradient, weight decay or momentum moves
-    it. A client tunes for each test with a fresh optimiser, and forgets what it learned. Sends the body alone. Keeps
-    the head. No setting is FedAvg.
+    it. A client tunes for each test with a fresh optimiser. Sends the body alone. Keeps the head. No setting is FedAvg.
 
     Args:
         tune_epochs: E_f, at least 0. 0 tests the common body under the drawn head. 5 in the authors' code, and

@@ -27,8 +27,7 @@ class FedBN(Method):
     Reference: Li et al., *FedBN: federated learning on non-IID features via local batch normalization*, ICLR 2021,
     Algorithm 1.
 
-    As released: the layers are found by "bn" in their names (which in FedFA's U-Net takes more than they are). FedFA's
-    server evaluates a global model with the initial layers.
+    As released: the layers are found by "bn" in their names (which in FedFA's U-Net takes more than they are).
     """
 
     tasks = EVERY_TASK

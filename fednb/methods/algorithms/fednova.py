@@ -31,8 +31,8 @@ class FedNova(Method):
     Reference: Wang et al., *Tackling the objective inconsistency problem in heterogeneous federated optimization*,
     NeurIPS 2020, Sec. 5.
 
-    As printed: weight decay counts as part of the gradient; tau_eff is the paper's default, Eq. 2, without server
-    momentum or a proximal term. In none of the four papers' released codes.
+    As printed: tau_eff is the paper's default, Eq. 2, without server momentum or a proximal term; weight decay is part
+    of the gradient.
     """
 
     tasks = EVERY_TASK

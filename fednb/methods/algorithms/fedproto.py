@@ -41,11 +41,8 @@ class FedProto(Method):
     Reference: Tan et al., *FedProto: federated prototype learning across heterogeneous clients*, AAAI 2022,
     Algorithm 1. FedRDN compares it with methods of one global model; its code for it is not released.
 
-    As printed:
-
-    1. Eq. 6 prints another factor, 1 over the number of clients with the class, which we leave out.
-    2. Eq. 7 prints the distance of the client's prototypes to the global ones, which a batch cannot give; ours is the
-       released form (``nn.MSELoss``).
+    As printed: Eq. 6 has another factor, 1 over the number of clients with the class, which we leave out; Eq. 7 the
+    distance of the client's prototypes to the global ones, for which we take the released ``nn.MSELoss``.
 
     As released: Eq. 6 counts clients alike, Eq. 3 is over the features of the last local epoch. Ours: as printed.
     """

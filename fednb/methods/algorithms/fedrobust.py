@@ -38,9 +38,8 @@ class FedRobust(Method):
     Reference: Reisizadeh et al., *Robust federated learning: the case of affine distribution shifts*, NeurIPS 2020,
     Algorithm 1 (FedRobust).
 
-    As printed (not checked against the text: the tags are ours; FedFA prints no rate or penalty): Lambda is a full
-    matrix over all numbers of an image. Ours, over channels, has the paper's own examples of a shift: intensity,
-    contrast and brightness.
+    As printed (the tags are ours; FedFA prints no rate or penalty): Lambda is a full matrix over all numbers of an
+    image. Ours, over channels, has the paper's own examples of a shift: intensity, contrast and brightness.
 
     As released (github.com/farzanfarnia/RobustFL): clients are averaged after every step, and tested under shifts as
     well; delta has rate 1 (CIFAR-10: 1.25) and penalty 0.08, the full matrix Lambda 0.05 and 2.

@@ -26,9 +26,7 @@ class FedSAM(Method):
     Reference: Qu et al., *Generalized federated learning via sharpness aware minimization*, ICML 2022, Algorithm 1
     (FedSAM); Foret et al., *Sharpness-aware minimization for efficiently improving generalization*, ICLR 2021.
 
-    As printed: nothing is said of batch normalisation. Ours, as released: running statistics see the first pass only.
-
-    As released (FedFA's code): the base optimiser is Adam.
+    As released (FedFA's code): running statistics see the first pass only, as ours; the base optimiser is Adam.
     """
 
     tasks = EVERY_TASK

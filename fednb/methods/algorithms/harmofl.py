@@ -47,8 +47,8 @@ class HarmoFL(Method):
        alone: each channel gets the same mean brightness, and nothing else changes.
     2. The momentum passes through a C integer (``int momentum``, Cython 0.29): 0.1 becomes 0, and the average stays
        that of a client's first batch.
-    3. Clients count alike, each one's optimiser lives through all rounds, batch normalisation has neither running
-       statistics nor weights, and every site is cut to the size of the smallest. Ours: as the recipe says.
+    3. Clients count alike, optimisers live through all rounds, batch normalisation has neither running statistics nor
+       weights, and every site is cut to the size of the smallest. Ours: as the recipe says.
     """
 
     tasks = EVERY_TASK

@@ -48,7 +48,7 @@ class Moon(Method):
 
     def begin(self, client: Client) -> None:
         if self.mu and client.memory(self):
-            client.scratch(self).update(_copied(client.model))
+            client.scratch(self).update({n: value.clone() for n, value in client.model.state_dict().items()})
 
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
         received, previous = client.scratch(self), client.memory(self)
@@ -62,7 +62,7 @@ class Moon(Method):
 
     def reply(self, client: Client) -> Message:
         if self.mu:
-            client.memory(self).update(_copied(client.model))
+            client.memory(self).update({n: value.clone() for n, value in client.model.state_dict().items()})
         return {}
 
 
@@ -85,7 +85,3 @@ def _features_under(client: Client, entries: Message, images: Tensor) -> Tensor:
         features = functional_call(_Features(client.model), held, (images,))
     client.model.train()
     return features.to(images.dtype)
-
-
-def _copied(model: nn.Module) -> Message:
-    return {name: value.clone() for name, value in model.state_dict().items()}

@@ -51,14 +51,9 @@ class PartialFed(Method):
     (``clientpartial.py``, c79e660); the numbers of the equations are ours. FRAug (Table 2) prints no variant or setting
     of its reimplementation.
 
-    As printed:
-
-    1. Fixed: by the summary, it is better to keep upper layers than lower ones, and not to load batch normalisation.
-       The default is these two together.
-    2. Adaptive: choices are learned through a Gumbel softmax. Ours, not verified: the straight choice with the
-       softmax's gradient, the start at 0, a choice for each module, and when and on which images it learns.
-
-    As released: no code of the authors.
+    As printed: by the summary, it is better to keep upper layers than lower ones, and not to load batch normalisation;
+    the default is these two together. Adaptive choices are learned through a Gumbel softmax; the straight choice with
+    the softmax's gradient, the start at 0, and when and on which images it learns are ours.
     """
 
     tasks = EVERY_TASK

@@ -35,15 +35,13 @@ class PFedHN(Method):
     client has replied, whatever its number of images. All are tested with weights made from the round's last phi, and
     with running statistics of their training images, measured with these weights.
 
-    Parameters that stay at a client for another method are its own. A client that is in no round takes the mean of the
-    others' embeddings; with a personal head that is refused.
+    A client that is in no round takes the mean of the others' embeddings; with a personal head that is refused.
 
     Args:
         personal_head: True is pFedHN-pc: the head is the client's own and is neither made nor sent.
         embedding: length of v_i, at least 0; 0 takes 1 + N / 4 for N clients, rounded down, as released.
         hidden: width of the perceptron, at least 0. 100 as released. 0 leaves nothing but the biases of its outputs,
-            one model for all: FedAvg, up to rounding and running statistics, with one client, rate 1 and neither
-            momentum nor decay.
+            one model for all: with one client, rate 1 and neither momentum nor decay FedAvg, up to rounding.
         layers: hidden layers after the first, at least 0. 3 as released.
         rate: alpha, at least 0. 0.01 as released, 0.05 there for pFedHN-pc.
         momentum: in [0, 1). 0.9 as released.
@@ -56,7 +54,7 @@ class PFedHN(Method):
     Reference: Shamsian et al., *Personalized federated learning using hypernetworks*, ICML 2021, Algorithm 1, checked
     against the released code; the numbers of the equations are ours. DisTrans prints no setting of its pFedHN.
 
-    As printed: a new client learns an embedding for the finished phi. Ours: the mean of the embeddings.
+    As printed: a new client learns an embedding for the finished phi.
 
     As released (github.com/AvivSham/pFedHN):
 
@@ -99,7 +97,12 @@ class PFedHN(Method):
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
         first = {name: server.first[name] for name in next(iter(offers.values()))}
-        self._refuse_too_large(first)
+        size = (self.hidden + 1) * sum(value.numel() * value.element_size() for value in first.values())
+        if size > LIMIT:
+            raise RecipeError(
+                f"{self.name} has hidden {self.hidden} and needs {size / 1e9:.1f} GB for its hypernetwork; expected at "
+                f"most {LIMIT / 1e9:.0f} GB. Take a smaller hidden or network."
+            )
         like, draws = next(iter(first.values())), server.generator(self.name)
         widths = [self.embedding or 1 + len(offers) // 4] + [self.hidden] * (self.layers + 1)
         memory = server.memory(self)
@@ -156,9 +159,9 @@ class PFedHN(Method):
         client.model.load_state_dict(client.inbox(self), strict=False)
 
     def _learn(self, memory: Message, client: str, change: Message) -> None:
-        used = [name for name in memory if name.startswith("phi/") or name == f"embedding/{client}"]
-        gradients = self._gradients({name: memory[name] for name in used}, f"embedding/{client}", change)
-        for name, gradient in zip(used, gradients, strict=True):
+        embedding = f"embedding/{client}"
+        used = {name: memory[name] for name in memory if name.startswith("phi/") or name == embedding}
+        for name, gradient in zip(used, self._gradients(used, embedding, change), strict=True):
             velocity = gradient + self.decay * memory[name]
             if self.momentum:
                 velocity = velocity + self.momentum * memory.get(f"momentum/{name}", 0)
@@ -172,20 +175,11 @@ class PFedHN(Method):
         made = weights(part(leaves, "phi"), leaves[embedding])
         return torch.autograd.grad(list(made.values()), list(leaves.values()), [change[name] for name in made])
 
-    def _refuse_too_large(self, first: Message) -> None:
-        size = sum(value.numel() * value.element_size() for value in first.values())
-        if (self.hidden + 1) * size > LIMIT:
-            raise RecipeError(
-                f"{self.name} has hidden {self.hidden} and needs {(self.hidden + 1) * size / 1e9:.1f} GB for its "
-                f"hypernetwork; expected at most {LIMIT / 1e9:.0f} GB. Take a smaller hidden or network."
-            )
-
 
 def weights(phi: Message, embedding: Tensor) -> Message:
     """The parameters of a network from an embedding ``[d]``, by name (Eq. 1).
 
-    phi: ``weight/i`` and ``bias/i`` of linear layers with ReLU between them; ``start/name``, a parameter's bias, in its
-    shape; ``output/name``, ``[its size, hidden]``.
+    phi: ``weight/i`` and ``bias/i`` of layers with ReLU between them, ``start/name`` and ``output/name`` of outputs.
     """
     matrices, biases = part(phi, "weight"), part(phi, "bias")
     hidden = F.linear(embedding, matrices["0"], biases["0"])

@@ -42,11 +42,9 @@ class PFedMe(Method):
     are those of the released commands, not checked against the paper's text; the numbers of the equations are ours.
     DisTrans prints no setting of its pFedMe.
 
-    As printed:
-
-    1. All clients train in every round and the server draws those whose w_k it averages, with equal weights. Ours:
-       those drawn train, and weights are the recipe's, by size as released.
-    2. Eq. 1 is solved up to a given accuracy. Ours: K steps, as released (plain SGD with a weight decay of 0.001).
+    As printed: all clients train in every round and the server draws those whose w_k it averages, with equal weights;
+    Eq. 1 is solved up to a given accuracy. Ours: those drawn train, weights are the recipe's (by size as released), and
+    K steps are taken, as released (plain SGD with a weight decay of 0.001).
 
     As released (github.com/CharlieDinh/pFedMe): w_k is copied into the tensors that are tested as theta_k, so that, as
     we read it, the "personalized" results are those of w_k. Ours: theta_k.

@@ -32,11 +32,9 @@ class Scaffold(Method):
 
     1. The server's rate is 1, as in the paper's experiments; its p_k are equal (the recipe's ``weights="equal"``). By
        size, :math:`|S|/N` is the clients' share of all images, so that c stays the weighted mean of all c_k.
-    2. The paper's clients take plain SGD steps. With momentum a gradient enters w - y with a larger weight, so K_k in
-       Eq. 4 is the sum of these weights (``fednova.gradient_weight``); else the variates would grow without limit.
+    2. Its clients take plain SGD steps. With momentum K_k in Eq. 4 is the sum of the weights with which gradients enter
+       w - y (``fednova.gradient_weight``); else the variates would grow without limit.
     3. Weight decay counts as part of the gradient. Running statistics get the plain mean.
-
-    In none of the four papers' released codes.
     """
 
     printed = "SCAFFOLD"

@@ -17,10 +17,8 @@ class Single(Method):
     Reference: FRAug, Sec. 4.1.2 ("training an individual model on each client separately"; Table 2), which prints no
     settings and no equation for it; the number is ours.
 
-    As released (FRAug's ``ray_baselines.py``):
-
-    1. Up to 40 epochs of SGD (0.01, momentum 0.9, Nesterov, weight decay 5e-4), stopped early by validation.
-    2. It is tested on all images of a site, training images among them. Ours: on the site's test images.
+    As released (FRAug's ``ray_baselines.py``): up to 40 epochs of SGD (0.01, momentum 0.9, Nesterov, weight decay
+    5e-4), stopped early by validation, and tests on all images of a site, training images among them.
     """
 
     tasks = EVERY_TASK

@@ -20,10 +20,7 @@ def rtnet(latent: int, features: int, classes: int) -> nn.Module:
 
 
 class TwoLayers(nn.Sequential):
-    """Two linear layers, each with batch normalisation, and a ReLU between them.
-
-    Labels of ``classes`` classes enter as one-hot vectors (0: they do not). positive: a ReLU at the end.
-    """
+    """Two linear layers with batch normalisation, a ReLU between them, and one-hot labels (0 classes: without)."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int, classes: int, positive: bool):
         first = [nn.Linear(inputs + classes, hidden), _normalisation(hidden), nn.ReLU()]
@@ -38,10 +35,7 @@ class TwoLayers(nn.Sequential):
 
 
 class Learner:
-    """One of the two networks during a round, in eval mode between its steps, with its own SGD.
-
-    network: on the meta device. values: its parameters and statistics; momenta: by parameter, empty at the start.
-    """
+    """One of the two networks (given on the meta device) in a round, in eval mode between its steps, with its SGD."""
 
     def __init__(self, network: nn.Module, values: Message, momenta: Message, rate: float):
         some = next(iter(values.values()))
@@ -57,7 +51,6 @@ class Learner:
         return self.network.state_dict()
 
     def descend(self, loss: Tensor) -> None:
-        """One step on this network's parameters alone."""
         parameters, momenta = list(self.network.parameters()), list(self.momenta.values())
         gradients = torch.autograd.grad(loss, parameters)
         with torch.no_grad():

@@ -51,7 +51,6 @@ class Hypernetwork(nn.Module):
     """Class fractions e alone to an offset of 3 x 64 x 64: a multilayer perceptron, then five transposed convolutions.
 
     Batch normalisation sees one image at a time and always takes its statistics. 3,598,004 parameters with 10 classes.
-    torch's parametrised spectral norm starts its vectors with 15 power iterations.
 
     Reference: DisTrans, released code; widths that are fixed for 10 classes there follow the number of classes.
     """

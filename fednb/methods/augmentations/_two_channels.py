@@ -85,10 +85,7 @@ def of_each_channel(kind: type[nn.Module]) -> type[nn.Module]:
 
 
 def split_statistics(model: nn.Module, channels: int) -> list[nn.Module]:
-    """Lets every layer of batch normalisation keep running statistics for each channel; returns these layers.
-
-    The layers stay, and so do the names of their entries: ``[n]`` becomes ``[channels, n]``.
-    """
+    """Lets every layer of batch normalisation keep running statistics ``[channels, n]``; returns these layers."""
     layers = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
     for layer in layers:
         layer.__class__ = of_each_channel(type(layer))

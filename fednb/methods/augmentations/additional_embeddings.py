@@ -29,8 +29,7 @@ class AdditionalEmbeddings(Method):
 
     Raises RecipeError for a site without spare images, and where these are scored.
 
-    Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
-    augmentation*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
+    Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
 
     As printed: 10 % of the local images train the network (the loader's ``fraction``), 100 % the head. When clients
     tune is not said; ours: before each test.

@@ -38,8 +38,8 @@ class AdvProp(Method):
         steps: iterations, at least 0. 0 is plain training, without auxiliary layers. 5 in the paper for epsilon 4,
             epsilon + 1 in general, and 1 for epsilon 1.
 
-    Reference: Xie et al., *Adversarial examples improve image recognition*, CVPR 2020, Algorithm 1 and Eq. 3.
-    DisTrans' Table 2 has a row of it, without a setting or code.
+    Reference: Xie et al., *Adversarial examples improve image recognition*, CVPR 2020, Algorithm 1 and Eq. 3. DisTrans'
+    Table 2 has a row of it, without a setting or code.
 
     As printed: the attack goes against the true label (Eq. 2) through the auxiliary layers (Algorithm 1); whether it
     starts at random, as projected gradient descent does, and takes the running statistics is open.

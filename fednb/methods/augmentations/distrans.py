@@ -49,9 +49,6 @@ class DisTrans(Method):
         at_unseen: of clients that are in no round, on which the paper is silent: "mean", the mean of all clients'
             offsets, or "none": the images as they are in every channel, as with alpha 0.
 
-    The baseline without offsets is ``channels=1, alpha=0`` and the same projection; the released one has projection
-    1000 for AlexNet and 0 for ResNet-18.
-
     Raises RecipeError where an augmentation that touches batches comes after it, for an aggregation network with one
     client, and for the released one with images other than 3 x 64 x 64.
 
@@ -192,19 +189,16 @@ class DisTrans(Method):
         return change
 
     def _way(self, server: Server) -> str:
-        """How offsets are aggregated: "none", "mean" or "network" (Sec. 4.4)."""
         if self.aggregation != "default":
             return self.aggregation
         return "network" if server.memory(self)["heterogeneity"] < self.threshold else "none"
 
     def _network(self, server: Server, classes: int, offsets: Tensor) -> nn.Module:
-        """The aggregation network as it is at the start."""
         kind = Aggregator if self.variant == "paper" else Hypernetwork
         with seeded(server.recipe.seed, self.name, "network"):
             return kind(classes, tuple(offsets.shape[1:])).to(offsets)
 
     def _start_network(self, server: Server, clients: list[str], fractions: Tensor, offsets: Tensor) -> Tensor:
-        """Puts the network into the server's memory; returns the first offsets."""
         if len(clients) == 1:
             raise RecipeError(
                 f"{self.name} has an aggregation network, which learns from several clients, and {clients[0]} is the "

@@ -10,21 +10,17 @@ from fednb.methods import Batch, Client, Method, classification_only, option
 from fednb.methods.augmentations import _draws
 
 
-def gaussian(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    return torch.randn(shape, generator=generator)
-
-
 def laplace(shape: torch.Size, generator: torch.Generator) -> Tensor:
     """The difference of two exponential draws, which has variance 2."""
     first, second = torch.empty(2, *shape).exponential_(generator=generator)
     return (first - second) / math.sqrt(2)
 
 
-def uniform(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    return torch.empty(shape).uniform_(-math.sqrt(3), math.sqrt(3), generator=generator)
-
-
-UNIT = {"gaussian": gaussian, "laplace": laplace, "uniform": uniform}  # mean 0, standard deviation 1
+UNIT = {  # mean 0, standard deviation 1
+    "gaussian": lambda shape, draws: torch.randn(shape, generator=draws),
+    "laplace": laplace,
+    "uniform": lambda shape, draws: torch.empty(shape).uniform_(-math.sqrt(3), math.sqrt(3), generator=draws),
+}
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,7 @@ class EmbeddingNoise(Method):
         distribution: "gaussian", "laplace" or "uniform".
         gamma: standard deviation of the noise, at least 0. FRAug searched it and prints no value; 0.1 is ours.
 
-    Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
-    augmentation*, ICCV 2023, Sec. 4.3.5 and Table 7. Its code for it is not released.
+    Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 4.3.5 and Table 7. Its code for it is not released.
 
     As printed:
 

@@ -37,8 +37,7 @@ class FAug(Method):
     Args:
         share: of the lacking images that is generated, in [0, 1]. 0 is plain training, and nothing is sent. 1 is the
             paper, "until reaching an IID training dataset".
-        seeds: images of each class that a client sends, at least 1. 5 in Table 1 of the paper: 15 samples for 3
-            classes.
+        seeds: images of each class that a client sends, at least 1. 5 in Table 1: 15 samples for 3 classes.
         steps: of the server's training, at least 1. Ours; nothing is printed.
 
     Raises RecipeError after a method that changes a batch's images, such as normalisation.

@@ -84,7 +84,12 @@ class FeatureAugmentation(nn.Module):
         """Features ``[B, C, H, W]`` -> the same shape."""
         if not self.training or self.probability == 0:
             return features
-        self._refuse(features)
+        shape, least = list(features.shape), 1 + self.correction
+        if len(shape) != 4 or shape[1] != len(self.mean) or shape[2] * shape[3] == 1 or shape[0] < least:
+            raise ValueError(
+                f"a layer for {len(self.mean)} channels was given features {shape}; expected [n, {len(self.mean)}, "
+                f"height, width], n of at least {least}, and more than one pixel. Take larger images or batches."
+            )
         if not float(torch.rand((), generator=self.generator)) < self.probability:
             return features
         centred, error, mean, std = self._centred(features)
@@ -123,15 +128,6 @@ class FeatureAugmentation(nn.Module):
         device = self.generator.device if self.generator else like.device
         drawn = torch.randn(like.shape, dtype=like.dtype, device=device, generator=self.generator)
         return drawn.to(like.device, non_blocking=True)
-
-    def _refuse(self, features: Tensor) -> None:
-        shape, least = list(features.shape), 1 + self.correction
-        if len(shape) != 4 or shape[1] != len(self.mean) or shape[2] * shape[3] == 1 or shape[0] < least:
-            raise ValueError(
-                f"a layer for {len(self.mean)} channels was given features {shape}; expected [n, {len(self.mean)}, "
-                f"height, width], n of at least {least}, and more than one pixel, which has no standard deviation. Put "
-                "it after a stage with as many channels, or take larger images."
-            )
 
 
 @dataclass(frozen=True)

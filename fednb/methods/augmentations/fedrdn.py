@@ -117,22 +117,12 @@ class RandomDataNormalise(nn.Module):
         test = RandomDataNormalise(means, stds, own=2).eval()        # at test time: the client's own pair
 
     One draw for each image, anew every time it is seen, from torch's global generator. ``v2.Compose`` does not hand
-    ``eval()`` on: call it on this transform, or make two.
-
-    Args:
-        means, stds: of all clients, ``[K, channels]``, as ``statistics`` gives them.
-        own: which of them this client is, from 0.
-
-    Reference: FedRDN, Sec. 3.2, Algorithm 2.
+    ``eval()`` on: call it on this transform, or make two. means, stds: of all clients, ``[K, channels]``, as
+    ``statistics`` gives them. own: which of them this client is, from 0.
     """
 
     def __init__(self, means: Tensor, stds: Tensor, own: int):
         super().__init__()
-        if means.ndim != 2 or means.shape != stds.shape or not (stds > 0).all() or not 0 <= own < len(means):
-            raise DataError(
-                f"means are {list(means.shape)}, stds {list(stds.shape)}, the least {float(stds.min())}, and own is "
-                f"{own}; expected [clients, channels] for both, deviations above 0 and the number of a client."
-            )
         self.register_buffer("means", means)
         self.register_buffer("stds", stds)
         self.own = own

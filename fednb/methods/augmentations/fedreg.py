@@ -34,8 +34,7 @@ class FedReg(Method):
         b = \frac{((d - a g) \cdot h)_+}{\lVert h \rVert^2}, \quad
         w \leftarrow v - \mathrm{weight} \, (a g + b h)
 
-    Sends nothing; keeps both images of each training image as floats until the end of the round. They cost
-    2 x ``iterations`` passes over the training images a round; a step costs two passes more.
+    Sends nothing; keeps both images of each training image as floats until the end of the round.
 
     Args:
         weight: at least 0. 0 takes nothing back; 1, the released code, takes back all of it to first order.

@@ -22,8 +22,7 @@ class ImageNoise(Method):
 
     Raises RecipeError after a method that normalises images.
 
-    Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
-    augmentation*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
+    Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
 
     As printed: "We add random noise to the client local images when optimizing the classification model": training
     images alone. Not printed: whether noise is drawn once or in every step, in which units, whether the sum is cut to

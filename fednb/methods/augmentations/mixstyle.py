@@ -40,8 +40,7 @@ class MixStyle(Method):
     Reference: Zhou et al., *Domain generalization with MixStyle*, ICLR 2021, Sec. 2. FedFA's Table 6 has a row of it,
     without a setting or code.
 
-    As printed: mixing across domains where they are known, random mixing else, as a client has one domain. As released:
-    sample variances, with 1e-6 added to each.
+    As printed: random mixing, as a client has one domain. As released: sample variances, with 1e-6 added to each.
     """
 
     tasks = EVERY_TASK

@@ -29,8 +29,7 @@ class Mixup(Method):
     Reference: Zhang et al., *mixup: beyond empirical risk minimization*, ICLR 2018, Sec. 2. FedFA's Table 6 and
     DisTrans' Table 2 have rows of it, without a setting or code.
 
-    As printed: the equations mix pairs of images of the training set; Figure 1 draws them from two loaders. As
-    released: partners are a permutation of the same batch, one lambda for all, as here.
+    As printed: partners from the training set. As released: a permutation of the batch, one lambda for all, as here.
     """
 
     printed = "mixup"

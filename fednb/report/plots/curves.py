@@ -8,10 +8,9 @@ MOST = 6  # curves in one panel
 
 
 def convergence(frame, title: str = "", printed=None):
-    """Test accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1; a band from lowest to highest seed.
-
-    A curve is the unweighted mean over all sites that took part. More than six methods have a panel each, with FedAvg
-    (else the first) in grey behind.
+    """Test accuracy or Dice over rounds, a line per method, as in FedRDN's Fig. 1: the unweighted mean over all sites
+    that took part, with a band from lowest to highest seed. More than six methods have a panel each, with FedAvg (else
+    the first) in grey behind.
 
     frame: rows of ``Results.frame``.
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's

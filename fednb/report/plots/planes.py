@@ -10,9 +10,8 @@ from fednb.report.wording import STAND_IN
 
 
 def embedding(panels: dict, labels, sites, site_names=None, class_names=None, stand_in=False, told=None):
-    """Test features in the plane by t-SNE and by UMAP, each twice side by side: coloured by site, and by class.
-
-    Where each class is at one site of its own there are no two colourings, and t-SNE and UMAP are side by side.
+    """Test features in the plane by t-SNE and by UMAP, each twice side by side: coloured by site, and by class (once,
+    where each class is at one site of its own).
 
     panels: ``{title of a row: features [n, d]}``, of the same images under several models. Two columns are drawn as
         they are.

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from fednb import papers
 from fednb.report import labels, wording
+from fednb.report.comparison import tested
+from fednb.report.intervals import alike, of_settings
 from fednb.report.plots._axes import (
     PAPER,
     WIDEST,
@@ -35,30 +37,76 @@ def claims(rows, paper: str):
     rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect.
     """
     rows = rows[rows["of"] == paper]
-    tested = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
-    reach = max(5, 1.2 * tested[["paper", "ours"]].abs().to_numpy().max(initial=0))
-    figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(tested)))
-    for place, row in enumerate(tested.itertuples()):
+    shown = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
+    reach = max(5, 1.2 * shown[["paper", "ours"]].abs().to_numpy().max(initial=0))
+    figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(shown)))
+    for place, row in enumerate(shown.itertuples()):
         look = VERDICTS[row.verdict].look
         for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
             axes.plot(span, [place] * 2, color=look["color"], linewidth=width)
         axes.plot(row.ours, place, linestyle="none", markersize=6, **look)
         axes.plot(row.paper, place, **DIAMOND)
-    told, every = (len(each.drop_duplicates([*CLAIM])) for each in (tested, rows))
-    data = tested["federation"].map(labels.federation)
+    told, every = (len(each.drop_duplicates([*CLAIM])) for each in (shown, rows))
+    data = shown["federation"].map(labels.federation)
     on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
     head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
     about = "points: the first of each row minus the second"
     decorate(axes, about, "", f"{labels.printed(paper)}: {head}", grid="both")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
-    where = tested["table"].str.replace("table", "Table ") + (", " + data if data.nunique() > 1 else "")
-    board = tested["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
-    axes.set_yticks(range(len(tested)), where + ": " + tested["effect"] + board, fontsize=8)
-    axes.set(ylim=(max(1, len(tested)) - 0.5, -0.5), xlim=(-reach, reach))
-    words = [word for word in VERDICTS if (tested["verdict"] == word).any()]
+    where = shown["table"].str.replace("table", "Table ") + (", " + data if data.nunique() > 1 else "")
+    board = shown["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
+    axes.set_yticks(range(len(shown)), where + ": " + shown["effect"] + board, fontsize=8)
+    axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(-reach, reach))
+    words = [word for word in VERDICTS if (shown["verdict"] == word).any()]
     key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
     _legend(figure, key | {PAPER: DIAMOND, "95 % interval": ALONE, "simultaneous interval": TOGETHER}, ncols=4)
     return as_written(figure)
+
+
+def scores(chosen, x: str = "client", printed=None, title: str = "", results=None):
+    """Test accuracy or Dice with 95 % intervals: dots in rows, one for each method, a panel for each value of ``x``.
+
+    chosen: rows of ``fednb.report.selection.selected``.
+    x: ``"client"`` for a panel of each site and one of their average; or a varied field, for example
+        ``"local_epochs"`` as in FedRDN's Fig. 2: panels show the average over clients.
+    printed: rows of ``fednb.papers.printed``: the paper's numbers as white diamonds, under the settings that the values
+        of ``x`` make. A stand-in and other data are never drawn beside them, nor averages over other sites. Where the
+        runs of ``results`` are at another setting than the paper's, the legend says so.
+    results: of the study whose runs these are. All that is recorded of their settings moderates the intervals, as in
+        tables, and the images' scores give Dice its own; without it the drawn rows alone do, and Dice's are too wide.
+    """
+    of_images, known = None, None
+    if results is not None:
+        of_images, known = wording.scored(chosen, results), alike(results, chosen["rule"].iloc[0])[1]
+    if x == "client":
+        parts = {(x, label): rows for label, rows in wording.with_seeds(chosen).items()}
+    else:
+        parts = {(at, label): rows for at, part in chosen.groupby(x) for label, rows in wording.settings(part)}
+    values, runs = {}, {}  # values: of a group (a site, or a value of x), the number of each label
+    for ((at, label), rows), found in zip(parts.items(), of_settings(parts.values(), of_images, known), strict=True):
+        runs[label] = rows["run"].iloc[0]
+        for group, own in found.items() if x == "client" else [(at, found["average"])]:
+            values.setdefault(group, {})[label] = own[:3]
+    order = (lambda group: group == "average") if x == "client" else None
+    groups, marked, theirs = sorted(values, key=order, reverse=x in wording.DOWNWARDS), wording.mark(chosen), {}
+    if printed is not None and not marked:
+        same = printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
+        theirs = {label: printed_values(printed[same], run, x, groups) for label, run in runs.items()}
+    panels = {}
+    for group in groups:
+        name = f"{wording.spaced(x)} {group}"
+        if x in ("client", "federation"):
+            name = labels.site(labels.federation(group))
+        panels[name] = {
+            label: Dot(run, *values[group][label], printed=theirs.get(label, {}).get(group))
+            for label, run in runs.items()
+            if label in values[group]
+        }
+    what = f"test {wording.measure(chosen)} (%)"
+    if x != "client":
+        seeds = sorted({rows["seed"].nunique() for rows in parts.values()})
+        what += ", mean over clients" + (f", {seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else "")
+    return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
 
 
 def effects(tables, title: str = "", printed=None, results=None):
