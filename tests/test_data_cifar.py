@@ -94,15 +94,13 @@ class TestLayouts:
             for name in names:
                 content = np.fromfile(root / source.folder / f"{name}.bin", np.uint8)
                 entries = content.reshape(-1, source.label + 3073)
-                held = {
-                    "data": entries[:, -3072:],
-                    ("labels", "fine_labels")[source.label]: [*entries[:, source.label]],
-                }
+                labels = {("labels", "fine_labels")[source.label]: entries[:, source.label].tolist()}
+                held = labels | {"data": entries[:, -3072:]}
                 lists[part].append([name, write(name, held)])
             monkeypatch.setattr(reader, f"{part}_list", lists[part])
         digest = write(reader.meta["filename"], {reader.meta["key"]: source.classes})
         monkeypatch.setattr(reader, "meta", reader.meta | {"md5": digest})
-        made = [fednb.datasets.load(source.name, where, size=32) for where in (root, tmp_path / "new")]
+        made = [fednb.datasets.load(source.name, where, size=32, clients=2) for where in (root, tmp_path / "new")]
         assert made[0].fingerprint == made[1].fingerprint
         write(source.files["test"][0], Hostile(tmp_path / "called"))
         with pytest.raises(DataError, match=rf"{source.pickled} has other files than {source.title}'s own"):

@@ -71,7 +71,6 @@ class Cifar:
             size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
             train_images, test_images: how many to use, stratified by class; None takes all on disk.
             spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
-            seed: of all draws.
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
         """
@@ -93,8 +92,7 @@ class Cifar:
         return Federation(self.name, resized, self.classes, (*notes, *said))
 
     def place(self, root: Path, *, partition: str = PARTITIONS[0], **options) -> Path:
-        """The folder that holds all binary or torchvision's files, else that of the class folders; DataError where there
-        is none."""
+        """The folder of all binary or torchvision's files, else of the class folders; DataError where there is none."""
         if partition not in PARTITIONS:
             raise RecipeError(f'{self.name} has no partition "{partition}"; {nearest(str(partition), PARTITIONS)}')
         names, places = sum(self.files.values(), ()), [root / self.name / part for part in COMPLETE]
@@ -102,7 +100,8 @@ class Cifar:
             if all((root / folder / f"{name}{suffix}").is_file() for name in names):
                 return root / folder
         if not any(place.is_dir() for place in places):
-            raise DataError(f"There is no {root / self.pickled} with {', '.join(names)}.")
+            binary = f"{root / self.folder} with {'.bin, '.join(names)}.bin"
+            raise DataError(f"There is neither {root / self.pickled} nor {binary}.")
         require_folders(places, self.classes)
         return root / self.name
 
@@ -118,10 +117,8 @@ class Cifar:
             try:  # it unpickles, which can execute code, only files that have the MD5 sums of CIFAR's own
                 data = getattr(torchvision.datasets, self.title.replace("-", ""))(root, train=part == "train")
             except RuntimeError as error:
-                raise DataError(
-                    f"{place} has other files than {self.title}'s own ({error}). Fetch it again."
-                ) from error
-            return np.array(data.targets), data.data.transpose(0, 3, 1, 2).__getitem__
+                raise DataError(f"{place} has other files than {self.title}'s own. Fetch it again.") from error
+            return np.array(data.targets, np.int64), data.data.transpose(0, 3, 1, 2).__getitem__
         rows = in_classes(place / part, self.classes)
 
         def take(positions: np.ndarray) -> np.ndarray:
