@@ -88,14 +88,19 @@ class Page:
 
     def run(self, recipes: list[Recipe], **of_the_study) -> Results:
         """Finds these runs or trains them, as ``fednb.Study``, with the notebook's DATA, DEVICE and JOBS."""
+        return self._kept(self.aside(recipes, **of_the_study))
+
+    def aside(self, recipes: list[Recipe], **of_the_study) -> Results:
+        """As ``run``, of runs that are in no claim and no table, such as one that keeps what the server sends."""
         how = {name.lower(): self.space[name] for name in ("DATA", "DEVICE", "JOBS") if name in self.space}
-        return self._kept(Study(recipes, self.paper, **of_the_study).run(**how))
+        return Study(recipes, self.paper, **of_the_study).run(**how)
 
     def at_paper(self, recipes: list[Recipe]) -> Results:
         """What is recorded of these recipes at the paper's setting: what they do not vary is as in its profile
         ``paper``, the seeds are the protocol's. Trains nothing."""
-        base, printed = self.base.full, papers.recipe(self.paper, "paper", self.space.get("FEDERATION"))
-        fixed = {n: value for n, value in printed.items() if all(recipe.full[n] == base[n] for recipe in recipes)}
+        base, printed = self.base.full, Recipe(**papers.recipe(self.paper, "paper", self.space.get("FEDERATION"))).full
+        alike = {name for name in printed if all(recipe.full[name] == base[name] for recipe in recipes)}
+        fixed = {name: printed[name] for name in alike - {"seed"}}
         moved = [recipe.with_(**fixed, seed=seed) for recipe in recipes for seed in protocol.rules()["seeds"]]
         known = Study(moved, self.paper).recorded()
         return self._kept(Study([recipe for recipe, record in known.found.items() if record], self.paper).recorded())
