@@ -269,9 +269,9 @@ ALGORITHMS = [
     algorithm("fedsam", {"rho": 0}),
     algorithm("harmofl", {"alpha": 0, "amplitude": False}, ({}, {"variant": "released"}), takes_brightness=True),
     algorithm("moon", {"mu": 0}, begins_in_round=2),
-    algorithm("partialfed", {"variant": "adaptive", "strategy_rate": 0}, ({}, {"variant": "adaptive"})),
+    algorithm("partialfed", {"layers": []}),
     algorithm("pfedavg", {"epochs": 0}),
-    algorithm("pfedhn", variants=(SLOW, SLOW | {"updates": "simultaneous"}), weighs=False),
+    algorithm("pfedhn", variants=(SLOW,), weighs=False),
     algorithm("pfedhn_pc", variants=(SMALL,), refuses_unseen=(SMALL,), weighs=False),
     algorithm(
         "pfedme",
