@@ -163,7 +163,7 @@ class Page:
         )
 
     def figure(self):
-        """The tested claims as dots with their intervals beside what the paper prints."""
+        """The tested claims as dots with their intervals next to what the paper prints."""
         import pandas
 
         from fednb.report import plots
@@ -173,7 +173,7 @@ class Page:
         return plots.claims(rows, self.paper) if tested else "No claim is tested here: see the strip above."
 
     def tables(self, **how) -> None:
-        """Shows ours beside the paper's for each of the results; all but the first are folded. how: further arguments
+        """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
         of ``fednb.report.table``."""
         from IPython.display import HTML, display
 
