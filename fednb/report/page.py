@@ -139,8 +139,8 @@ class Page:
     def answer(self, *effects, found: str | list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
-        effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found: what was found, in the
-        place of both.
+        effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
+        what was found, in the place of both.
         """
         lines = [found] if isinstance(found, str) else list(found)
         if not lines:
