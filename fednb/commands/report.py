@@ -68,7 +68,7 @@ def _lay_out(home: Path, executed: Path, source: Path) -> None:
     contents, gallery = (source / "contents" / "index.md").read_text(encoding="utf-8"), ""
     if (shown := source / "notebooks" / "README.md").is_file():  # on the first page, too
         gallery = shown.read_text(encoding="utf-8").replace("\n## ", "\n### ").replace("# Gallery", "## Gallery")
-        gallery = re.sub(r"\]\((\S+\.ipynb)\)", r"](notebooks/\1)", gallery).replace("../figures/", "figures/")
+        gallery = re.sub(r"\]\(([^)\s]+\.ipynb)\)", r"](notebooks/\1)", gallery).replace("../figures/", "figures/")
     with (source / "README.md").rename(source / "index.md").open("a", encoding="utf-8") as first_page:
         first_page.write(f"\n{gallery}\n{contents}")
 
