@@ -328,9 +328,9 @@ AUGMENTATIONS = [
 
 
 def from_outside(name: str) -> list[Row]:
-    """The row of a method from outside, one or none: its module's ``LAWS`` has fields of a row, by name."""
+    """The row of a method from outside, one or none: its module's ``CONFORMANCE`` has fields of a row, by name."""
     return [
-        Row(room, name, **getattr(registry.file(room, name), "LAWS", {}))
+        Row(room, name, **getattr(registry.file(room, name), "CONFORMANCE", {}))
         for room in registry.METHODS
         if name in registry.names(room) and name not in registry.builtin(room)
     ]
