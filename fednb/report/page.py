@@ -88,14 +88,19 @@ class Page:
 
     def run(self, recipes: list[Recipe], **of_the_study) -> Results:
         """Finds these runs or trains them, as ``fednb.Study``, with the notebook's DATA, DEVICE and JOBS."""
+        return self._kept(self.aside(recipes, **of_the_study))
+
+    def aside(self, recipes: list[Recipe], **of_the_study) -> Results:
+        """As ``run``, of runs that are in no claim and no table, such as one that keeps what the server sends."""
         how = {name.lower(): self.space[name] for name in ("DATA", "DEVICE", "JOBS") if name in self.space}
-        return self._kept(Study(recipes, self.paper, **of_the_study).run(**how))
+        return Study(recipes, self.paper, **of_the_study).run(**how)
 
     def at_paper(self, recipes: list[Recipe]) -> Results:
         """What is recorded of these recipes at the paper's setting: what they do not vary is as in its profile
         ``paper``, the seeds are the protocol's. Trains nothing."""
-        base, printed = self.base.full, papers.recipe(self.paper, "paper", self.space.get("FEDERATION"))
-        fixed = {n: value for n, value in printed.items() if all(recipe.full[n] == base[n] for recipe in recipes)}
+        base, printed = self.base.full, Recipe(**papers.recipe(self.paper, "paper", self.space.get("FEDERATION"))).full
+        alike = {name for name in printed if all(recipe.full[name] == base[name] for recipe in recipes)}
+        fixed = {name: printed[name] for name in alike - {"seed"}}
         moved = [recipe.with_(**fixed, seed=seed) for recipe in recipes for seed in protocol.rules()["seeds"]]
         known = Study(moved, self.paper).recorded()
         return self._kept(Study([recipe for recipe, record in known.found.items() if record], self.paper).recorded())
@@ -134,12 +139,13 @@ class Page:
     def answer(self, *effects, found: str | list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
-        effects: tables of ``fednb.report.effects``, in the place of the paper's claims. found: what was found, in the
-        place of both.
+        effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
+        what was found, in the place of both.
         """
         lines = [found] if isinstance(found, str) else list(found)
         if not lines:
-            lines = [line for table in effects for line in _of_effects(table.frame)]
+            named = [each for one in effects for each in (one.items() if isinstance(one, dict) else [("", one)])]
+            lines = [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
             lines += [f"{row.claim} {row.verdict}" for frame in self.orders for row in frame.itertuples()]
@@ -147,7 +153,7 @@ class Page:
         return Lines(
             {
                 "claim": [self.about.get("claim", "")],
-                "ran at": [setting(results) for results in self.shown],
+                "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
                 "found": lines or ["No claim of the paper was run on its data."],
                 "how sure": [_how_sure(results) for results in self.shown],
                 "hours": [_hours(self.shown)],
@@ -157,7 +163,7 @@ class Page:
         )
 
     def figure(self):
-        """The tested claims as dots with their intervals beside what the paper prints."""
+        """The tested claims as dots with their intervals next to what the paper prints."""
         import pandas
 
         from fednb.report import plots
@@ -167,19 +173,29 @@ class Page:
         return plots.claims(rows, self.paper) if tested else "No claim is tested here: see the strip above."
 
     def tables(self, **how) -> None:
-        """Shows ours beside the paper's for each of the results; all but the first are folded. how: further arguments
+        """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
         of ``fednb.report.table``."""
         from IPython.display import HTML, display
 
         for number, results in enumerate(self.shown):
-            table = report.table(results, self.printed, caption=papers.caption(self.paper, self.place), **how)
+            printed, caption = self._printed_for(results), papers.caption(self.paper, self.place)
+            table = report.table(results, printed, caption=caption, **how)
             head = html.escape(setting(results))
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
 
-    def sentences(self) -> Lines:
-        """At most six sentences on the claims: of each setting the first one tested, and which have which verdict."""
-        lines = [line for frame in self.claims for line in _in_sentences(frame)]
+    def _printed_for(self, results: Results) -> "DataFrame":
+        """The printed rows of the results' federation, or of the only one that the table has."""
+        there = papers.printed(self.paper, self.place)
+        own = there[there["federation"].isin({record.recipe["federation"]["name"] for record in results.records})]
+        alone = [rows for rows in (own, there) if rows["federation"].nunique() == 1]
+        return alone[0].reset_index(drop=True) if alone else self.printed
+
+    def sentences(self, *effects) -> Lines:
+        """At most six sentences: one for each row of these tables of ``fednb.report.effects``, then on the claims, of
+        each setting the first one tested, and which have which verdict."""
+        lines = [line for table in effects for line in report.sentences(table).splitlines()]
+        lines += [line for frame in self.claims for line in _in_sentences(frame)]
         lines += [f"{row.claim} {row.verdict}: {row.why}" for frame in self.orders for row in frame.itertuples()]
         return Lines({"": lines[:MOST_SENTENCES]})
 
@@ -220,8 +236,9 @@ def _of_claims(frame: "DataFrame") -> list[str]:
     first = (frame[frame["verdict"].isin(TESTED)] if frame["verdict"].isin(TESTED).any() else frame).iloc[0]
     counts = frame["verdict"].value_counts()
     of_all = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if word in counts)
+    why = f" ({first['why']})" if first["verdict"] not in TESTED and first["why"] else ""
     return [
-        f"{_where(first)}{first['effect']} {_points(first)}: {first['verdict']}",
+        f"{_where(first)}{first['effect']} {_points(first)}: {first['verdict']}{why}",
         f"of {len(frame)} claims: {of_all}",
     ]
 
@@ -231,7 +248,8 @@ def _of_effects(frame: "DataFrame") -> list[str]:
     lines = []
     for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
         effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
-        lines.append(f"{word} {labels.short(worse)}: {_some(effects)}")
+        against = "" if word in ("above", "below") else " against"
+        lines.append(f"{word}{against} {labels.short(worse)}: {_some(effects)}")
     return lines
 
 
@@ -240,7 +258,8 @@ def _in_sentences(frame: "DataFrame") -> list[str]:
     lines = []
     if len(tested):
         first = tested.iloc[0]
-        lines.append(f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}.")
+        whole = f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}."
+        lines.append(whole[0].upper() + whole[1:])
     for word, verdict in VERDICTS.items():
         rows = frame[(frame["verdict"] == word) & frame["ours"].notna()]
         if len(rows):
