@@ -123,7 +123,7 @@ def shown() -> str:
 
 
 def test_tables_read_as_before():
-    """After a change that is meant: ``PYTHONPATH=notebooks/together python tests/test_report.py``, and read the difference."""
+    """A change that is meant: ``PYTHONPATH=notebooks/together python tests/test_report.py``; read what differs."""
     assert shown() == SHOWN.read_text(encoding="utf-8")
 
 

@@ -258,7 +258,8 @@ def _in_sentences(frame: "DataFrame") -> list[str]:
     lines = []
     if len(tested):
         first = tested.iloc[0]
-        lines.append(f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}.")
+        whole = f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}."
+        lines.append(whole[0].upper() + whole[1:])
     for word, verdict in VERDICTS.items():
         rows = frame[(frame["verdict"] == word) & frame["ours"].notna()]
         if len(rows):
