@@ -239,12 +239,17 @@ def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
 
 
 def recipe_of(record: Record) -> Recipe:
-    """The recipe of a record, without options that its algorithm has no more; RecipeError where that is another run."""
-    algorithm = record.recipe["algorithm"]
-    known = {"name", *registry.options(registry.find("algorithms", algorithm["name"]))}
-    recipe = Recipe(**record.recipe | {"algorithm": {name: algorithm[name] for name in algorithm if name in known}})
+    """The recipe of a record, without options that its methods have no more; RecipeError where that is another run."""
+
+    def kept(room: str, given: dict) -> dict:
+        known = {"name", *registry.options(registry.find(room, given["name"]))}
+        return {name: given[name] for name in given if name in known}
+
+    algorithm = kept("algorithms", record.recipe["algorithm"])
+    augmentations = [kept("augmentations", given) for given in record.recipe["augmentations"]]
+    recipe = Recipe(**record.recipe | {"algorithm": algorithm, "augmentations": augmentations})
     if recipe.key != record.key:
-        raise RecipeError(f"{record.key} was made with options that {algorithm['name']} has no more.")
+        raise RecipeError(f"{record.key} was made with options that its methods have no more.")
     return recipe
 
 
