@@ -32,7 +32,6 @@ class Lists:
         self, root: Path, split: str, size: int, drop: bool, site: str | None, train_images=None, spare: bool = False
     ) -> Federation:
         """The options are those of ``office_caltech10.load``."""
-        images.check_size(size)
         sites, notes = [], []
         for domain, (listed, test) in self.rows(root, split=split, site=site).items():
             parts = self.cut(domain, split, listed, test, train_images)[: None if spare else 3]

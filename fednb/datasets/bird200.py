@@ -1,9 +1,7 @@
 """Bird-200: photographs of two hundred species of birds, dealt out to clients by class."""
 
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
 from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares
@@ -34,7 +32,6 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
         size: DisTrans: 128.
 
     Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, nor does the paper say by which list it tests."""
-    images.check_size(size)
     classes, listed = _listed(root)
     notes = []
     splits = [decoded(root, f"bird200_{part}", rows, size, notes) for part, rows in listed.items()]
@@ -59,4 +56,4 @@ def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
     return list(names.values()), listed
 
 
-missing = partial(lacking, _listed)
+missing = lacking(_listed)

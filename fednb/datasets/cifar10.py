@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +73,6 @@ class Cifar:
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
         """
-        images.check_size(size)
         place, splits, notes = self.place(root, partition=partition), [], []
         for part, count in {"train": train_images, "test": test_images}.items():
             labels, take = self._part(root, place, part, notes)
@@ -168,4 +166,4 @@ CIFAR = Cifar(
     files={"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
     label=0,
 )
-load, missing = CIFAR.load, partial(lacking, CIFAR.place)
+load, missing = CIFAR.load, lacking(CIFAR.place)

@@ -1,6 +1,5 @@
 """Your own images: a folder per site; inside, class folders, or images and their masks."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +63,6 @@ def load(
     Photographs, and masks, are turned upright as their EXIF tag says. ``notes`` has a line for files that are left out
     (hidden ones apart), unusual or there twice, for what a site lacks, and for masks that are background alone.
     DataError for another layout or fingerprint."""
-    images.check_size(size)
     fits = isinstance(shares, list | tuple) and [type(share) for share in shares] == [float] * 3
     if not fits or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
@@ -128,7 +126,7 @@ def _sites(root: Path, *, folder: str = "", masks=(), **options) -> dict[str, di
     return {name: {part: listed(folder) for part, folder in parts.items()} for name, parts in divided.items()}
 
 
-missing = partial(lacking, _sites)
+missing = lacking(_sites)
 
 
 def _called(folder: Path, words: dict[str, tuple[str, ...]]) -> dict[str, Path]:

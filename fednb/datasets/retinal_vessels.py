@@ -1,6 +1,5 @@
 """Blood vessels of the retina, photographed by five cameras: a class for every pixel."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +46,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
             site in all.
         seed: of the validation images, and of that order.
     """
-    images.check_size(size)
     check_shares(fraction=fraction)
     notes = []
     sites = [_site(root, name, files, size, fraction, seed, notes) for name, files in _files(root, site=site).items()]
@@ -67,7 +65,7 @@ def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[
     return found
 
 
-missing = partial(lacking, _files)
+missing = lacking(_files)
 
 
 def _site(
