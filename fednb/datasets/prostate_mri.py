@@ -74,7 +74,6 @@ def load(
 
 
 def _volumes(root: Path, *, split: str = "fedfa", site: str | None = None, **options) -> dict[str, Pairs]:
-    """By site every volume and its mask, sorted by name."""
     if split not in SPLITS:
         raise RecipeError(f'prostate_mri has no split "{split}"; {nearest(str(split), SPLITS)}')
     places = {name: root / "prostate_mri" / name for name in chosen_sites("prostate_mri", SITES, site)}
@@ -151,7 +150,6 @@ def _volume(path: Path, mask_path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _voxels(path: Path) -> np.ndarray:
-    """What a NIfTI file holds, float64 ``[slices, height, width]``."""
     import nibabel
 
     def voxels(path: Path) -> np.ndarray:
