@@ -232,7 +232,17 @@ def _of_claims(frame: "DataFrame") -> list[str]:
 
 
 def _of_effects(frame: "DataFrame") -> list[str]:
-    """Which runs are above, below or neither, against each that they are held against."""
+    """Which runs are above, below or neither, against each that they are held against; where the effects are by the
+    values of a field, each pair over these."""
+    by = frame.columns[2]
+    if by != "by":
+        lines = []
+        for (better, worse), rows in frame.groupby(["better", "worse"], sort=False):
+            at = zip(rows[by], rows["ours"], rows["direction"], strict=True)
+            words = [f"{value}: {wording.signed(ours)} {word}" for value, ours, word in at]
+            pair = wording.minus(labels.short(better), labels.short(worse))
+            lines.append(f"{pair}, by {wording.spaced(by)}: {', '.join(words)}")
+        return lines
     lines = []
     for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
         effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]

@@ -109,7 +109,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
 
 
-def effects(tables, title: str = "", printed=None, results=None):
+def effects(tables, title: str = "", printed=None, results=None, turned=False):
     """What one run scores more than another, in points: dots in rows around zero, with their intervals.
 
     The thick line is the 95 % interval, the thin one that of all that are tested together. A dot is filled where the
@@ -119,6 +119,7 @@ def effects(tables, title: str = "", printed=None, results=None):
     printed: rows of ``fednb.papers.printed`` for the federation of the runs: the printed difference of the averages as
         a white diamond. A stand-in and other data are never drawn beside it.
     results: of the runs, needed beside ``printed``: the legend says where the paper's numbers are of another setting.
+    turned: whether each pair has a panel, and each value of the field a row.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     against = {run for table in tables.values() for run in table.frame["worse"]}
@@ -128,7 +129,9 @@ def effects(tables, title: str = "", printed=None, results=None):
         for row in table.frame.to_dict("records"):
             panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
             better, worse = (labels.short(row[side]) for side in ("better", "worse"))
-            panels.setdefault(panel, {})[better if len(against) == 1 else wording.minus(better, worse)] = Dot(
+            place = better if len(against) == 1 else wording.minus(better, worse)
+            panel, place = (place, panel) if turned else (panel, place)
+            panels.setdefault(panel, {})[place] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
                 filled=row["direction"] in ("above", "below"),
                 printed=None if printed is None or table.mark else _printed_difference(printed, row, by),
@@ -173,13 +176,15 @@ def rows_of_dots(
     rows = {row: dot.run for found in panels.values() for row, dot in found.items()}
     dots = [dot for found in panels.values() for dot in found.values()]
     looks, places, alone = styles(rows), {row: number for number, row in enumerate(rows)}, "" in panels
+    if any(dot.run != rows[row] for found in panels.values() for row, dot in found.items()):  # a method is a panel
+        looks = styles({dot.run: dot.run for dot in dots})
     across = min(max(1, len(panels)), across)
     down = -(-len(panels) // across)
     size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.9 + 0.3 * len(rows))}
     figure, every = new_figure(len(panels), **size, columns=across, common=common)
     for number, (axes, (name, found)) in enumerate(zip(every, panels.items(), strict=True)):
         for row, dot in found.items():
-            look, place = looks[row], places[row]
+            look, place = looks.get(row) or looks[dot.run], places[row]
             fill = {"color": look["color"], "markerfacecolor": look["color"] if dot.filled else "white"}
             axes.plot([dot.together_low, dot.together_high], [place] * 2, color=look["color"], linewidth=1)
             axes.plot([dot.low, dot.high], [place] * 2, color=look["color"], linewidth=3)
