@@ -177,14 +177,24 @@ class Page:
         from IPython.display import HTML, display
 
         for number, results in enumerate(self.shown):
-            table = report.table(results, self.printed, caption=papers.caption(self.paper, self.place), **how)
+            printed, caption = self._printed_for(results), papers.caption(self.paper, self.place)
+            table = report.table(results, printed, caption=caption, **how)
             head = html.escape(setting(results))
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
 
-    def sentences(self) -> Lines:
-        """At most six sentences on the claims: of each setting the first one tested, and which have which verdict."""
-        lines = [line for frame in self.claims for line in _in_sentences(frame)]
+    def _printed_for(self, results: Results) -> "DataFrame":
+        """The printed rows of the results' federation, or of the only one that the table has."""
+        there = papers.printed(self.paper, self.place)
+        own = there[there["federation"].isin({record.recipe["federation"]["name"] for record in results.records})]
+        alone = [rows for rows in (own, there) if rows["federation"].nunique() == 1]
+        return alone[0].reset_index(drop=True) if alone else self.printed
+
+    def sentences(self, *effects) -> Lines:
+        """At most six sentences: one for each row of these tables of ``fednb.report.effects``, then on the claims, of
+        each setting the first one tested, and which have which verdict."""
+        lines = [line for table in effects for line in report.sentences(table).splitlines()]
+        lines += [line for frame in self.claims for line in _in_sentences(frame)]
         lines += [f"{row.claim} {row.verdict}: {row.why}" for frame in self.orders for row in frame.itertuples()]
         return Lines({"": lines[:MOST_SENTENCES]})
 
@@ -225,8 +235,9 @@ def _of_claims(frame: "DataFrame") -> list[str]:
     first = (frame[frame["verdict"].isin(TESTED)] if frame["verdict"].isin(TESTED).any() else frame).iloc[0]
     counts = frame["verdict"].value_counts()
     of_all = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if word in counts)
+    why = f" ({first['why']})" if first["verdict"] not in TESTED and first["why"] else ""
     return [
-        f"{_where(first)}{first['effect']} {_points(first)}: {first['verdict']}",
+        f"{_where(first)}{first['effect']} {_points(first)}: {first['verdict']}{why}",
         f"of {len(frame)} claims: {of_all}",
     ]
 
