@@ -48,7 +48,7 @@ def pytest_exception_interact(node, call):
     where in the method's file it went wrong."""
     if not CHECKED:
         return
-    demand, lines = "LAWS: name fields of Row in tests/methods.py", call.excinfo.exconly().splitlines()
+    demand, lines = "CONFORMANCE: name fields of Row in tests/methods.py", call.excinfo.exconly().splitlines()
     if isinstance(node, pytest.Function):
         demand = (node.function.__doc__ or node.originalname.removeprefix("test_").replace("_", " ")).splitlines()[0]
     places = [f" ({each.path}:{each.lineno + 1})" for each in call.excinfo.traceback if Path(each.path).stem == CHECKED]

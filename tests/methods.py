@@ -269,9 +269,9 @@ ALGORITHMS = [
     algorithm("fedsam", {"rho": 0}),
     algorithm("harmofl", {"alpha": 0, "amplitude": False}, ({}, {"variant": "released"}), takes_brightness=True),
     algorithm("moon", {"mu": 0}, begins_in_round=2),
-    algorithm("partialfed", {"variant": "adaptive", "strategy_rate": 0}, ({}, {"variant": "adaptive"})),
+    algorithm("partialfed", {"layers": []}),
     algorithm("pfedavg", {"epochs": 0}),
-    algorithm("pfedhn", variants=(SLOW, SLOW | {"updates": "simultaneous"}), weighs=False),
+    algorithm("pfedhn", variants=(SLOW,), weighs=False),
     algorithm("pfedhn_pc", variants=(SMALL,), refuses_unseen=(SMALL,), weighs=False),
     algorithm(
         "pfedme",
@@ -328,9 +328,9 @@ AUGMENTATIONS = [
 
 
 def from_outside(name: str) -> list[Row]:
-    """The row of a method from outside, one or none: its module's ``LAWS`` has fields of a row, by name."""
+    """The row of a method from outside, one or none: its module's ``CONFORMANCE`` has fields of a row, by name."""
     return [
-        Row(room, name, **getattr(registry.file(room, name), "LAWS", {}))
+        Row(room, name, **getattr(registry.file(room, name), "CONFORMANCE", {}))
         for room in registry.METHODS
         if name in registry.names(room) and name not in registry.builtin(room)
     ]

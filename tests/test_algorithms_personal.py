@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 from test_algorithms import (
     CLOSE,
     HEAD,
-    SETTINGS,
     agree,
     by_size,
     cross_entropy,
@@ -18,7 +16,6 @@ from test_algorithms import (
     start,
 )
 
-from fednb import randomness
 from fednb.federation import Site, Split
 
 __all__ = ["plain"]  # a fixture
@@ -109,44 +106,3 @@ def test_partialfed_fixed(plain):
         assert set(kept) == {f"own/{n}" for n in HEAD}
         torch.testing.assert_close(kept["own/head.bias"], own[site.name]["head.bias"], **CLOSE)
     assert last["cross_site"] == {s.name: [right(own[s.name], other) for other in sites] for s in sites}
-
-
-def test_partialfed_adaptive(plain):
-    """Logits through torch's own derivatives of a straight-through choice between two networks."""
-    rate, temperature, decay = 30.0, 0.7, 0.8
-    options = {"strategy_rate": rate, "temperature": temperature, "decay": decay}
-    run, w = start(algorithm={"name": "partialfed", "variant": "adaptive", **options})
-    sites, own, seen = run.federation.sites, {}, set()
-    logits = {site.name: torch.zeros(2, 2, dtype=torch.float64) for site in sites}  # hidden and head: load, keep
-
-    def mixed(v, received, kept):
-        rows = {n: v[int(n in HEAD)] for n in received}
-        return {n: rows[n][0] * received[n] + rows[n][1] * kept[n] for n in received}
-
-    for t in (1, 2, 3):
-        last, before, own_before = run.advance(), w, own
-        own = {}
-        for site in sites:
-            begun = before
-            if site.name in own_before:
-                draw = randomness.generator(0, t, site.name, "partialfed")
-                for batch in torch.randperm(len(site.train), generator=draw).split(SETTINGS["batch_size"]):
-                    a = logits[site.name].clone().requires_grad_()
-                    noise = -torch.log(torch.empty(2, 2).exponential_(generator=draw)).double()
-                    soft = torch.softmax((a + noise) / (temperature * decay ** (t - 1)), 1)
-                    v = F.one_hot(soft.argmax(1), 2) + soft - soft.detach()
-                    now = mixed(v, before, own_before[site.name])
-                    loss = cross_entropy(now, site.train.images[batch].double() / 255, site.train.targets[batch])
-                    logits[site.name] = (a - rate * torch.autograd.grad(loss, a)[0]).detach()
-                chosen = F.one_hot((logits[site.name][:, 1] > logits[site.name][:, 0]).long(), 2)
-                seen |= set(chosen[:, 1].tolist())
-                begun = mixed(chosen, before, own_before[site.name])
-            own[site.name], _ = local(begun, site, t)
-        w = mean(by_size(sites), own)
-        for site, found in zip(sites, last["test"], strict=True):
-            keeps = (logits[site.name][:, 1] > logits[site.name][:, 0]).long()
-            assert found == right(mixed(F.one_hot(keeps, 2), w, own[site.name]), site)
-            learned = run.clients[site.name].memories["partialfed"]["strategy"]
-            torch.testing.assert_close(learned, logits[site.name], **CLOSE)
-    agree(run, w)
-    assert seen == {0, 1}  # some layers are loaded and some kept

@@ -49,11 +49,11 @@ def swapped(values, first, second):
 @pytest.mark.parametrize(
     ("values", "verdict", "why"),
     [
-        (FALLING, "as in print", "4 of 4 steps told"),
-        (swapped(FALLING, 1, 2), "otherwise than in print", "4 of 4 steps told, 1 of them the other way"),
-        ([FALLING[0], FALLING[1], FALLING[1], *FALLING[3:]], "not told", "3 of 4 steps told"),
-        (FALLING[:3], "not told", "2 of 4 steps told, 2 not run"),
-        ([], "not run", "0 of 4 steps told, 4 not run"),
+        (FALLING, "as in print", "4 of 4 steps significant"),
+        (swapped(FALLING, 1, 2), "otherwise than in print", "4 of 4 steps significant, 1 of them the other way"),
+        ([FALLING[0], FALLING[1], FALLING[1], *FALLING[3:]], "inconclusive", "3 of 4 steps significant"),
+        (FALLING[:3], "inconclusive", "2 of 4 steps significant, 2 not run"),
+        ([], "not run", "0 of 4 steps significant, 4 not run"),
     ],
 )
 def test_a_curve_falls_where_every_step_is_told(values, verdict, why):
@@ -63,9 +63,9 @@ def test_a_curve_falls_where_every_step_is_told(values, verdict, why):
 @pytest.mark.parametrize(
     ("lower", "verdict", "why"),
     [
-        (FALLING[1:] + [(60, 70, 10, 25)], "as in print", "5 of 5 steps told"),
-        ([*FALLING[1:], FALLING[0]], "otherwise than in print", "5 of 5 steps told, 1 of them the other way"),
-        (FALLING[1:], "not told", "4 of 5 steps told, 1 not run"),
+        (FALLING[1:] + [(60, 70, 10, 25)], "as in print", "5 of 5 steps significant"),
+        ([*FALLING[1:], FALLING[0]], "otherwise than in print", "5 of 5 steps significant, 1 of them the other way"),
+        (FALLING[1:], "inconclusive", "4 of 5 steps significant, 1 not run"),
     ],
 )
 def test_an_order_holds_where_it_is_told_at_every_x(lower, verdict, why):
@@ -75,7 +75,7 @@ def test_an_order_holds_where_it_is_told_at_every_x(lower, verdict, why):
 def test_an_order_without_an_x_is_one_step():
     frames = [*seeds_of("fedavg", FALLING[3]), *seeds_of("fedavg+fedfa(probability=0.1)", FALLING[1])]
     claim = "FedFA (p = 0.1) > FedAvg on Office-Caltech-10."
-    assert judged(results(*frames), "fedfa", claim) == ("as in print", "1 of 1 steps told")
+    assert judged(results(*frames), "fedfa", claim) == ("as in print", "1 of 1 steps significant")
     row = curves(by_epochs(FALLING), "fedrdn").set_index("claim").loc[FALLS]  # what x makes otherwise is no deviation
     assert row["setting"] == "small" and "local epochs" not in row["deviations"] and "size 128" in row["deviations"]
 
@@ -92,15 +92,17 @@ def test_all_steps_of_a_claim_are_tested_together(monkeypatch):
     assert given == [(5, pytest.approx(0.05 / 5)), (4, pytest.approx(0.05 / 4))]
     rules = protocol.rules() | {"level": 1e-30}
     monkeypatch.setattr(protocol, "rules", lambda: rules)
-    assert judged(made, "fedrdn", FALLS) == ("not told", "0 of 4 steps told")
+    assert judged(made, "fedrdn", FALLS) == ("inconclusive", "0 of 4 steps significant")
 
 
 def test_a_step_that_cannot_be_judged_is_not_told_and_says_why():
     older = by_epochs(FALLING, stale=True)
-    assert judged(older, "fedrdn", FALLS) == ("not told", "0 of 4 steps told, 4 older code")
+    assert judged(older, "fedrdn", FALLS) == ("inconclusive", "0 of 4 steps significant, 4 older code")
     guess = (20, 23, 4, 6)
     verdict, why = judged(by_epochs([*FALLING[:4], guess]), "fedrdn", FALLS)
-    assert verdict == "not told" and why.startswith("3 of 4 steps told, 1 not testable; local epochs 20: FedAvg is not")
+    assert verdict == "inconclusive" and why.startswith(
+        "3 of 4 steps significant, 1 not testable; local epochs 20: FedAvg is not"
+    )
     assert judged(by_epochs([guess] * 5), "fedrdn", FALLS)[0] == "not testable"
     assert judged(by_epochs(FALLING, stand_in=True), "fedrdn", FALLS)[0] == "not run"
     fewer = [frame[frame["client"] != "dslr"] for frame in seeds_of("fedavg", FALLING[0], local_epochs=1)]

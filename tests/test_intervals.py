@@ -124,7 +124,7 @@ def test_an_effect_by_hand():
     assert found.high - 5 == ALMOST(t.ppf(0.975, freedom) * sqrt(17))
     assert found.p == ALMOST(2 * t.sf(5 / sqrt(17), freedom))
     assert found.at(0.01).low == ALMOST(5 - t.ppf(0.995, freedom) * sqrt(17))
-    assert found.smallest_told(0.01) == ALMOST((t.ppf(0.995, freedom) + t.ppf(0.8, freedom)) * sqrt(17))
+    assert found.smallest_detectable(0.01) == ALMOST((t.ppf(0.995, freedom) + t.ppf(0.8, freedom)) * sqrt(17))
     # Against a printed number 1: 4, with the spread of the mean of two runs and of one more; freedom 2.
     assert found.against(1.0) == ALMOST((4, 4 - 4.302653 * sqrt(27), 4 + 4.302653 * sqrt(27)), rel=1e-6)
     # Or of the mean of two runs and that of three: 18 (1 / 2 + 1 / 3).

@@ -184,10 +184,10 @@ class TestCheck:
         monkeypatch.setattr(check, "TESTS", ("tests/test_randomness.py", "tests/test_remote.py"))
         assert cli.main(["check", "ditto"]) == 0
         assert capfd.readouterr().out.endswith("ditto: every conformance test passes\n")
-        write(folder, "algorithms/silent", code.replace("LAWS", "_LAWS").replace("Ditto", "Silent"))
+        write(folder, "algorithms/silent", code.replace("CONFORMANCE", "_LAWS").replace("Ditto", "Silent"))
         monkeypatch.setattr(check, "TESTS", ("tests/test_devices.py",))
         assert cli.main(["check", "silent"]) == 0
-        assert "not tested: at which options silent is a simpler method. Add LAWS" in capfd.readouterr().out
+        assert "not tested: at which options silent is a simpler method. Add CONFORMANCE" in capfd.readouterr().out
 
 
 SETTINGS = """
@@ -258,7 +258,7 @@ class TestPapers:
         assert protocol.rules()["runs"][-1]["paper"] == "third"
         results = Study(recipes, paper="third", store=store).run()
         (row,) = judged(results, "third").to_dict("records")
-        assert row["setting"] == "as printed" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
+        assert row["setting"] == "paper" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
         assert scoreboard(results, "third", table="table1").cells.index[0].startswith("Tinted is 3.0 points above")
 
     @pytest.mark.parametrize(

@@ -69,16 +69,13 @@ def by_hand(phi: dict, v) -> dict:
     return {n: found[n] + (part(phi, "output")[n] @ h).reshape(found[n].shape) for n in found}
 
 
-@pytest.mark.parametrize("updates", ["sequential", "simultaneous"])
 @pytest.mark.parametrize("personal_head", [False, True])
 @pytest.mark.parametrize("participation", [1.0, 0.67])
-def test_pfedhn(plain, personal_head, participation, updates, monkeypatch):
-    """The chain rule written out, one client of the round after the other: each is sent what the phi at hand makes, or
-    the round's first.
-    """
+def test_pfedhn(plain, personal_head, participation, monkeypatch):
+    """The chain rule written out, one client of the round after the other: each is sent what the phi at hand makes."""
     rate, momentum, decay = 0.3, 0.4, 0.02
     chosen = {"name": "pfedhn", "embedding": 3, "hidden": 4, "layers": 0, "rate": rate, "personal_head": personal_head}
-    chosen |= {"momentum": momentum, "decay": decay, "updates": updates}
+    chosen |= {"momentum": momentum, "decay": decay}
     run, initial = start(algorithm=chosen, participation=participation)
     asked, work = {}, Client.work
 
@@ -94,14 +91,12 @@ def test_pfedhn(plain, personal_head, participation, updates, monkeypatch):
     heads, velocity = {k: {n: initial[n] for n in initial if n not in made} for k in sites}, {}
     for t in (1, 2, 3):
         last = run.advance()
-        first = {k: by_hand(part(state, "phi"), state[f"embedding/{k}"]) for k in last["loss"]}
         for k in sorted(last["loss"]):
-            if updates == "sequential":
-                first[k] = by_hand(part(state, "phi"), state[f"embedding/{k}"])
-            torch.testing.assert_close(part(asked[t, k], "pfedhn"), first[k], **CLOSE)
-            ended, _ = local({n: (first[k] | heads[k])[n] for n in initial}, sites[k], t)
+            first = by_hand(part(state, "phi"), state[f"embedding/{k}"])
+            torch.testing.assert_close(part(asked[t, k], "pfedhn"), first, **CLOSE)
+            ended, _ = local({n: (first | heads[k])[n] for n in initial}, sites[k], t)
             heads[k] = {n: ended[n] for n in heads[k]}
-            c = {n: first[k][n] - ended[n] for n in made}
+            c = {n: first[n] - ended[n] for n in made}
             v, w = state[f"embedding/{k}"], state["phi/weight/0"]
             h, outputs = w @ v + state["phi/bias/0"], part(state, "phi/output")
             back = sum(outputs[n].T @ c[n].flatten() for n in made)
@@ -147,9 +142,8 @@ def test_pfedhns_gradient_is_autograds_through_embedding_and_hypernetwork(sign):
     torch.testing.assert_close(weights(part(memory, "phi"), memory["embedding/k"]), made, **CLOSE)
 
     before = {name: value.clone() for name, value in memory.items()}
-    s = SimpleNamespace(memory=lambda method: memory, replies=lambda method: {"k": change})
     with torch.no_grad():
-        PFedHN(rate=0.5, momentum=0.0, decay=0.0).aggregate(s)
+        PFedHN(rate=0.5, momentum=0.0, decay=0.0).collect(SimpleNamespace(memory=lambda method: memory), "k", 1, change)
     assert memory.keys() == before.keys() == expected.keys()
     for name, value in expected.items():
         assert value.any()

@@ -247,7 +247,7 @@ def test_masks_are_coloured_by_what_was_found():
 def test_tested_claims_are_dots_in_rows_the_largest_printed_effect_first():
     rows = pandas.DataFrame(
         {
-            **{"of": "fedrdn", "table": "table1", "federation": "x", "setting": ["small", "as printed", ""]},
+            **{"of": "fedrdn", "table": "table1", "federation": "x", "setting": ["small", "paper", ""]},
             **{"claim": ["1", "2", "3"], "effect": ["a", "b", "c"], "verdict": ["smaller", "opposite", "not run"]},
             **{"ours": [1.5, -60.0, numpy.nan], "paper": [2.0, 4.0, 2.0], "low": 1.0, "high": 3.0},
             **{"together_low": 0.5, "together_high": 3.5},
@@ -256,7 +256,7 @@ def test_tested_claims_are_dots_in_rows_the_largest_printed_effect_first():
     shown = axes(plots.claims(rows, "fedrdn"))
     assert shown.get_title("left") == "FedRDN: 2 of 3 claims tested, on x" and shown.yaxis_inverted()
     names = [tick.get_text() for tick in shown.get_yticklabels()]
-    assert names == ["Table 1: b (as printed)", "Table 1: a"]
+    assert names == ["b (at the paper's setting)", "a"]
     alone, together, ours, theirs = shown.lines[4:8]
     assert (list(alone.get_xdata()), list(together.get_xdata())) == ([1.0, 3.0], [0.5, 3.5])
     assert alone.get_linewidth() > together.get_linewidth()
@@ -265,7 +265,7 @@ def test_tested_claims_are_dots_in_rows_the_largest_printed_effect_first():
     assert axes(plots.claims(rows[2:], "fedrdn")).get_title("left") == "FedRDN: no claim tested yet"
     rows.loc[1, "federation"] = "office_caltech10"
     shown = axes(plots.claims(rows, "fedrdn"))
-    assert shown.get_yticklabels()[0].get_text() == "Table 1, Office-Caltech-10: b (as printed)"
+    assert shown.get_yticklabels()[0].get_text() == "Office-Caltech-10: b (at the paper's setting)"
 
 
 def test_scores_are_dots_in_rows_a_panel_for_each_site_beside_the_paper():

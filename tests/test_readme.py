@@ -2,31 +2,41 @@
 
 import re
 
+import gallery
 import pytest
 import readme
 import recording
 
-from fednb.commands.notebooks import checkout
+from fednb.commands.notebooks import checkout, select
 from fednb.errors import NotebookError
 from fednb.records.record import read
 from fednb.report import judging
 
 
 def test_generated_tables_are_up_to_date():
-    claims, _ = readme.boards()
+    claims, _ = judging.read_board(checkout() / "results")
     texts = {page: (checkout() / page).read_text() for page in readme.PAGES}
     again = {page: readme.filled(page, text, claims) for page, text in texts.items()}
     assert again == texts, "write them again: fednb report --readme"
 
 
+def test_the_gallery_is_up_to_date():
+    """Every notebook is in one track, with its outcome; each thumbnail is of a notebook that is there."""
+    every, page = select(), (checkout() / "notebooks" / "README.md").read_text()
+    assert gallery.page(every) == page, "write it again: fednb report --readme"
+    assert [page.count(f"[**{notebook.name}**]") for notebook in every] == [1] * len(every)
+    shown = {path.relative_to(checkout() / "figures/gallery") for path in checkout().glob("figures/gallery/**/*.png")}
+    assert {path.with_suffix("").as_posix() for path in shown} <= {notebook.name for notebook in every}
+
+
 def test_recording_takes_the_generated_pages_for_its_own():
-    tables = {f"results/{name}" for name in ("README.md", *judging.BOARDS)}
+    tables = {f"results/{name}" for name in ("README.md", *judging.BOARDS)} | {"notebooks/README.md"}
     assert {*readme.PAGES} | tables == {*recording.GENERATED}
 
 
 def test_readme_is_short():
     """What is longer has a page in docs/."""
-    assert len((checkout() / "README.md").read_bytes()) <= 10_000
+    assert len((checkout() / "README.md").read_bytes()) <= 6_000
 
 
 def test_the_page_of_recorded_runs_is_up_to_date():

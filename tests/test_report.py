@@ -117,13 +117,13 @@ def shown() -> str:
         "claims": board,
         "differences": differences,
     }
-    texts = {name: each.text() for name, each in tables.items()}
+    texts = {name: "\n".join((each.text(), *each.setting)) for name, each in tables.items()}
     texts |= {"sentences on claims": sentences(board), "sentences on differences": sentences(differences)}
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in texts.items()) + "\n"
 
 
 def test_tables_read_as_before():
-    """After a change that is meant: ``python tests/test_report.py``, and read the difference."""
+    """A change that is meant: ``PYTHONPATH=notebooks/together python tests/test_report.py``; read what differs."""
     assert shown() == SHOWN.read_text(encoding="utf-8")
 
 
@@ -198,20 +198,24 @@ def found(value, untested="", seeds=3, spread=3.0, error=2.0, level=0.05):
 
 
 def test_verdicts_follow_the_written_rules():
-    assert verdict(7.29, "not run", "as printed") == "not run"
+    assert verdict(7.29, "not run", "paper") == "not run"
     assert verdict(7.29, found(6, untested="one seed"), "small") == "one seed"
     # Within 4.17 points either way.
-    for value, *words in ((-5, "below", "opposite"), (4.1, "not told", "not told"), (4.2, "above", "reproduced")):
-        assert [verdict(7.29, found(value), board) for board in ("small", "as printed")] == words
+    for value, *words in (
+        (-5, "below", "opposite"),
+        (4.1, "inconclusive", "inconclusive"),
+        (4.2, "above", "reproduced"),
+    ):
+        assert [verdict(7.29, found(value), board) for board in ("small", "paper")] == words
     # Three runs and a printed one: the difference has a standard error of 3 * sqrt(4 / 3) = 3.46, and 2.086 of them
     # (20 degrees of freedom) are 7.23 points.
-    words = [verdict(7.29, found(value, error=0.01), "as printed") for value in (0.05, 3.7, 14.5, 14.6)]
+    words = [verdict(7.29, found(value, error=0.01), "paper") for value in (0.05, 3.7, 14.5, 14.6)]
     assert words == ["no effect as printed", "reproduced", "reproduced", "larger"]
-    assert verdict(20.0, found(10.1, error=0.01), "as printed") == "smaller"
+    assert verdict(20.0, found(10.1, error=0.01), "paper") == "smaller"
     # Of three printed runs 2.086 times 3 * sqrt(1 / 3 + 1 / 3) are 5.11 points.
-    assert [verdict(15, found(9.0, error=1), "as printed", runs) for runs in (1, 3)] == ["reproduced", "smaller"]
+    assert [verdict(15, found(9.0, error=1), "paper", runs) for runs in (1, 3)] == ["reproduced", "smaller"]
     # Half of the printed effect is 3.645: inside there is none, whether or not zero is left out, on either board.
-    for board in ("small", "as printed"):
+    for board in ("small", "paper"):
         assert verdict(7.29, found(1.0, error=1.2), board) == "no effect as printed"
         assert verdict(7.29, found(2.0, error=0.1), board) == "no effect as printed"
         assert verdict(0.8, found(0.1, error=0.2), board) == "no effect as printed"  # a point at least
@@ -221,7 +225,7 @@ def test_verdicts_follow_the_written_rules():
 def test_at_the_papers_setting_a_claim_is_held_against_the_printed_effect():
     board = scoreboard(at_the_papers_setting(results(*pair())), "fedrdn", table="table1")
     row, gap = board.frame.iloc[0], board.cells["ours - paper"].iloc[0]
-    assert (row["setting"], row["verdict"], row["deviations"]) == ("as printed", "larger", "")
+    assert (row["setting"], row["verdict"], row["deviations"]) == ("paper", "larger", "")
     assert gap == f"{row['gap_low']:+.1f} to {row['gap_high']:+.1f}"
     assert 0 < row["gap_low"] < row["ours"] - row["paper"] < row["gap_high"]
     other = results(*seeds_of("fedprox(mu=0.5)", BELOW), *seeds_of("fedprox(mu=0.5)+fedrdn", ABOVE))
@@ -238,7 +242,7 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     rounds = [(50, 60, 8, 20), (60, 70, 10, 30), (60, 70, 10, 30), (100, 110, 16, 40)]
     curves = {"fedavg": rounds, "fedavg+fedrdn": [ABOVE] * 4}
     rising = first(results(*(run(label, curve, seed=seed) for label, curve in curves.items() for seed in (0, 1))))
-    assert rising["verdict"] == "not testable" and re.match(r"FedAvg is not level: \+\d", rising["why"])
+    assert rising["verdict"] == "not testable" and re.match(r"FedAvg has not converged: \+\d", rising["why"])
     needed = [{"paper": "fedrdn", "federation": "office_caltech10", "better": "fedavg", "worse": "fedbn"}]
     rules = protocol.rules() | {"precondition": needed}
     monkeypatch.setattr(protocol, "rules", lambda: rules)
@@ -388,14 +392,14 @@ def test_a_verdict_that_changes_with_the_papers_rule_says_so(monkeypatch):
         made.append(run(label, tests, [(8, 8, 8, 8), (9, 9, 9, 9)], seed=seed))
     rules = protocol.rules() | {"level_curve": 99.0}
     monkeypatch.setattr(protocol, "rules", lambda: rules)
-    assert first(results(*made))[["verdict", "other_rules"]].tolist() == ["not told", "best test: above"]
+    assert first(results(*made))[["verdict", "other_rules"]].tolist() == ["inconclusive", "best test: above"]
 
 
 def test_effects_of_one_table_are_tested_together():
     """Of four pairs on 100 images the first is better, the others are not: clear alone, none among four."""
     plain = ("fedavg", "fedprox", "scaffold", "fednova")
     pairs = [(f"{name}+fedrdn", name) for name in plain]
-    for better, words in ((7, ["not told"] * 4), (9, ["above"] + ["not told"] * 3)):
+    for better, words in ((7, ["inconclusive"] * 4), (9, ["above"] + ["inconclusive"] * 3)):
         runs = []
         for name in plain:
             more = better if name == "fedavg" else 0
@@ -545,7 +549,7 @@ def test_a_run_with_unseen_sites_stands_in_no_row_and_behind_no_claim():
 
 def test_a_difference_is_told_where_its_interval_over_seeds_leaves_zero_out():
     # differences -9, -5, -13: deviation 4, t(0.975, 2) = 4.3027, so that the reach is 4.3027 * 4 / sqrt(3) = 9.94
-    assert paired_difference([61, 63, 60], [70, 68, 73]) == "-9.0 points (-18.9 to +0.9), not told"
+    assert paired_difference([61, 63, 60], [70, 68, 73]) == "-9.0 points (-18.9 to +0.9), inconclusive"
     assert paired_difference([70, 71, 72], [61, 63, 62], together=3) == "+9.0 points (+4.6 to +13.4), above"
     assert paired_difference([61], [70]) == "-9.0 points"
 

@@ -57,7 +57,7 @@ def test_of_several_profiles_the_one_that_is_tested_nearest_to_the_paper_counts_
         frame("above", "small", 2.0),
         frame("below", "small", 3.0, "x 1 (paper: 2)"),
     ]
-    nothing, printed = frame("not run", "", numpy.nan), frame("reproduced", "as printed", 4.0)
+    nothing, printed = frame("not run", "", numpy.nan), frame("reproduced", "paper", 4.0)
     chosen = judging._chosen([nothing, *ran, printed], 1, "fedrdn", "pacs")
     assert [row["ours"] for row in chosen] == [4.0, 3.0] and chosen[0]["of"] == "fedrdn"
     assert [row["verdict"] for row in judging._chosen([nothing], 1, "fedrdn", "pacs")] == ["not run"]
@@ -69,7 +69,7 @@ def test_three_sentences_add_up():
     verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
     others = ["best test: larger", *[""] * 5, "last: above", "", ""]
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
-    boards = ["as printed", *["small"] * 8]
+    boards = ["paper", *["small"] * 8]
     first, found, others = report.summary(claims(verdicts, other_rules=others, claim=named, setting=boards))
     assert first.startswith("8 claims of 1 papers") and first.endswith("1 are tested: 1 reproduced.")
     assert "2 are tested: 2 below." in found and "together 1 have another verdict" in found
@@ -87,15 +87,15 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
 
 
 def test_a_sentence_says_what_the_verdict_says():
-    verdicts = ["below", "not told", "not testable", "not run", "other sites", "not run"]
-    rules = ["best test: not told", *[""] * 5]
+    verdicts = ["below", "inconclusive", "not testable", "not run", "other sites", "not run"]
+    rules = ["best test: inconclusive", *[""] * 5]
     frame = claims(verdicts, why=["", "", "A is not level", "", "", ""], other_rules=rules)
     frame.loc[0, ["together_low", "together_high"]] = [1.0, 5.0]
     below, not_told, shut, not_run, others = report.sentences(report.board(frame)).split("\n\n")
     points = "- A is above B; here +2.0 points (+1.0 to +3.0, simultaneous"
-    rule = "; by the paper's rule, best test: not told"
+    rule = "; by the paper's rule, best test: inconclusive"
     assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0){rule}"
-    assert not_told == f"? Not distinguished from zero (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
+    assert not_told == f"? Inconclusive (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
     assert shut.startswith("⊘ Not testable here (1 of 6 claims)\n- A is") and shut.endswith("; A is not level")
     assert (not_run, others) == ("– Not run: 2 claims", "≠ Run over other sites than the paper's: 1 claims")
 

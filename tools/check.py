@@ -41,10 +41,10 @@ def main(options) -> int:
         )
     results = {0: "every conformance test passes", 1: "not every conformance test passes; see above"}
     print(f"{options.method}: {results.get(status, 'the conformance tests could not run; see above')}", flush=True)
-    written = getattr(registry.file(room, options.method), "LAWS", {})
+    written = getattr(registry.file(room, options.method), "CONFORMANCE", {})
     if status == 0 and options.method not in registry.builtin(room) and "neutral" not in written:
         print(
-            f'not tested: at which options {options.method} is a simpler method. Add LAWS = {{"neutral": {{...}}}} to '
-            f"{options.method}.py, with the options at which it is plain FedAvg (docs/writing.md)."
+            f"not tested: at which options {options.method} is a simpler method. Add CONFORMANCE = "
+            f'{{"neutral": {{...}}}} to {options.method}.py, with the options at which it is FedAvg (docs/writing.md).'
         )
     return status

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fednb.methods import EVERY_TASK, Message, Method, Server
 
-LAWS = {"neutral": {"rate": 2.0**40, "beta1": 0.0, "beta2": 0.0, "tau": 2.0**40}}  # FedAvg, bit for bit
+CONFORMANCE = {"neutral": {"rate": 2.0**40, "beta1": 0.0, "beta2": 0.0, "tau": 2.0**40}}  # FedAvg, bit for bit
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What recorded runs say: tables beside the paper's, claims with verdicts, intervals, figures.
+"""What recorded runs say: tables next to the paper's, claims with verdicts, intervals, figures.
 
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """

@@ -19,7 +19,7 @@ from fednb.report.selection import selected
 from fednb.report.sentences import claimed, effect
 from fednb.report.verdicts import PRINTED, SMALL
 
-# other_rules: the paper's own where it says otherwise, "best validation: not told". setting: the board, PRINTED or
+# other_rules: the paper's own where it says otherwise, "best validation: inconclusive". setting: the board, PRINTED or
 # SMALL, "" without a run. gap_low, gap_high: of ours minus the printed effect, at the paper's setting.
 CLAIM = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
 CLAIM += ("gap_low", "gap_high")
@@ -38,7 +38,7 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
     margin = max(rules["margin"] * printed, rules["least_margin"])
     if -margin < together.low and together.high < min(margin, printed):
         return "no effect as printed"
-    if board == SMALL or found.direction == "not told":
+    if board == SMALL or found.direction == "inconclusive":
         return found.direction
     if found.direction == "below":
         return "opposite"

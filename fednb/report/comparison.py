@@ -1,4 +1,4 @@
-"""Ours beside the paper's: tables of recorded runs and printed numbers.
+"""Ours next to the paper's: tables of recorded runs and printed numbers.
 
 ``results`` is a ``fednb.study.Results``, of which ``frame`` (one row per run, round, client and split) and ``records``
 are read.
@@ -26,7 +26,7 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
     rule: see ``fednb.report.selection``, the protocol's unless given.
     title: stands first in the caption. caption: the paper's own, quoted where the caption unfolds.
 
-    Runs that differ in seed only are one row, beside the printed row of its methods, with its options where the paper
+    Runs that differ in seed only are one row, next to the printed row of its methods, with its options where the paper
     prints such a row (``fednb.report.labels.printed_for``). Where the printed rows stand under settings (DisTrans'
     heterogeneity), columns are settings, each with the average of the runs on it. A run with unseen sites has no row;
     where the printed numbers are of unseen sites (FedFA's Table 4), a row is the runs that left out one site each.

@@ -1,7 +1,7 @@
 """Claims on several runs, judged by their steps, the differences that they state to be above zero, tested together.
 
 "as in print": every step is significantly above zero. "otherwise than in print": some step is below it. "not testable":
-the runs of none pass the gates. "not told": in between.
+the runs of none pass the gates. "inconclusive": in between.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from fednb.report import labels
 from fednb.report.claims import NOT_RUN, of_protocol, on_site
 from fednb.report.comparison import on_federation
 from fednb.report.deviations import deviations
-from fednb.report.effects import NOT_TOLD, Pair, effects_of, one_setting
+from fednb.report.effects import INCONCLUSIVE, Pair, effects_of, one_setting
 from fednb.report.gates import gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
@@ -89,11 +89,11 @@ def _judged(results, paper: str, claim: dict, chosen) -> tuple[str, str, tuple[s
         reason = reason or why
         directions.append("not testable" if why else effect.direction)
     counts = Counter(directions)
-    told = f"{counts['above'] + counts['below']} of {len(every)} steps told"
+    told = f"{counts['above'] + counts['below']} of {len(every)} steps significant"
     told += f", {counts['below']} of them the other way" if counts["below"] else ""
-    kept = [f"{count} {word}" for word, count in counts.items() if word not in ("above", "below", NOT_TOLD)]
+    kept = [f"{count} {word}" for word, count in counts.items() if word not in ("above", "below", INCONCLUSIVE)]
     keys = tuple(dict.fromkeys(key for pair in ran for side in pair for key in point(*side)["key"]))
-    verdict = NOT_TOLD
+    verdict = INCONCLUSIVE
     if counts["below"] or counts["above"] == len(every):
         verdict = OTHERWISE if counts["below"] else AS_PRINTED
     elif counts["not testable"] == len(ran):

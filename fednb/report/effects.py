@@ -14,7 +14,7 @@ from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
 from fednb.report.scores import image_scores, with_spare
 
-OLDER, ONE_SEED, NOT_PAIRED, NOT_TOLD = "older code", "one seed", "not paired", "not told"
+OLDER, ONE_SEED, NOT_PAIRED, INCONCLUSIVE = "older code", "one seed", "not paired", "inconclusive"
 EFFECT = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
 SPARE = ("with_spare", "with_spare_low", "with_spare_high")
 
@@ -44,9 +44,9 @@ class Effect(NamedTuple):
 
     @property
     def direction(self) -> str:
-        """ "above", "below" or "not told", or why nothing can be said."""
+        """ "above", "below" or "inconclusive", or why nothing can be said."""
         if self.untested or not self.together.low * self.together.high > 0:
-            return self.untested or NOT_TOLD
+            return self.untested or INCONCLUSIVE
         return "above" if self.measured.value > 0 else "below"
 
 
@@ -56,7 +56,7 @@ def columns(effect: Effect | str | None) -> dict:
     if not isinstance(effect, Effect):
         return dict.fromkeys(EFFECT, nan) | {"seeds": 0}
     own, together = effect.measured, effect.together
-    smallest = nan if effect.untested else own.smallest_told(effect.level)
+    smallest = nan if effect.untested else own.smallest_detectable(effect.level)
     values = (own.value, own.low, own.high, own.p, together.low, together.high, smallest, own.seeds)
     return dict(zip(EFFECT, values, strict=True))
 

@@ -37,7 +37,7 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
     for label, rise in late_rise(own).items():
         if abs(rise) > protocol.rules()["level_curve"]:
             label = labels.pretty(label, options=True)
-            return f"{label} is not level: {wording.signed(rise)} points in the last quarter of its rounds"
+            return f"{label} has not converged: {wording.signed(rise)} points in the last quarter of its rounds"
     for needed in protocol.rules()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
             if why := _lacking(results.alike, needed["better"], needed["worse"], keys, rule):

@@ -58,7 +58,7 @@ class Measured(NamedTuple):
         reach = _quantile(self.freedom, level) * self.error
         return Interval(self.value, self.value - reach, self.value + reach)
 
-    def smallest_told(self, level: float) -> float:
+    def smallest_detectable(self, level: float) -> float:
         """The true effect that leaves zero out of ``at(level)`` in 80 of 100 cases, were its error known."""
         return (_quantile(self.freedom, level) + _quantile(self.freedom, 2 * (1 - 0.8))) * self.error
 

@@ -81,7 +81,7 @@ def option_values(run: str) -> dict:
 
 
 def printed_for(run: str, labels) -> str | None:
-    """Which of the printed labels a run stands beside: the same methods, and no option that the run has not.
+    """Which of the printed labels a run stands next to: the same methods, and no option that the run has not.
 
     Of several the one with the most options; None where no label fits.
     """

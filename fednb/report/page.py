@@ -139,12 +139,13 @@ class Page:
     def answer(self, *effects, found: str | list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
-        effects: tables of ``fednb.report.effects``, in the place of the paper's claims. found: what was found, in the
-        place of both.
+        effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
+        what was found, in the place of both.
         """
         lines = [found] if isinstance(found, str) else list(found)
         if not lines:
-            lines = [line for table in effects for line in _of_effects(table.frame)]
+            named = [each for one in effects for each in (one.items() if isinstance(one, dict) else [("", one)])]
+            lines = [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
             lines += [f"{row.claim} {row.verdict}" for frame in self.orders for row in frame.itertuples()]
@@ -152,7 +153,7 @@ class Page:
         return Lines(
             {
                 "claim": [self.about.get("claim", "")],
-                "ran at": [setting(results) for results in self.shown],
+                "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
                 "found": lines or ["No claim of the paper was run on its data."],
                 "how sure": [_how_sure(results) for results in self.shown],
                 "hours": [_hours(self.shown)],
@@ -162,7 +163,7 @@ class Page:
         )
 
     def figure(self):
-        """The tested claims as dots with their intervals beside what the paper prints."""
+        """The tested claims as dots with their intervals next to what the paper prints."""
         import pandas
 
         from fednb.report import plots
@@ -172,7 +173,7 @@ class Page:
         return plots.claims(rows, self.paper) if tested else "No claim is tested here: see the strip above."
 
     def tables(self, **how) -> None:
-        """Shows ours beside the paper's for each of the results; all but the first are folded. how: further arguments
+        """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
         of ``fednb.report.table``."""
         from IPython.display import HTML, display
 
@@ -257,7 +258,8 @@ def _of_effects(frame: "DataFrame") -> list[str]:
     lines = []
     for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
         effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
-        lines.append(f"{word} {labels.short(worse)}: {_some(effects)}")
+        against = "" if word in ("above", "below") else " against"
+        lines.append(f"{word}{against} {labels.short(worse)}: {_some(effects)}")
     return lines
 
 
@@ -266,7 +268,8 @@ def _in_sentences(frame: "DataFrame") -> list[str]:
     lines = []
     if len(tested):
         first = tested.iloc[0]
-        lines.append(f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}.")
+        whole = f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}."
+        lines.append(whole[0].upper() + whole[1:])
     for word, verdict in VERDICTS.items():
         rows = frame[(frame["verdict"] == word) & frame["ours"].notna()]
         if len(rows):

@@ -146,5 +146,5 @@ def paired_difference(ours: Iterable[float], others: Iterable[float], together: 
     if len(differences) == 1:
         return points
     low, high = ttest_1samp(differences, 0).confidence_interval(1 - 0.05 / together)
-    word = "above" if low > 0 else "below" if high < 0 else "not told"
+    word = "above" if low > 0 else "below" if high < 0 else "inconclusive"
     return f"{points} ({wording.signed(low)} to {wording.signed(high)}), {word}"

@@ -30,7 +30,7 @@ def origin() -> str:
 
 
 def memory() -> str:
-    """How much one process's peak memory grows from the fewest clients to the most, beside the images: a sentence."""
+    """How much one process's peak memory grows from the fewest clients to the most, next to the images: a sentence."""
     rows = recorded()["clients"]
     if not rows:
         return "Peak memory: not measured."

@@ -45,9 +45,9 @@ class Table:
     mark: str = ""
 
     def text(self) -> str:
-        """Caption, setting and the rounded numbers: what a checked cell prints."""
+        """Caption and the rounded numbers: what a checked cell prints."""
         lines = self.cells.to_string().split("\n") if len(self.cells) else [NOTHING]
-        return "\n".join((*self.caption, *self.setting, "", *(line.rstrip() for line in lines)))
+        return "\n".join((*self.caption, "", *(line.rstrip() for line in lines)))
 
     def html(self) -> str:
         """The caption and the table; the same numbers always give the same text."""
@@ -68,6 +68,12 @@ class Table:
         if "$" in text:  # a notebook would read it as a formula
             styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
         return styler.to_html()
+
+    def latex(self) -> str:
+        """The table for a paper: a ``table`` environment with rules of the package booktabs."""
+        frame = self.cells.rename_axis(None)
+        styler = frame.style.format(escape="latex").format_index(escape="latex").format_index(escape="latex", axis=1)
+        return styler.to_latex(hrules=True, caption=self.caption[0].replace("%", r"\%"))
 
     __repr__, _repr_html_ = text, html
 
@@ -152,7 +158,7 @@ def rules_table(results, title: str = "") -> Table:
     texts = numbers.assign(text=values + " (round " + numbers["rounds"] + ")").set_index("row")
     shown = {wording.spaced(rule): texts.loc[texts["rule"] == rule, "text"].reindex(differ) for rule in rules}
     firm = numbers.drop_duplicates("row").set_index("row").loc[differ]
-    shown |= {"late rise": firm["rise"].map(signed), "spread of seeds": firm["spread"].map(number)}
+    shown |= {"still rising": firm["rise"].map(signed), "spread of seeds": firm["spread"].map(number)}
     shown = {f"{name} {wording.mark(frame)}".strip(): column for name, column in shown.items()}
     count = numbers["row"].nunique()
     caption = (
@@ -162,7 +168,7 @@ def rules_table(results, title: str = "") -> Table:
     )
     made = (
         *(f"{wording.spaced(rule)}: {wording.rule_words(rule, frame)}." for rule in rules),
-        "late rise: points by which the mean of the last quarter of the rounds is above that of the quarter before; "
+        "still rising: points by which the mean of the last quarter of the rounds is above that of the quarter before; "
         "where it is large, the rounds do not show where the curve ends.",
         "spread of seeds: standard deviation of the last round, in points, over the row's own seeds; verdicts moderate "
         "it by that of the setting's other methods.",

@@ -30,7 +30,7 @@ VERDICTS = {
     "above": Verdict("△", "Above, at another setting", "is above {}", BLUE, ">", hollow=True),
     "below": Verdict("▽", "Below, at another setting", "is below {}", RED, "<", hollow=True),
     "no effect as printed": Verdict("≈", "No effect as printed", NONE, GREY, "s"),
-    "not told": Verdict("?", "Not distinguished from zero", UNSURE, GREY, "p", hollow=True),
+    "inconclusive": Verdict("?", "Inconclusive", UNSURE, GREY, "p", hollow=True),
     "as in print": Verdict("✓", "As in print"),
     "otherwise than in print": Verdict("✕", "Otherwise than in print"),
     "not testable": Verdict("⊘", "Not testable here", "against {}, not testable"),
@@ -43,6 +43,6 @@ VERDICTS = {
     "not run": Verdict("–", "Not run"),
 }
 AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # on the board of the paper's own setting alone
-TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "not told")
-PRINTED, SMALL = "as printed", "small"  # the boards: the paper's claim at its setting, the effect at ours
+TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "inconclusive")
+PRINTED, SMALL = "paper", "small"  # the boards: the paper's claim at its setting, the effect at ours
 CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two

@@ -173,7 +173,7 @@ def effect_lines(frame) -> list[str]:
             "Intervals (95 %): each image's difference and each seed's, with the spread of each method's runs, "
             "moderated by all recorded methods of its setting. Simultaneous: the same, as wide as all that are tested "
             "together need; it decides. Images fixed: runs alone, as if no other test images were thought of. "
-            "Detectable: the smallest true effect that would be told in 80 of 100 cases."
+            "Detectable: the smallest true effect that would be significant in 80 of 100 cases."
         )
     if "with_spare" in frame and frame["with_spare"].notna().any():
         lines.append(

@@ -46,8 +46,6 @@ class PFedHN(Method):
         rate: alpha, at least 0. 0.01 as released, 0.05 there for pFedHN-pc.
         momentum: in [0, 1). 0.9 as released.
         decay: weight decay, at least 0. 0.001 as released.
-        updates: "sequential", as printed and released; "simultaneous": the clients of a round train weights made from
-            the same phi, and the steps are taken at its end: many clients diverge.
 
     Raises RecipeError for a hypernetwork of more than 2 GB.
 
@@ -67,6 +65,7 @@ class PFedHN(Method):
 
     printed = "pFedHN"
     tasks = EVERY_TASK
+    sequential = True
 
     personal_head: bool = False
     embedding: int = option(0, at_least=0)
@@ -75,11 +74,6 @@ class PFedHN(Method):
     rate: float = option(0.01, at_least=0)
     momentum: float = option(0.9, within="[0, 1)")
     decay: float = option(0.001, at_least=0)
-    updates: str = option("sequential", one_of=("sequential", "simultaneous"))
-
-    @property
-    def sequential(self) -> bool:
-        return self.updates == "sequential"
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         if self.personal_head and recipe.unseen:
@@ -131,14 +125,7 @@ class PFedHN(Method):
         return {name: start[name] - parameter.detach() for name, parameter in self._made(client).items()}
 
     def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        if self.sequential:
-            self._learn(server.memory(self), client, reply)
-        else:
-            super().collect(server, client, weight, reply)
-
-    def aggregate(self, server: Server) -> None:
-        for client, change in server.replies(self).items():
-            self._learn(server.memory(self), client, change)
+        self._learn(server.memory(self), client, reply)
 
     def adapt(self, client: Client) -> None:
         if not client.visiting:

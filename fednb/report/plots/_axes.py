@@ -10,7 +10,7 @@ PAPER = "the paper"  # what a diamond is, in all legends
 
 
 def of_paper(results) -> str:
-    """What diamonds are beside the runs of these results: the paper's numbers, and where they were made."""
+    """What diamonds are next to the runs of these results: the paper's numbers, and where they were made."""
     elsewhere = results is not None and results.paper and any(deviations(results.records, results.paper).values())
     return f"{PAPER}, at its own setting" if elsewhere else PAPER
 
@@ -58,7 +58,7 @@ def titled(title: str, marked: str) -> tuple[str, str]:
 
 
 def printed_values(printed, run: str, x: str = "client", values=()) -> dict:
-    """The printed numbers that a run stands beside by site; by the values of another ``x`` the averages in the settings
+    """The printed numbers next to a run by site; by the values of another ``x`` the averages in the settings
     that they make."""
     labels_printed = printed["algorithm"].str.cat(printed["augmentation"], sep="+")
     rows = printed[labels_printed == labels.printed_for(run, labels_printed)]

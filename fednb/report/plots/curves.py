@@ -14,7 +14,7 @@ def convergence(frame, title: str = "", printed=None):
 
     frame: rows of ``Results.frame``.
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
-        numbers beside them, which are diamonds too. A stand-in and other data are never drawn beside these.
+        numbers next to them, which are diamonds too. A stand-in and other data are never drawn next to these.
     """
     shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
     curves = {

@@ -17,7 +17,7 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
         they are.
     labels, sites: class and site number of each image, ``[n]``; names are shown where they are given.
     stand_in: whether the features come from a stand-in, which is then written on the figure.
-    told: ``{title of a row: what is measured on its features}``, written beside the title.
+    told: ``{title of a row: what is measured on its features}``, written next to the title.
     """
     import pandas
     import seaborn

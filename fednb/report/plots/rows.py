@@ -53,9 +53,14 @@ def claims(rows, paper: str):
     about = "points: the first of each row minus the second"
     decorate(axes, about, "", f"{labels.printed(paper)}: {head}", grid="both")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
-    where = shown["table"].str.replace("table", "Table ") + (", " + data if data.nunique() > 1 else "")
-    board = shown["setting"].eq(PRINTED).map({True: " (as printed)", False: ""})
-    axes.set_yticks(range(len(shown)), where + ": " + shown["effect"] + board, fontsize=8)
+    several = shown["table"].nunique() > 1, data.nunique() > 1
+    parts = shown["table"].str.replace("table", "Table "), data
+    where = [
+        ", ".join(part for part, more in zip(row, several, strict=True) if more) for row in zip(*parts, strict=True)
+    ]
+    where = [f"{place}: " if place else "" for place in where]
+    board = shown["setting"].eq(PRINTED).map({True: " (at the paper's setting)", False: ""})
+    axes.set_yticks(range(len(shown)), where + shown["effect"] + board, fontsize=8)
     axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(-reach, reach))
     words = [word for word in VERDICTS if (shown["verdict"] == word).any()]
     key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
@@ -70,7 +75,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     x: ``"client"`` for a panel of each site and one of their average; or a varied field, for example
         ``"local_epochs"`` as in FedRDN's Fig. 2: panels show the average over clients.
     printed: rows of ``fednb.papers.printed``: the paper's numbers as white diamonds, under the settings that the values
-        of ``x`` make. A stand-in and other data are never drawn beside them, nor averages over other sites. Where the
+        of ``x`` make. A stand-in and other data are never drawn next to them, nor averages over other sites. Where the
         runs of ``results`` are at another setting than the paper's, the legend says so.
     results: of the study whose runs these are. All that is recorded of their settings moderates the intervals, as in
         tables, and the images' scores give Dice its own; without it the drawn rows alone do, and Dice's are too wide.
@@ -117,8 +122,8 @@ def effects(tables, title: str = "", printed=None, results=None, turned=False):
 
     tables: of ``fednb.report.effects``, or ``{title of a panel: table}``.
     printed: rows of ``fednb.papers.printed`` for the federation of the runs: the printed difference of the averages as
-        a white diamond. A stand-in and other data are never drawn beside it.
-    results: of the runs, needed beside ``printed``: the legend says where the paper's numbers are of another setting.
+        a white diamond. A stand-in and other data are never drawn next to it.
+    results: of the runs, needed next to ``printed``: the legend says where the paper's numbers are of another setting.
     turned: whether each pair has a panel, and each value of the field a row.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
@@ -145,7 +150,7 @@ def effects(tables, title: str = "", printed=None, results=None, turned=False):
 
 
 def _printed_difference(printed, row: dict, by: str) -> float | None:
-    """None where a side is not printed there, or both stand beside one printed row."""
+    """None where a side is not printed there, or both stand next to one printed row."""
     x, at = ("client", "average") if by == "by" else (by, row[by])
     runs, theirs = (row["better"], row["worse"]), papers.labels_of(printed)
     better, worse = (printed_values(printed, run, x, [at]).get(at) for run in runs)
@@ -171,7 +176,7 @@ def rows_of_dots(
 ):
     """One panel for each ``{title: {row: Dot}}``, rows alike in all.
 
-    across: panels beside each other at most. common: whether all have one axis. theirs: what the diamonds are.
+    across: panels next to each other at most. common: whether all have one axis. theirs: what the diamonds are.
     """
     rows = {row: dot.run for found in panels.values() for row, dot in found.items()}
     dots = [dot for found in panels.values() for dot in found.values()]

@@ -1,0 +1,80 @@
+"""A notebook's page: it checks parameters, answers first from what was run, and says at the end how it was made."""
+
+import pytest
+from made_results import mean_accuracy, results, seeds_of
+
+import fednb
+from fednb.commands import notebooks
+from fednb.errors import NotebookError
+from fednb.report import effects
+from fednb.report.page import Lines
+
+FEDAVG, FEDRDN = (102, 124, 17, 33), (123, 142, 24, 45)
+SPACE = {"PROFILE": "quick", "DATA": "", "DEVICE": "cpu", "SEEDS": [0, 1, 2], "JOBS": 1}
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """The page of FedRDN's Table 1, in its notebook's folder, where a kernel starts."""
+    monkeypatch.chdir(notebooks.checkout() / "notebooks" / "fedrdn")
+    monkeypatch.setenv("FEDNB_TRAIN", "0")
+    return fednb.notebook("fedrdn/table1_main", SPACE.copy())
+
+
+@pytest.fixture
+def made():
+    """FedAvg and FedRDN in three seeds each, at a smaller setting, with counts of their images."""
+    made = results(*seeds_of("fedavg", FEDAVG), *seeds_of("fedavg+fedrdn", FEDRDN))
+    for record in made.records:
+        record.images = {"test": [192, 225, 32, 59]}
+    return made
+
+
+def test_a_parameter_of_another_type_is_refused():
+    with pytest.raises(NotebookError, match="SEEDS is 0, of type int; expected"):
+        fednb.notebook("fedrdn/table1_main", {"SEEDS": 0, "__annotations__": {"SEEDS": list[int]}})
+
+
+def test_lines_are_aligned_text_and_a_table():
+    lines = Lines({"claim": ["A < B"], "found": ["one", "two"], "data": [""]}, mark="STAND-IN")
+    assert repr(lines).splitlines() == [
+        "STAND-IN: nothing here speaks of the paper.",
+        "claim  A < B",
+        "found  one",
+        "       two",
+    ]
+    assert "A &lt; B" in lines._repr_html_() and "one<br>two" in lines._repr_html_() and "data" not in repr(lines)
+
+
+def test_the_answer_says_what_was_found_of_the_papers_claims(page, made):
+    page._kept(made)
+    found = repr(page.answer())
+    difference = mean_accuracy(FEDRDN) - mean_accuracy(FEDAVG)
+    assert found.startswith(
+        f"claim     {page.about['claim']}\nran at    Office-Caltech-10, 128 pixels, 1 rounds, seeds 0"
+    )
+    assert f"at a smaller setting, FedRDN - FedAvg {difference:+.1f} points (95 %: " in found
+    assert "printed +7.3: above\n" in found and f"of {len(page.claims[0])} claims: 1 above, " in found
+    assert "how sure  508 test images, 3 seeds; " in found and "0.0 for 6 recorded runs, on cpu" in found
+
+
+def test_effects_and_texts_take_the_place_of_claims(page, made):
+    page._kept(made)
+    difference = mean_accuracy(FEDRDN) - mean_accuracy(FEDAVG)
+    assert f"found     above FedAvg: FedRDN {difference:+.1f}\n" in repr(page.answer(effects(made, "fedavg")))
+    assert "found     as it is\n" in repr(page.answer(effects(made, "fedavg"), found="as it is"))
+
+
+def test_results_are_kept_once_and_the_footer_names_settings_and_neighbours(page, made):
+    page._kept(made), page._kept(made)
+    footer = repr(page.footer())
+    assert len(page.shown) == 1 and "fednb run --only fedrdn/table1_main --profile paper" in footer
+    assert "Made by code abc, torch 2, device cpu." in footer and "next      table2_prostate" in footer
+
+
+def test_runs_at_the_papers_setting_are_found_and_none_is_trained(page):
+    recipes = page.base.vary(augmentations=[[], ["fedrdn"]], seed=[0])
+    found = page.at_paper(recipes)
+    settings = {(record.recipe["rounds"], record.recipe["federation"]["size"]) for record in found.records}
+    assert settings == {(100, 256)} and {record.recipe["seed"] for record in found.records} >= {0, 1, 2}
+    assert not page.at_paper(page.base.vary(learning_rate=[0.123])).records
