@@ -10,11 +10,10 @@ from fednb.federation import Federation
 NEEDS = (
     "DomainNet (Peng et al. 2019), ten of its 345 classes. Layout: DomainNet/<domain>/<class>/<file>, domains clipart, "
     "infograph, painting, quickdraw, real, sketch (2629, 3283, 3091, 5000, 6081, 2767 images), classes bird, feather, "
-    "headphones, ice_cream, teapot, tiger, whale, windmill, wine_glass, zebra; the others are not read and need not be "
-    "unpacked; and FedBN's lists as splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from "
-    "its pickles by docs/data.md. From ai.bu.edu/M3SDA; FedBN's lists are linked by github.com/med-air/FedBN and lie "
-    "in github.com/tfzhou/FedFA (data/domainnet); six archives of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB. Licence: for "
-    "research under fair use; the images belong to their authors."
+    "headphones, ice_cream, teapot, tiger, whale, windmill, wine_glass, zebra; and FedBN's lists as "
+    "splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from its pickles by docs/data.md. From "
+    "ai.bu.edu/M3SDA, six archives of 17.5 GB; the lists are linked by github.com/med-air/FedBN and lie in "
+    "github.com/tfzhou/FedFA (data/domainnet). Licence: for research under fair use."
 )
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("bird feather headphones ice_cream teapot tiger whale windmill wine_glass zebra".split())
@@ -44,15 +43,11 @@ def load(
     Args:
         split: which images of FedBN's train lists, in their order, are for training (the first) and validation (the
             last). All but the last test on FedBN's 526 / 657 / 619 / 1000 / 1217 / 554 test images.
-            ``"fedbn"``: 105 and 105 at every site, 5 % of the shortest list, as FedBN's code has it. FedRDN's Sec. 4.3
-            agrees: 567 MiB of FedMix' mean images are those of 105 images a client.
-            ``"fedbn_95"``: 95 % and 5 % of each list, which FedBN's authors may have meant: their issue 6 asks and
-            is not answered.
+            ``"fedbn"``: 105 and 105 at every site, 5 % of the shortest list, as FedBN's code has it; FedRDN's Sec. 4.3
+            agrees. ``"fedbn_95"``: 95 % and 5 % of each list, which FedBN's authors may have meant (their issue 6).
             ``"fedfa"``: 32 % and 20 %, FedFA's Table 12, or four tenths of a list's first 80 %.
             ``"fedfa_released"``: 48 % and 20 %; FedFA's code has six tenths of that 80 %.
             ``"stratified"``: without lists, the sizes of Table 12, drawn with all classes in proportion, always the
             same. Its test images are not FedBN's.
-        drop_duplicates: leave out training and validation images whose files are byte for byte a test image of the
-            same site; else ``notes`` counts them.
-    """
+        drop_duplicates: as of ``office_caltech10``."""
     return LISTS.federation(root, split, size, drop_duplicates, site)

@@ -1,9 +1,8 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to Flower.
 
-A client's memory lies on its node's disk: there it outlives the node, and a run that was interrupted. A SuperNode's
-configuration: ``site`` (which it has), and where they differ from the defaults ``data`` (the folder of its images),
-``device``, ``memory`` (a folder: ``FEDNB_MEMORY``, or ``fednb-memory`` where the node was started). In Flower's
-simulation node 0 has the first site, and so on.
+A client's memory lies on its node's disk, where it outlives the node. A SuperNode's configuration: ``site``, and where
+they differ from the defaults ``data`` (the folder of its images), ``device``, ``memory`` (``FEDNB_MEMORY``, or the
+folder ``fednb-memory`` where the node was started). In Flower's simulation node 0 has the first site, and so on.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ def _recipe(asked: ConfigRecord) -> Recipe:
 
 
 def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
-    """One call of the client, who goes on from its memory and leaves it behind."""
     config = context.node_config
     own, _ = _own(recipe, config)
     site = own.sites[0].name
@@ -108,8 +106,7 @@ class Nodes:
     """The nodes of a grid by their sites' names, which they keep from the first round on.
 
     timeout: seconds that a reply may take, and that clients are waited for before round 1. ``wire`` counts the bytes of
-    all messages ``down`` and ``up`` by kind, without the headers of HTTP and TLS.
-    """
+    all messages ``down`` and ``up`` by kind, without the headers of HTTP and TLS."""
 
     def __init__(self, recipe: Recipe, grid: Grid, timeout: float):
         self.recipe = recipe
@@ -212,7 +209,6 @@ def _message(record: ArrayRecord) -> Message:
 
 
 def _received(content: RecordDict) -> Message | str:
-    """A client's reply, or why it is none."""
     try:
         return _message(content["message"])
     except Exception as error:  # whatever bytes that are no arrays, or no ArrayRecord at all, lead to

@@ -39,8 +39,7 @@ def train_one(
     """The record of a recipe: found, or trained from its last checkpoint on. Ctrl-C and SIGTERM end it after its round.
 
     ``progress(recipe, rounds_done)`` is called after every round. federation: of a recipe whose images are in memory.
-    wait: for another process that trains it, or raise HeldError.
-    """
+    wait: for another process that trains it, or raise HeldError."""
     with store.lock(recipe, wait), signals.watched():
         if record := store.find(recipe, mend=True):
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
@@ -57,8 +56,8 @@ def train_one(
 
 
 def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
-    """The record of a run, trained from its last checkpoint on; needs the recipe's lock. A checkpoint is written about
-    once a minute, or after each round where the run is ``saved_every_round``."""
+    """The record of a run, trained from its last checkpoint on; needs the recipe's lock. Checkpoints are a minute
+    apart, or a round where the run is ``saved_every_round``."""
     recipe = run.recipe
     saved = store.load_checkpoint(recipe, next(run.model.parameters()).device) or {}
     with _threads(saved.get("made_from", {}).get("threads")):
@@ -148,7 +147,7 @@ def _load(choice: str, root: str) -> Federation:
 
 def _resume(run: Rounds, store: Store, made_from: dict, saved: dict) -> tuple[list[dict], float, dict, dict]:
     """The rounds of a checkpoint, their seconds, and the scores of test and spare images; the run goes on after them.
-    One from other images, defaults, code or device is not used: a record says where all of it is from."""
+    One from other images, defaults, code or device is not used."""
     before = saved.get("made_from", {})
     differing = [name for name, value in made_from.items() if before.get(name) != value]
     if saved and differing:

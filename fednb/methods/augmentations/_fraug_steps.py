@@ -1,7 +1,4 @@
-"""What FRAug's variants do at the start and in a step at a client: the paper's Eq. 1 to 6, and the released code.
-
-Numbers in comments are those of FRAug's "As printed" and "As released".
-"""
+"""A step of FRAug's variants. Numbers in comments are those of its "As printed" and "As released"."""
 
 import math
 
@@ -20,7 +17,7 @@ Draw = tuple[Tensor, Tensor]  # noise, and the labels that it is for
 
 
 class Printed:
-    """The losses of the head, g ("generator" of the learners) and m ("rtnet") with a method's options, at a client."""
+    """The losses of the head, g ("generator") and m ("rtnet") with a method's options, at a client."""
 
     noise = staticmethod(torch.randn)  # 1
     together = staticmethod(sum)  # the terms of Eq. 2 and 6
@@ -41,11 +38,9 @@ class Printed:
         return method.drawn("generator", found.tolist(), server.recipe, found.device, "server")  # 2
 
     def offer(self) -> Message:
-        """What the generator's ``start`` is made of, before round 1."""
         return {"sizes": torch.tensor(sizes(self.client), device=self.client.device)}
 
     def lambda_c(self, images: Tensor) -> float | Tensor:
-        """Of each class, by its images in the batch, ``[classes, 1]``."""
         ramp = min(1.0, (self.client.round - 1) / (RAMP * self.client.recipe.rounds))
         return LAMBDA_C * math.exp(-5 * (1 - ramp) ** 2)  # 5
 
@@ -55,11 +50,9 @@ class Printed:
         return self.client.classes
 
     def class_labels(self, count: int) -> Tensor:
-        """Of the prototypes' terms, in a batch of so many images."""
         return torch.arange(self.client.classes, device=self.client.device)
 
     def draws(self, targets: Tensor) -> list[Draw]:
-        """For the real features and, with ``ema``, for the prototypes."""
         labels = [targets] + [self.class_labels(len(targets))] * self.method.ema
         return [self.draw(each) for each in labels]
 
@@ -70,7 +63,6 @@ class Printed:
         return noise.to(self.client.device, DTYPES[self.client.recipe.precision], non_blocking=True), labels
 
     def draws_after_step(self, targets: Tensor, draws: list[Draw]) -> tuple[Draw, list[Draw]]:
-        """For g and for m, given those of the step."""
         return draws[0], draws
 
     def moved_prototypes(self, real: Tensor, targets: Tensor) -> Tensor:
@@ -81,7 +73,7 @@ class Printed:
         return before + self.lambda_c(images) * (member.T @ real / images.clamp(min=1) - before)
 
     def starts(self, real: Tensor, prototypes: Tensor, draws: list[Draw]) -> list[tuple]:
-        """What Eq. 3 starts from: base, noise, labels, and in how many groups Eq. 2 and 6 sum over them."""
+        """Of Eq. 3: base, noise, labels, and in how many groups Eq. 2 and 6 sum over them."""
         starts = [(real, *draws[0], 1)]
         if self.method.ema:
             noise, labels = draws[1]
@@ -192,7 +184,6 @@ READINGS = {"paper": Printed, "released": Released}  # by FRAug's option ``varia
 
 
 def sizes(client: Client) -> tuple[int, int]:
-    """Width of the features, and classes."""
     return client.model.head.in_features, client.classes
 
 
@@ -201,13 +192,13 @@ def _distance(kind: str, one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
 
 
 def mmd(one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
-    r"""The squared discrepancy of two samples, ``[..., n, d]`` and ``[..., m, d]``: one number for each leading index.
+    r"""The squared discrepancy of two samples, ``[..., n, d]`` and ``[..., m, d]``, with the released code's kernel.
 
     .. math::
         \overline{k(x, x')} + \overline{k(y, y')} - 2\, \overline{k(x, y)}, \quad
         k(a, b) = \sum_i \exp(-\lVert a - b \rVert^2 / (w_i s)), \quad w_i = 1/4, 1/2, 1, 2, 4
 
-    with means over all pairs, a row with itself included. The kernel, with s = ``spread``, is the released code's.
+    with means over all pairs, a row with itself included, and the scale s, ``spread``.
     """
     n, rows = one.shape[-2], _centred(one, other)
     products = rows @ rows.mT

@@ -6,46 +6,35 @@ import torch
 
 from fednb.errors import RecipeError
 from fednb.methods import Client, Message, Method, classification_only, option
-from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class AdditionalEmbeddings(Method):
     r"""FRAug's motivating experiment: what a perfect generator of features would give.
 
-    The network is trained on a part of each client's images, D_k. For the test of client k its features f are held, and
-    its head h learns from those of all its images, S_k and D_k:
+    The network is trained on a part of each client's images, D_k. Before the test of client k its head h learns from
+    the features f, as at test time, of D_k and of S_k, the site's ``spare``:
 
     .. math::
         h_k = \text{training of } h \text{ on } \{(f(x), y) : (x, y) \in D_k \cup S_k\}
         \text{ for } E_h \text{ epochs}
 
-    S_k is the site's ``spare`` (PACS: ``spare=True``). Features are taken as at test time; the head starts at the one
-    that came, with SGD of the recipe's rate, momentum and weight decay, and is forgotten after the test. Sends
-    and keeps nothing.
+    with SGD of the recipe's rate, momentum and weight decay, from the head that came. Sends and keeps nothing.
 
     Args:
         epochs: E_h, at least 0. FRAug prints none; 10 is ours.
 
-    Raises RecipeError for a site without spare images, and where these are scored.
+    Raises RecipeError for a site without spare images.
 
     Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
 
-    As printed: 10 % of the local images train the network (the loader's ``fraction``), 100 % the head. When clients
-    tune is not said; ours: before each test.
+    As printed: 10 % of the local images train the network (the loader's ``fraction``), 100 % the head.
     """
 
     printed = "additional embeddings"
     tasks = classification_only("it tunes the head on the one feature vector of an image")
 
     epochs: int = option(10, at_least=0)
-
-    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        if "spare" in recipe.evaluation:
-            raise RecipeError(
-                f'{self.name} tunes heads on the spare images, and the recipe asks for the evaluation "spare", their '
-                "scores. Leave one of them out."
-            )
 
     def prepare_offer(self, client: Client) -> Message:
         if client.site.spare is None:
@@ -70,7 +59,6 @@ class AdditionalEmbeddings(Method):
 
 @torch.no_grad()
 def _features(client: Client, splits) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Features and targets of splits, batch by batch, in the precision of the weights."""
     client.model.eval()
     found = []
     for split in splits:
