@@ -211,7 +211,7 @@ class Page:
                 "settings": list(made),
                 "notes": list(dict.fromkeys(note for results in self.shown for note in results.notes)),
                 "run it": [
-                    f"fednb run --only {self.name} --profile paper",
+                    f"fednb run --only {self.name}" + " --profile paper" * ("PROFILE" in self.space),
                     f"minutes of one core: {costs}" if costs else "",
                 ],
                 "before": names[max(0, place - 1) : place],

@@ -122,21 +122,22 @@ def effects(tables, title: str = "", printed=None, results=None):
 
     tables: of ``fednb.report.effects``, or ``{title of a panel: table}``.
     printed: rows of ``fednb.papers.printed`` for the federation of the runs: the printed difference of the averages as
-        a white diamond. A stand-in and other data are never drawn next to it.
+        a white diamond; with several panels these rows by the panel's title. A stand-in and other data are never drawn
+        next to it.
     results: of the runs, needed next to ``printed``: the legend says where the paper's numbers are of another setting.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     against = {run for table in tables.values() for run in table.frame["worse"]}
     panels = {}
     for name, table in tables.items():
-        by = table.frame.columns[2]
+        by, theirs = table.frame.columns[2], printed.get(name) if isinstance(printed, dict) else printed
         for row in table.frame.to_dict("records"):
             panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
             better, worse = (labels.short(row[side]) for side in ("better", "worse"))
             panels.setdefault(panel, {})[better if len(against) == 1 else wording.minus(better, worse)] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
                 filled=row["direction"] in ("above", "below"),
-                printed=None if printed is None or table.mark else _printed_difference(printed, row, by),
+                printed=None if theirs is None or table.mark else _printed_difference(theirs, row, by),
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
     what = f"points above {labels.short(against.pop())}" if len(against) == 1 else "points"
@@ -201,7 +202,9 @@ def rows_of_dots(
         figure.suptitle(text, fontsize=11, color=colour)
     key = {"95 % interval": ALONE}
     key |= {"simultaneous interval": TOGETHER} if any(dot.together_low == dot.together_low for dot in dots) else {}
-    key |= {} if all(dot.filled for dot in dots) else {"not distinguished from zero": HOLLOW}
+    hollow = [dot for dot in dots if not dot.filled]
+    verdict = any(dot.together_low == dot.together_low for dot in hollow)
+    key |= {"inconclusive" if verdict else "no verdict": HOLLOW} if hollow else {}
     key |= {theirs: DIAMOND} if any(dot.printed is not None for dot in dots) else {}
     _legend(figure, key, ncols=len(key), title="" if alone else x)
     return as_written(figure)
