@@ -46,7 +46,7 @@ def setup(app) -> None:
 
 
 def _fold_code(app, page, source) -> None:
-    if page.startswith("notebooks/"):
+    if page.startswith("notebooks/") and not page.endswith("README"):
         content = json.loads(source[0])
         for cell in content["cells"]:
             if cell.get("outputs"):

@@ -24,6 +24,8 @@ def built(tmp_path_factory):
     for path in ROOT.iterdir():
         if path.name not in ("notebooks", "report", ".git", ".venv"):
             (home / path.name).symlink_to(path)
+    (home / "notebooks").mkdir()
+    shutil.copy(ROOT / "notebooks" / "README.md", home / "notebooks")
     for name in SHOWN:
         (home / "notebooks" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", home / "notebooks" / f"{name}.ipynb")

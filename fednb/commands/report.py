@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import io
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -64,9 +65,12 @@ def _lay_out(home: Path, executed: Path, source: Path) -> None:
     for path in (path for name in names for path in home.glob(name)):
         (source / path.name).symlink_to(path)
     (source / "docs" / "contents").rename(source / "contents")
-    contents = (source / "contents" / "index.md").read_text(encoding="utf-8")
+    contents, gallery = (source / "contents" / "index.md").read_text(encoding="utf-8"), ""
+    if (shown := source / "notebooks" / "README.md").is_file():  # on the first page, too
+        gallery = shown.read_text(encoding="utf-8").replace("\n## ", "\n### ").replace("# Gallery", "## Gallery")
+        gallery = re.sub(r"\]\(([^)\s]+\.ipynb)\)", r"](notebooks/\1)", gallery).replace("../figures/", "figures/")
     with (source / "README.md").rename(source / "index.md").open("a", encoding="utf-8") as first_page:
-        first_page.write(f"\n{contents}")
+        first_page.write(f"\n{gallery}\n{contents}")
 
 
 def main(options) -> int:
