@@ -12,9 +12,17 @@ def server_weights(results) -> dict[str, dict[str, numpy.ndarray]]:
     """
     kept = {recipe: record.artefact("server") for recipe, record in results.found.items() if record}
     return {
-        labels.pretty(recipe.label): {name.partition("/")[2]: weights for name, weights in sorted(own.items())}
+        labels.pretty(recipe.label): {
+            name.partition("/")[2]: weights for name, weights in sorted(own.items()) if "gamma" in name
+        }
         for recipe, own in kept.items()
     }
+
+
+def spans(weights: dict) -> dict[str, str]:
+    """By run the least and the largest weight of all channels: ``{"FedAvg + FedFA": "0.01 to 7.12"}``."""
+    flat = {run: numpy.concatenate(list(own.values())) for run, own in weights.items() if own}
+    return {run: f"{own.min():.2f} to {own.max():.2f}" for run, own in flat.items()}
 
 
 def sorted_curves(weights: dict, of: str = "gamma_mean") -> dict:
