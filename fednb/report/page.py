@@ -178,13 +178,13 @@ class Page:
         from IPython.display import HTML, display
 
         for number, results in enumerate(self.shown):
-            printed, caption = self._printed_for(results), papers.caption(self.paper, self.place)
+            printed, caption = self.printed_for(results), papers.caption(self.paper, self.place)
             table = report.table(results, printed, caption=caption, **how)
             head = html.escape(setting(results))
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
 
-    def _printed_for(self, results: Results) -> "DataFrame":
+    def printed_for(self, results: Results) -> "DataFrame":
         """The printed rows of the results' federation, or of the only one that the table has."""
         there = papers.printed(self.paper, self.place)
         own = there[there["federation"].isin({record.recipe["federation"]["name"] for record in results.records})]
