@@ -38,7 +38,9 @@ def claims(rows, paper: str):
     """
     rows = rows[rows["of"] == paper]
     shown = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
-    reach = max(5, 1.2 * shown[["paper", "ours"]].abs().to_numpy().max(initial=0))
+    values = shown[["paper", "ours"]].abs().to_numpy()
+    reach, wide = max(5, 1.2 * values.max(initial=0)), shown[["paper", "ours", "together_low", "together_high"]]
+    low, high = max(-reach, min(-5, wide.min().min())), min(reach, max(5, wide.max().max()))
     figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(shown)))
     for place, row in enumerate(shown.itertuples()):
         look = VERDICTS[row.verdict].look
@@ -61,7 +63,7 @@ def claims(rows, paper: str):
     where = [f"{place}: " if place else "" for place in where]
     board = shown["setting"].eq(PRINTED).map({True: " (at the paper's setting)", False: ""})
     axes.set_yticks(range(len(shown)), where + shown["effect"] + board, fontsize=8)
-    axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(-reach, reach))
+    axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(low, high))
     words = [word for word in VERDICTS if (shown["verdict"] == word).any()]
     key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
     _legend(figure, key | {PAPER: DIAMOND, "95 % interval": ALONE, "simultaneous interval": TOGETHER}, ncols=4)
@@ -72,7 +74,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     """Test accuracy or Dice with 95 % intervals: dots in rows, one for each method, a panel for each value of ``x``.
 
     chosen: rows of ``fednb.report.selection.selected``.
-    x: ``"client"`` for a panel of each site and one of their average; or a varied field, for example
+    x: ``"client"`` for a panel of the average and one of each site; or a varied field, for example
         ``"local_epochs"`` as in FedRDN's Fig. 2: panels show the average over clients.
     printed: rows of ``fednb.papers.printed``: the paper's numbers as white diamonds, under the settings that the values
         of ``x`` make. A stand-in and other data are never drawn next to them, nor averages over other sites. Where the
@@ -92,7 +94,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
         runs[label] = rows["run"].iloc[0]
         for group, own in found.items() if x == "client" else [(at, found["average"])]:
             values.setdefault(group, {})[label] = own[:3]
-    order = (lambda group: group == "average") if x == "client" else None
+    order = (lambda group: group != "average") if x == "client" else None
     groups, marked, theirs = sorted(values, key=order, reverse=x in wording.DOWNWARDS), wording.mark(chosen), {}
     if printed is not None and not marked:
         same = printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
