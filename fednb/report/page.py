@@ -136,11 +136,11 @@ class Page:
         frames = [curves(results, self.paper, claims=asked) for results in real] if asked else []
         return [frame[frame["setting"] != ""] for frame in frames]
 
-    def answer(self, *effects, found: str | list[str] = ()) -> Lines:
+    def answer(self, *effects, found: str | list[str] = (), also: list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
         effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
-        what was found, in the place of both.
+        what was found, in the place of both. also: more of it, behind what these say.
         """
         lines = [found] if isinstance(found, str) else list(found)
         if not lines:
@@ -154,7 +154,7 @@ class Page:
             {
                 "claim": [self.about.get("claim", "")],
                 "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
-                "found": lines or ["No claim of the paper was run on its data."],
+                "found": [*(lines or ["No claim of the paper was run on its data."]), *also],
                 "how sure": [_how_sure(results) for results in self.shown],
                 "hours": [_hours(self.shown)],
                 "data": [self.about.get("data", "")],
@@ -212,7 +212,7 @@ class Page:
                 "settings": list(made),
                 "notes": list(dict.fromkeys(note for results in self.shown for note in results.notes)),
                 "run it": [
-                    f"fednb run --only {self.name} --profile paper",
+                    f"fednb run --only {self.name}" + " --profile paper" * ("PROFILE" in self.space),
                     f"minutes of one core: {costs}" if costs else "",
                 ],
                 "before": names[max(0, place - 1) : place],
@@ -298,7 +298,8 @@ def _how_sure(results: Results) -> str:
         rise = late_rise(rows).iloc[0]
         rising += [f"{label} {wording.signed(rise)}"] if rise > limit else []
     ends = f"still rising in the last quarter, in points: {_some(rising)}" if rising else "converged"
-    return f"{_either(images)} test images, {results.frame['seed'].nunique()} seeds; {ends}"
+    seeds = results.frame["seed"].nunique()
+    return f"{_either(images)} test images, {seeds} seed{'s' * (seeds > 1)}; {ends}"
 
 
 def _hours(every: list[Results]) -> str:
