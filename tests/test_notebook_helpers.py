@@ -15,6 +15,7 @@ from over_rounds import held_against
 from prepare_bytes import prepare_bytes
 from round_bytes import round_bytes
 from second_look import apart_by_seed, made_again, off_print
+from server_weights import sorted_curves, spans
 from shift import between_sites, site_accuracy
 
 AVERAGE = (3 * 8 * 8 + 10) * 4  # bytes of an average: its pixels and 10 labels in float32
@@ -102,3 +103,14 @@ def test_a_curve_held_against_another_in_the_seeds_of_both():
     assert said.startswith("FedRDN over FedAvg: +9.0 points in the first 10 rounds, +10.0 in the last half")
     assert said.endswith("steadier in 0 of 1 seeds")
     assert held_against(made_results.results(runs[0]), "fedavg+fedrdn", "fedavg") == ""
+
+
+def test_weights_of_a_server_sorted_and_in_one_line_where_they_are_alike():
+    weights = {
+        "own": {"1/gamma_mean": numpy.array([0.5, 1.5, 1.0]), "1/gamma_std": numpy.array([0.2, 1.8, 1.0])},
+        "alike": {f"{stage}/gamma_mean": numpy.ones(3) for stage in (1, 2)},
+    }
+    curves = sorted_curves(weights)
+    assert [list(curve[1]) for curve in curves.values()] == [[1.5, 1.0, 0.5], [1.0, 1.0]]
+    assert list(curves) == ["own: stage 1", "alike: all stages"] and list(curves["own: stage 1"][0]) == [0, 50, 100]
+    assert spans(weights) == {"own": "0.20 to 1.80", "alike": "1.00 to 1.00"}

@@ -148,7 +148,7 @@ class Page:
             lines = [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
-            lines += [f"{row.claim} {row.verdict}" for frame in self.orders for row in frame.itertuples()]
+            lines += [f"{row.claim.rstrip('.')}: {row.verdict}" for frame in self.orders for row in frame.itertuples()]
         marks = [wording.mark(results.frame) for results in self.shown]
         return Lines(
             {
@@ -196,7 +196,8 @@ class Page:
         each setting the first one tested, and which have which verdict."""
         lines = [line for table in effects for line in report.sentences(table).splitlines()]
         lines += [line for frame in self.claims for line in _in_sentences(frame)]
-        lines += [f"{row.claim} {row.verdict}: {row.why}" for frame in self.orders for row in frame.itertuples()]
+        of_orders = [row for frame in self.orders for row in frame.itertuples()]
+        lines += [f"{row.claim.rstrip('.')}: {row.verdict} ({row.why})." for row in of_orders]
         return Lines({"": lines[:MOST_SENTENCES]})
 
     def footer(self) -> Lines:
@@ -244,7 +245,17 @@ def _of_claims(frame: "DataFrame") -> list[str]:
 
 
 def _of_effects(frame: "DataFrame") -> list[str]:
-    """Which runs are above, below or neither, against each that they are held against."""
+    """Which runs are above, below or neither, against each that they are held against; where the effects are by the
+    values of a field, each pair over these."""
+    by = frame.columns[2]
+    if by != "by":
+        lines = []
+        for (better, worse), rows in frame.groupby(["better", "worse"], sort=False):
+            at = zip(rows[by], rows["ours"], rows["direction"], strict=True)
+            words = [f"{value}: {wording.signed(ours)} {word}" for value, ours, word in at]
+            pair = wording.minus(labels.short(better), labels.short(worse))
+            lines.append(f"{pair}, by {wording.spaced(by)}: {', '.join(words)}")
+        return lines
     lines = []
     for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
         effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
@@ -282,8 +293,10 @@ def _points(claim) -> str:
 def _how_sure(results: Results) -> str:
     """Test images and seeds behind the numbers, and which curves still rise."""
     images = dict.fromkeys(sum(record.images["test"]) for record in results.records)
-    rises, limit = late_rise(results.frame).dropna(), protocol.rules()["level_curve"]
-    rising = [f"{labels.pretty(run)} {wording.signed(rise)}" for run, rise in rises.items() if rise > limit]
+    limit, rising = protocol.rules()["level_curve"], []
+    for label, rows in sorted(wording.settings(results.frame), key=lambda each: each[1]["run"].iloc[0]):
+        rise = late_rise(rows).iloc[0]
+        rising += [f"{label} {wording.signed(rise)}"] if rise > limit else []
     ends = f"still rising in the last quarter, in points: {_some(rising)}" if rising else "converged"
     seeds = results.frame["seed"].nunique()
     return f"{_either(images)} test images, {seeds} seed{'s' * (seeds > 1)}; {ends}"

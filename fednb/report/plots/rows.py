@@ -19,7 +19,7 @@ from fednb.report.plots._axes import (
     titled,
     wrapped,
 )
-from fednb.report.style import styles
+from fednb.report.style import style, styles
 from fednb.report.verdicts import CLAIM, PRINTED, TESTED, VERDICTS
 
 HOLLOW = {"linestyle": "none", "marker": "o", "color": "0.2", "markerfacecolor": "white"}
@@ -116,7 +116,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
 
 
-def effects(tables, title: str = "", printed=None, results=None):
+def effects(tables, title: str = "", printed=None, results=None, turned=False):
     """What one run scores more than another, in points: dots in rows around zero, with their intervals.
 
     The thick line is the 95 % interval, the thin one that of all that are tested together. A dot is filled where the
@@ -127,6 +127,7 @@ def effects(tables, title: str = "", printed=None, results=None):
         a white diamond; with several panels these rows by the panel's title. A stand-in and other data are never drawn
         next to it.
     results: of the runs, needed next to ``printed``: the legend says where the paper's numbers are of another setting.
+    turned: whether each pair has a panel, and each value of the field a row.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     against = {run for table in tables.values() for run in table.frame["worse"]}
@@ -136,14 +137,16 @@ def effects(tables, title: str = "", printed=None, results=None):
         for row in table.frame.to_dict("records"):
             panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
             better, worse = (labels.short(row[side]) for side in ("better", "worse"))
-            panels.setdefault(panel, {})[better if len(against) == 1 else wording.minus(better, worse)] = Dot(
+            place = better if len(against) == 1 else wording.minus(better, worse)
+            panel, place = (place, panel) if turned else (panel, place)
+            panels.setdefault(panel, {})[place] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
                 filled=row["direction"] in ("above", "below"),
                 printed=None if theirs is None or table.mark else _printed_difference(theirs, row, by),
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
     what = f"points above {labels.short(against.pop())}" if len(against) == 1 else "points"
-    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results))
+    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results), turned)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     return as_written(figure)
@@ -172,22 +175,31 @@ class Dot(NamedTuple):
 
 
 def rows_of_dots(
-    panels: dict, x: str, title: str, marked: str, across: int = 5, common: bool = False, theirs: str = PAPER
+    panels: dict,
+    x: str,
+    title: str,
+    marked: str,
+    across: int = 5,
+    common: bool = False,
+    theirs: str = PAPER,
+    by_run: bool = False,
 ):
     """One panel for each ``{title: {row: Dot}}``, rows alike in all.
 
     across: panels next to each other at most. common: whether all have one axis. theirs: what the diamonds are.
+    by_run: whether looks are those of the dots' runs; rows with one run have shades else.
     """
     rows = {row: dot.run for found in panels.values() for row, dot in found.items()}
     dots = [dot for found in panels.values() for dot in found.values()]
-    looks, places, alone = styles(rows), {row: number for number, row in enumerate(rows)}, "" in panels
+    looks = {dot.run: style(dot.run) for dot in dots} if by_run else styles(rows)
+    places, alone = {row: number for number, row in enumerate(rows)}, "" in panels
     across = min(max(1, len(panels)), across)
     down = -(-len(panels) // across)
     size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.9 + 0.3 * len(rows))}
     figure, every = new_figure(len(panels), **size, columns=across, common=common)
     for number, (axes, (name, found)) in enumerate(zip(every, panels.items(), strict=True)):
         for row, dot in found.items():
-            look, place = looks[row], places[row]
+            look, place = looks[dot.run if by_run else row], places[row]
             fill = {"color": look["color"], "markerfacecolor": look["color"] if dot.filled else "white"}
             axes.plot([dot.together_low, dot.together_high], [place] * 2, color=look["color"], linewidth=1)
             axes.plot([dot.low, dot.high], [place] * 2, color=look["color"], linewidth=3)
