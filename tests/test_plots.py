@@ -126,7 +126,7 @@ def test_scores_of_dice_have_the_intervals_of_their_images():
     study = SimpleNamespace(records=[record], paper=None, alike=SimpleNamespace(frame=rows))
 
     def upper(**given):
-        return axes(plots.scores(rows, **given)).lines[1].get_xdata()[1]
+        return plots.scores(rows, **given).axes[1].lines[1].get_xdata()[1]
 
     assert upper(results=study) - 75 == pytest.approx(2.0227 * 100 * scores[0].std(ddof=1) / 40**0.5, rel=1e-4)
     assert upper() - 75 > 5
@@ -197,9 +197,9 @@ def test_tested_claims_are_dots_in_rows_the_largest_printed_effect_first():
 def test_scores_are_dots_in_rows_a_panel_for_each_site_beside_the_paper():
     chosen = selected(pandas.concat([run(label, ROUNDS[1:2]) for label in ("fedavg", *MANY)]))
     figure = plots.scores(chosen, printed=papers.printed("fedrdn", "table1", "office_caltech10"))
-    assert [panel.get_title("left") for panel in figure.axes] == [*map(labels.site, IMAGES), "average"]
-    panel = figure.axes[0]
-    assert [tick.get_text() for tick in panel.get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
+    assert [panel.get_title("left") for panel in figure.axes] == ["average", *map(labels.site, IMAGES)]
+    panel = figure.axes[1]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()][:2] == ["FedAvg", "FedAvg + FedRDN"]
     reach, dot = panel.lines[1:3]  # after the interval of all tested together, which accuracies do not have
     assert list(dot.get_xydata()[0]) == pytest.approx([100 * 101 / 192, 0])
     assert reach.get_xdata()[0] < dot.get_xdata()[0] < reach.get_xdata()[1]
