@@ -66,7 +66,7 @@ def _of_arrays(*parts) -> Split:
 
 @dataclass(frozen=True)
 class Site:
-    """One institution's data. spare: images left out by a loader and handed over on request; none trains on them."""
+    """One institution's data. spare: images on which none trains."""
 
     name: str
     train: Split
@@ -85,7 +85,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Outline:
-    """What server and clients agree on before the first message: a federation without its images."""
+    """A federation without its images, on which server and clients agree before the first message."""
 
     name: str
     classes: tuple[str, ...]

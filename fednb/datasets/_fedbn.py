@@ -49,7 +49,6 @@ class Lists:
         return {domain: (self._drawn if split == DRAWN else self._listed)(root, domain) for domain in chosen}
 
     def _listed(self, root: Path, domain: str) -> tuple[Rows, Rows]:
-        """The images of both lists, in their order."""
         held, seen = {"train": [], "test": []}, set()
         for part, rows in held.items():
             file = root / "splits" / f"{self.folder.lower()}_{domain}_{part}.csv"
@@ -69,7 +68,7 @@ class Lists:
         return held["train"], held["test"]
 
     def _drawn(self, root: Path, domain: str) -> tuple[Rows, Rows]:
-        """Training and validation images, and test images, in the sizes of FedFA's tables."""
+        """The same without lists, in the sizes of FedFA's tables."""
         rows, (train, test) = in_classes(root / self.folder / domain, self.classes), self.domains[domain]
         if len(rows) != train + test:
             divided = f'split="{DRAWN}" divides {train + test}. Complete it, or use "folders"'

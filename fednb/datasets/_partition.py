@@ -11,7 +11,6 @@ from fednb.randomness import random_state
 TRIES = 1000  # of a Dirichlet draw that leaves a client too few images
 VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no validation images on these data
 LEAST = 5  # training images of a client, so that one becomes validation; batch normalisation needs two of the others
-LEAST_DRAWN = 10  # the same by Dirichlet, as released
 
 
 def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarray]:
@@ -108,7 +107,7 @@ def by_dirichlet(
     FedFA prints the accuracy of the global model on all test images; here each client is tested on its equal part of
     them, with all classes in proportion; spare images likewise. DataError where a client would have too few images."""
     counts = train.targets.bincount(minlength=classes).tolist()
-    shares = dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN)
+    shares = dirichlet_shares(counts, clients, concentration, *key)
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         return stratified(targets, sizes(len(targets), [1 / clients] * clients), *key, name)

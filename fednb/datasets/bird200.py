@@ -11,10 +11,9 @@ from fednb.errors import DataError
 from fednb.federation import Federation
 
 NEEDS = (
-    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images. Layout: CUB_200_2011/images/<class>/<file>.jpg and, "
-    "beside images/, the lists images.txt, image_class_labels.txt, train_test_split.txt and classes.txt. From "
-    "www.vision.caltech.edu/datasets/cub_200_2011; CUB_200_2011.tgz, 1.2 GB. Licence: for non-commercial research and "
-    "education; the photographs belong to their owners."
+    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images. Layout: CUB_200_2011/images/<class>/<file>.jpg and "
+    "the lists images.txt, image_class_labels.txt, train_test_split.txt and classes.txt in CUB_200_2011/. From "
+    "www.vision.caltech.edu/datasets/cub_200_2011; 1.2 GB. Licence: for non-commercial research and education."
 )
 FOLDER = "CUB_200_2011"
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -33,7 +32,6 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
         classes_per_client: times ``clients`` a multiple of 200. DisTrans: 200, 120, 80, 40, 20, which are DH = 0, 40,
             60, 80, 100 %.
         size: DisTrans: 128.
-        seed: of the class shares, of the images that each client gets and of its validation images.
 
     Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, nor does the paper say by which list it tests."""
     images.check_size(size)

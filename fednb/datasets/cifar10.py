@@ -70,7 +70,7 @@ class Cifar:
             concentration: for Dirichlet. FedFA: 0.6 and 0.3.
             size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
             train_images, test_images: how many to use, stratified by class; None takes all on disk.
-            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
+            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``.
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
         """
@@ -138,7 +138,7 @@ class Cifar:
         return content.reshape(-1, length)
 
     def _choose(self, part: str, labels, count: int | None, seed: int, spare: bool, notes: list) -> list[np.ndarray]:
-        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare."""
+        """So many positions, sorted, and the others where they are spare."""
         on_disk, complete = len(labels), COMPLETE[part]
         count = on_disk if count is None else count
         check_whole(**{f"{part}_images": count})

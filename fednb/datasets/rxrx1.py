@@ -12,9 +12,8 @@ from fednb.federation import Federation, Site
 
 NEEDS = (
     "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels. Layout: "
-    "rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
-    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read. From wilds.stanford.edu/datasets; 7.4 "
-    "GB. Licence: CC BY-NC-SA 4.0."
+    "rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. From "
+    "wilds.stanford.edu/datasets; 7.4 GB. Licence: CC BY-NC-SA 4.0."
 )
 FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
 COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
@@ -39,7 +38,6 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
         clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
             which are 8, 12 and 16 clients.
         size: the files have 256, as has the released reader.
-        seed: of the validation images.
 
     Reference: FRAug, Sec. 4.2.1. It prints 50 classes; its code lists the 48 that are taken. Which batches a group has,
     and the division into training and test images, is neither printed nor released.
@@ -64,7 +62,6 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
 
 
 def _batches(root: Path, **options) -> dict[str, dict[str, Rows]]:
-    """By cell type and experiment the images of ``CLASSES``."""
     place = root / FOLDER
     require(place / TABLE, place / "images")
     held = {cell_type: {} for cell_type in CELL_TYPES}
