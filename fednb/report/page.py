@@ -82,9 +82,8 @@ class Page:
     @property
     def printed(self) -> "DataFrame":
         """What the paper prints in the notebook's table for its federation: of ``fednb.papers.printed``."""
-        return papers.printed(
-            self.paper, self.place, self.space.get("FEDERATION") or self.base.full["federation"]["name"]
-        )
+        own = Recipe(**papers.recipe(self.paper, "paper")).full["federation"]["name"]  # at smoke there is a stand-in
+        return papers.printed(self.paper, self.place, self.space.get("FEDERATION") or own)
 
     def run(self, recipes: list[Recipe], **of_the_study) -> Results:
         """Finds these runs or trains them, as ``fednb.Study``, with the notebook's DATA, DEVICE and JOBS."""
