@@ -98,7 +98,7 @@ def _pixels(value, place: str) -> tuple[Tensor, set[str]]:
 
 
 def _of_one_size(held: dict[str, list[Example]]) -> dict[str, Tensor]:
-    """The images of each split, uint8 ``[n, channels, height, width]``; DataError unless all have one size."""
+    """The images of each split, uint8 ``[n, channels, height, width]``."""
     images = {place: [pixels for pixels, _, _ in own] for place, own in held.items()}
     if {len(image) for own in images.values() for image in own} == {1, 3}:
         images = {place: [image.expand(3, -1, -1) for image in own] for place, own in images.items()}

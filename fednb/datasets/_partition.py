@@ -33,7 +33,7 @@ def sizes(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def cut(split: Split, shares: Sequence[float], *key) -> list[Split]:
-    """A part for each share, all classes in proportion; images with masks as if all were of one class."""
+    """A part for each share, all classes in proportion; images with masks as if of one class."""
     targets = split.targets.numpy() if split.targets.ndim == 1 else np.zeros(len(split))
     return [split.select(part) for part in stratified(targets, sizes(len(split), shares), *key)]
 
@@ -85,10 +85,9 @@ def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> n
     check_whole(clients=clients, classes_per_client=classes_per_client)
     if classes_per_client > classes or classes_per_client * clients % classes:
         fitting = [u for u in range(1, classes + 1) if u * clients % classes == 0]
-        raise RecipeError(
-            f"{clients} clients with {classes_per_client} of {classes} classes each cannot share every class among "
-            f"equally many clients; for them classes_per_client may be {', '.join(map(str, fitting))}."
-        )
+        each = f"{clients} clients with {classes_per_client} of {classes} classes each cannot share every class among"
+        may = ", ".join(map(str, fitting))
+        raise RecipeError(f"{each} equally many clients; for them classes_per_client may be {may}.")
     random = random_state(*key)
     places = np.full(classes, classes_per_client * clients // classes)
     table = np.zeros((clients, classes))
@@ -146,8 +145,8 @@ def dirichlet_shares(
 
 
 def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:
-    """Positions for each client, disjoint: of the images of class c, in a drawn order, client i gets the share
-    ``shares[i, c]``, rounded so that no image is left over (DisTrans' code rounds each down and drops the rest)."""
+    """Positions for each client, disjoint: of the images of class c client i gets the share ``shares[i, c]``, rounded
+    so that no image is left over (DisTrans' code rounds each down and drops the rest)."""
     random = random_state(*key)
     hands = [[] for _ in shares]
     for label, column in enumerate(shares.T):

@@ -1,6 +1,5 @@
 """BioID: grey faces, where each client holds the images of one person."""
 
-from functools import partial
 from pathlib import Path
 
 from fednb.datasets._listed import lacking
@@ -14,7 +13,7 @@ NEEDS = (
     "www.bioid.com/facedb; 167 MB unpacked. Licence: for research on face detection."
 )
 DATA = Persons("bioid", "identity_BioID.txt", "images", crop=256, channels=1)
-missing = partial(lacking, DATA.listed)
+missing = lacking(DATA.listed)
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:

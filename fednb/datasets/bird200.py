@@ -1,9 +1,7 @@
 """Bird-200: photographs of two hundred species of birds, dealt out to clients by class."""
 
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
 from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares
@@ -34,7 +32,6 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
         size: DisTrans: 128.
 
     Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, nor does the paper say by which list it tests."""
-    images.check_size(size)
     classes, listed = _listed(root)
     notes = []
     splits = [decoded(root, f"bird200_{part}", rows, size, notes) for part, rows in listed.items()]
@@ -43,7 +40,6 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
 
 
 def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
-    """The names of the classes; the images of each part, in the order of images.txt."""
     place = root / FOLDER
     require(*(place / name for name in (*LISTS, "images")))
     names, paths, labels, parts = (pairs(place / name) for name in LISTS)
@@ -51,12 +47,11 @@ def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
     for number in paths | labels | parts:
         path, label, mark = (held.get(number, "") for held in (paths, labels, parts))
         if [*names] != NUMBERS or path.split("/")[0] != names.get(label) or mark not in PARTS:
-            raise DataError(
-                f'{place}: image {number} has the path "{path}", class "{label}" and part "{mark}"; expected the '
-                f"folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch the lists again."
-            )
+            found = f'image {number} has the path "{path}", class "{label}" and part "{mark}"'
+            expected = f"the folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test)"
+            raise DataError(f"{place}: {found}; expected {expected}. Fetch the lists again.")
         listed[PARTS[mark]].append((place / "images" / path, int(label) - 1))
     return list(names.values()), listed
 
 
-missing = partial(lacking, _listed)
+missing = lacking(_listed)

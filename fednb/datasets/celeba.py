@@ -1,10 +1,8 @@
 """CelebA: faces of celebrities, where each client holds the images of one person."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
 from fednb.datasets._listed import decoded, lacking, require
 from fednb.datasets._partition import by_class_shares, check_whole, cut
@@ -34,7 +32,6 @@ class Persons:
 
     def federation(self, root: Path, clients: int, size: int, seed: int) -> Federation:
         """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
-        images.check_size(size)
         check_whole(clients=clients)
         persons, notes = self.listed(root), []
         if not 2 <= clients <= len(persons):
@@ -56,7 +53,7 @@ class Persons:
 
 
 DATA = Persons("celeba", "identity_CelebA.txt", "img_align_celeba", crop=178, channels=3)
-missing = partial(lacking, DATA.listed)
+missing = lacking(DATA.listed)
 
 
 def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:

@@ -1,11 +1,9 @@
 """CH-MNIST: eight kinds of tissue in histological images of colorectal cancer, dealt out to clients by class."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from fednb.datasets import _images as images
 from fednb.datasets._listed import Rows, decoded, in_classes, lacking
 from fednb.datasets._partition import by_class_shares, sizes
 from fednb.federation import Federation
@@ -33,7 +31,6 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
         classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1 (DH = 0, 25, 50, 75, 100 %).
 
     Reference: DisTrans, Sec. 5 and 5.1. As released the split depends on the order in which folders are listed."""
-    images.check_size(size)
     unusual = []
     whole = decoded(root, "ch_mnist", _rows(root), size, unusual)
     order = random_state("ch_mnist", "test").permutation(len(whole))
@@ -46,4 +43,4 @@ def _rows(root: Path, **options) -> Rows:
     return in_classes(root / "ch_mnist", CLASSES)
 
 
-missing = partial(lacking, _rows)
+missing = lacking(_rows)

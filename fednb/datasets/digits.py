@@ -1,6 +1,5 @@
 """Handwritten and photographed digits from four sources."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +95,7 @@ def _files(root: Path, *, domains=None, separate_mnist_m=False, more=False, site
     return found
 
 
-missing = partial(lacking, _files)
+missing = lacking(_files)
 
 
 def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:

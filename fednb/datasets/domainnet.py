@@ -1,6 +1,5 @@
 """DomainNet: ten of its 345 kinds of objects, in six ways of picturing them."""
 
-from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
@@ -32,7 +31,7 @@ DOMAINS = {
     **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
 }
 LISTS = Lists("domainnet", "DomainNet", DOMAINS, CLASSES, ("fedbn", *PERCENT, "stratified"), _sizes)
-missing = partial(lacking, LISTS.rows)
+missing = lacking(LISTS.rows)
 
 
 def load(

@@ -1,7 +1,6 @@
 """EMNIST by writers: handwritten digits and letters, where a client is a writer."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +43,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST*, IJCNN 2017; Caldas et al., *LEAF*, 2018. FedFA's
     code for EMNIST is not released; which writers it takes, and how it divides their images, is not printed.
     """
-    images.check_size(size)
     check_whole(clients=clients)
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
@@ -67,7 +65,7 @@ def _files(root: Path, **options) -> list[Path]:
     raise DataError(f"There is no {root / 'emnist'}/all_data_*.json.")
 
 
-missing = partial(lacking, _files)
+missing = lacking(_files)
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -1,6 +1,5 @@
 """Office-Caltech-10: ten kinds of objects seen by four sources of photographs."""
 
-from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
@@ -30,7 +29,7 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
 
 LENGTHS = {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()}
 LISTS = Lists("office_caltech10", "office_caltech_10", LENGTHS, CLASSES, ("fedbn", "fedfa", "stratified"), _sizes)
-missing = partial(lacking, LISTS.rows)
+missing = lacking(LISTS.rows)
 
 
 def load(

@@ -1,7 +1,5 @@
 """Office-Home: 65 kinds of objects in art, as clip art, in shops and in photographs."""
 
-from functools import partial
-
 from fednb.datasets._domains import Domains
 from fednb.datasets._listed import lacking
 
@@ -23,4 +21,4 @@ CLASSES = tuple(
 )
 NOTE = "Office-Home has no lists: test, validation and training images are drawn by fednb."
 DATA = Domains("office_home", DOMAINS, CLASSES, NOTE)
-load, missing = DATA.load, partial(lacking, DATA.rows)
+load, missing = DATA.load, lacking(DATA.rows)

@@ -1,9 +1,7 @@
 """RxRx1: cells of four types under the microscope; a client has the experiments of one institution on one type."""
 
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import table
 from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import check_whole, cut
@@ -42,7 +40,6 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
     Reference: FRAug, Sec. 4.2.1. It prints 50 classes; its code lists the 48 that are taken. Which batches a group has,
     and the division into training and test images, is neither printed nor released.
     """
-    images.check_size(size)
     check_whole(clients_per_cell_type=clients_per_cell_type)
     if clients_per_cell_type > GROUPS:
         raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
@@ -75,4 +72,4 @@ def _batches(root: Path, **options) -> dict[str, dict[str, Rows]]:
     return held
 
 
-missing = partial(lacking, _batches)
+missing = lacking(_batches)
