@@ -22,8 +22,7 @@ class Split:
     """Images, uint8 ``[n, channels, height, width]``, and their targets: int64 ``[n]``, the class of each image, or
     uint8 ``[n, height, width]``, the class of each pixel, 255 where it is ignored.
 
-    volumes: int64 ``[n]``, where images are slices: the number of each one's volume, its own within the site.
-    """
+    volumes: int64 ``[n]``, where images are slices: the number of each one's volume within the site."""
 
     images: Tensor
     targets: Tensor
@@ -34,10 +33,10 @@ class Split:
         forms = {torch.int64: shape[:1], torch.uint8: shape[:1] + shape[2:]}
         of_images = self.images.dtype == torch.uint8 and len(shape) == 4
         if not of_images or forms.get(self.targets.dtype) != tuple(self.targets.shape):
+            found = f"images are {self.images.dtype} {[*shape]}, targets {self.targets.dtype} {[*self.targets.shape]}"
             raise DataError(
-                f"images are {self.images.dtype} {list(shape)}, targets {self.targets.dtype} "
-                f"{list(self.targets.shape)}; expected uint8 [n, channels, height, width], and int64 [n], one class "
-                "number per image, or uint8 [n, height, width], one per pixel. Convert them."
+                f"{found}; expected uint8 [n, channels, height, width], and int64 [n], one class number per image, or "
+                "uint8 [n, height, width], one per pixel. Convert them."
             )
 
     def __len__(self) -> int:
@@ -99,12 +98,11 @@ class Federation:
     """All sites, the class names, notes that a reader of results must see, and the task.
 
     task: "classification", a class for each image, or "segmentation", one for each pixel; the first class of a
-    segmentation is the background. What a task means for training is in ``fednb.methods.task``.
+    segmentation is the background.
 
-    Raises DataError for a name that ``refuse_names`` refuses, a site without training images, images of different
-    shapes, targets that are not the task's, a label out of range, and an image of which all pixels are ignored. A class
-    that a site lacks in training is a line of ``notes``; of more than four such sites one line gives the number.
-    """
+    DataError for a name that ``refuse_names`` refuses, a site without training images, images of different shapes,
+    targets that are not the task's, a label out of range, and an image of which all pixels are ignored. A class that a
+    site lacks in training is a line of ``notes``; of more than four such sites one line gives the number."""
 
     name: str
     sites: tuple[Site, ...]
@@ -141,13 +139,11 @@ class Federation:
 
         Args:
             sites: ``{"site": (train, validation, test), ...}``, data sets as torchvision's, Hugging Face's and
-                ``flwr-datasets``' partitions are; None is one without images. ``fednb/from_datasets.py`` says what an
-                image and a label may be.
+                ``flwr-datasets``' partitions are (see ``fednb/from_datasets.py``); None is one without images.
             classes: their names; those that the data sets know, else numbers, unless given. A label is read by its own
                 data set's class names (``classes`` or ``features``, also inside torch's ``Subset`` and
                 ``ConcatDataset``); where there are none ``notes`` says so.
-            columns: of dictionaries the names of image and label, such as ``("image", "label")``.
-        """
+            columns: of dictionaries the names of image and label, such as ``("image", "label")``."""
         read, classes, notes = from_datasets.read(sites, name, SPLITS, classes, columns)
         made = tuple(Site(site, *(Split(*part) for part in parts)) for site, parts in read)
         return cls(name, made, classes, (*notes, *twice(made)))
@@ -163,10 +159,8 @@ class Federation:
         if dense:
             known = targets != IGNORED
             if not (seen := known.flatten(1).any(1)).all():
-                raise DataError(
-                    f"{self.name}: labels of {place} are {IGNORED} (ignored) in every pixel of image "
-                    f"{seen.tolist().index(False)}. Leave the image out, or say of some pixels what they are."
-                )
+                image = f"image {seen.tolist().index(False)}. Leave the image out, or say of some pixels what they are"
+                raise DataError(f"{self.name}: labels of {place} are {IGNORED} (ignored) in every pixel of {image}.")
             targets = targets[known]
         if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < len(self.classes):
             raise DataError(
@@ -209,8 +203,8 @@ class Federation:
         """A data frame, sites by splits, of image counts."""
         import pandas
 
-        rows = {site.name: {split: len(getattr(site, split)) for split in SPLITS} for site in self.sites}
-        return pandas.DataFrame.from_dict(rows, orient="index")
+        rows = [[len(getattr(site, split)) for split in SPLITS] for site in self.sites]
+        return pandas.DataFrame(rows, [site.name for site in self.sites], SPLITS)
 
     def to(self, device) -> "Federation":
         """The same federation with its images on a device; the fingerprint is carried over."""

@@ -13,8 +13,8 @@ PART = ".part"
 
 
 def write_atomically(path: Path, write: Callable) -> None:
-    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one. StoreError, and
-    the old file, when the disk is full or not writable."""
+    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one. StoreError when
+    the disk is full or not writable."""
     write_together({path: write})
 
 

@@ -1,9 +1,8 @@
 """Reads other libraries' data sets as tensors, by their form alone: torchvision's, Hugging Face's, ``flwr-datasets``'.
 
 A data set has a length and gives, for each position, a pair (image, label), or a dictionary in which ``columns`` name
-both. An image is a PIL picture, read as a file in one's own folders is; an array ``[height, width]`` or ``[height,
-width, channels]``, or a tensor ``[height, width]`` or ``[channels, height, width]``, of 1 to 4 channels, in uint8 or as
-floats in [0, 1], which become uint8. Where some images are grey and others have three channels, grey ones get three.
+both. An image is a PIL picture, read as a file in one's own folders is; an array or a tensor as ``FORMS`` says, or
+without channels; floats become uint8. Where some images are grey and others have three channels, grey ones get three.
 A label is a class number, also in an array of one.
 """
 
@@ -36,10 +35,8 @@ def read(
     the names of the classes; and notes. All as ``Federation.from_datasets`` says."""
     given = list(sites.values()) if isinstance(sites, Mapping) else [None]
     if not given or not all(isinstance(each, tuple | list) and len(each) == len(splits) for each in given):
-        raise DataError(
-            f'{name} is made of {sites!r:.60}; expected {{"site": (train, validation, test), ...}}, of data sets, or '
-            "None for one without images."
-        )
+        expected = '{"site": (train, validation, test), ...}, of data sets, or None for one without images'
+        raise DataError(f"{name} is made of {sites!r:.60}; expected {expected}.")
     held, said = {}, []
     for site, parts in sites.items():
         for split, data in zip(splits, parts, strict=True):
@@ -60,10 +57,8 @@ def _examples(data, columns: tuple[str, str] | None, place: str) -> tuple[list[E
         if isinstance(example, Mapping) and columns:
             example = [example.get(column) for column in columns]
         if not isinstance(example, tuple | list) or len(example) != 2:
-            raise DataError(
-                f"{place}: example {number} is no pair ({example!r:.60}); expected (image, label), or a dictionary and "
-                'columns=("image", "label") with the names that they have there.'
-            )
+            expected = 'expected (image, label), or a dictionary and columns=("image", "label") with its names'
+            raise DataError(f"{place}: example {number} is no pair ({example!r:.60}); {expected}.")
         pixels, kinds = _pixels(example[0], f"{place}: image {number}")
         label = _label(example[1], f"{place}: label {number}")
         held.append((pixels, label, _names(data, number, columns)))

@@ -13,8 +13,8 @@ COPY = "FEDNB_COPY"  # in a kernel that a command starts: the package of that co
 
 
 def check_parameters(space: dict) -> None:
-    """NotebookError where a name of a notebook's ``globals()`` that a cell has annotated (``SEEDS: list[int] = [0]``)
-    has another type by now, and where the kernel imports another copy of the package than the notebook belongs to."""
+    """NotebookError where an annotated name of a notebook's ``globals()``, ``SEEDS: list[int] = [0]``, has another type
+    now, and where the kernel imports another copy of the package than the notebook belongs to."""
     for name, kind in space.get("__annotations__", {}).items():
         if (misfits := misfit(name, space.get(name), kind)) is not None:
             raise NotebookError(f"{misfits}.")

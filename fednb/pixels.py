@@ -19,16 +19,13 @@ UNUSUAL = {
 def refuse(image: Image.Image, place: object) -> None:
     """DataError for an image of too many pixels, or of more than 8 bits a channel."""
     if image.width * image.height > MOST_PIXELS:
-        raise DataError(
-            f"{place} has {image.width} x {image.height} pixels; expected {MOST_PIXELS} or fewer. Make it smaller."
-        )
+        size = f"{image.width} x {image.height}"
+        raise DataError(f"{place} has {size} pixels; expected {MOST_PIXELS} or fewer. Make it smaller.")
     layout = [tile[3] for tile in getattr(image, "tile", ())]  # the samples in the file; 16-bit colours have no mode
     deep = any(re.search(r";16[BLN]", str(entry)) for entry in layout)
     deep |= image.format == "PPM" and any(isinstance(entry, tuple) and entry[-1] > 255 for entry in layout)
     if deep or image.mode.startswith(("I", "F")):
-        raise DataError(
-            f"{place} has more than 8 bits a channel (mode {image.mode}); expected 8. Convert it as you want it."
-        )
+        raise DataError(f"{place} has more than 8 bits a channel (mode {image.mode}); expected 8. Convert it.")
 
 
 def orientation(image: Image.Image) -> int:
@@ -41,11 +38,8 @@ def orientation(image: Image.Image) -> int:
 
 
 def plain(image: Image.Image, upright: bool) -> tuple[Image.Image, set[str]]:
-    """A picture in RGB, and what of ``UNUSUAL`` it is.
-
-    Grey images get three equal channels; transparent pixels are shown on white; the first frame counts. ``upright``
-    turns a photograph as its EXIF tag says; the papers' code, and torchvision's, take it as it is stored.
-    """
+    """A picture in RGB, and what of ``UNUSUAL`` it is. Transparent pixels are shown on white; the first frame counts;
+    ``upright`` turns a photograph as its EXIF tag says, which the papers' code does not."""
     unusual = set()
     if getattr(image, "is_animated", False) and image.format != "MPO":  # there the others are previews
         unusual.add("frames")

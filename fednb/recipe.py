@@ -66,9 +66,8 @@ class Recipe:
             spare images).
 
     Two recipes are equal when their keys are: hashes of the short form, which leaves out what equals a default, so that
-    a new option changes no key. A record holds the full form, and is refused where that disagrees with the defaults.
-    RecipeError for unknown names, options or values, and for methods that fit neither the task nor each other.
-    """
+    a new option changes no key. RecipeError for unknown names, options or values, and for methods that fit neither the
+    task nor each other."""
 
     federation: str | dict = "shifted_digits"
     model: str | dict = "digits_cnn"
@@ -119,10 +118,8 @@ class Recipe:
                     raise RecipeError(f"{name} is {one!r}; {nearest(str(one), limits['known'])}")
             object.__setattr__(self, name, value)
         if self.local_steps and self.local_epochs != 1:
-            raise RecipeError(
-                f"local_steps is {self.local_steps} and local_epochs {self.local_epochs}; a round is counted in one of "
-                "them. Leave one out."
-            )
+            both = f"local_steps is {self.local_steps} and local_epochs {self.local_epochs}"
+            raise RecipeError(f"{both}; a round is counted in one of them. Leave one out.")
         if not all(isinstance(name, str) for name in self.unseen):
             raise RecipeError(f"unseen is {self.unseen!r}; expected names of sites.")
         for name in ("unseen", "evaluation"):

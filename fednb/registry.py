@@ -1,10 +1,9 @@
 """Finds algorithms, augmentations, networks, data sets and papers by their file names: no list needs to be edited.
 
 ``fednb/methods/algorithms/fedprox.py`` holds the class ``FedProx``; a recipe names it ``"fedprox"``. ``FEDNB_METHODS``
-names folders, as ``PATH`` does, with the same rooms inside: ``FOLDER/augmentations/histograms.py``.
-Helpers next to a file begin with ``_`` and are imported by ``from ._helper import ...``. A paper is a folder,
-``FOLDER/papers/NAME``, with ``NAME.toml`` next to it (see ``fednb.papers``). A project is a folder with a
-``fednb.toml``; inside of it, its own rooms are searched, too.
+names folders, as ``PATH`` does, with the same rooms inside: ``FOLDER/augmentations/histograms.py``. Helpers next to a
+file begin with ``_`` and are imported by ``from ._helper import ...``. A project is a folder with a ``fednb.toml``;
+inside of it, its own rooms are searched, too.
 """
 
 import hashlib
@@ -37,7 +36,6 @@ IN_MEMORY = {"classification": "in_memory", "segmentation": "in_memory_masks"}  
 
 
 def folder(room: str) -> str:
-    """Where the files of a room lie: ``"fednb/methods/algorithms"``."""
     return PACKAGES[room].replace(".", "/")
 
 
@@ -172,8 +170,7 @@ def require_known(name: str, chosen: dict, known: Mapping) -> None:
 
 
 def methods_from(folder: str | os.PathLike) -> list[str]:
-    """Adds a folder to ``FEDNB_METHODS``, here and for the processes that start from here; what it has, as "room/name".
-    RecipeError where it has no room inside."""
+    """Adds a folder to ``FEDNB_METHODS``; what it has, as "room/name". RecipeError where it has no room inside."""
     place = Path(folder).expanduser().absolute()
     _require_room(place)
     os.environ[FOLDERS] = os.pathsep.join(map(str, dict.fromkeys((*_named(), place))))
@@ -181,7 +178,7 @@ def methods_from(folder: str | os.PathLike) -> list[str]:
 
 
 def searched() -> str:
-    """The search path, for a process that starts elsewhere: the folders named, and the project's if it has a room."""
+    """The search path: the folders named, and the project's if it has a room."""
     places = _named() + [place for place in [project()] if place and _has_room(place)]
     return os.pathsep.join(map(str, {place.resolve(): place for place in places}.values()))
 

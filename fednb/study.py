@@ -25,11 +25,9 @@ _OF_RUNS = ("algorithm", "augmentations", "seed", "evaluation", "unseen")  # wha
 
 
 def default_store() -> Store:
-    """Reads ``results/`` of the project or the checkout, and reads and writes ``report/runs``, with checkpoints beside.
-
-    ``FEDNB_RUNS`` names another folder to write to; ``FEDNB_STALE=again`` has it renew what is stale. A run that Flower
-    carried is found where no other is, and in a project inside the checkout the checkout's ``results/``, too.
-    """
+    """Reads ``results/`` of the project or the checkout, and reads and writes ``report/runs``, or the folder that
+    ``FEDNB_RUNS`` names; ``FEDNB_STALE=again`` has it renew what is stale. A run that Flower carried is found where no
+    other is, and in a project inside the checkout the checkout's ``results/``, too."""
     checkout, project = Path(__file__).parents[1], registry.project()
     there = (checkout / "pyproject.toml").is_file()
     home = project or (checkout if there else Path.cwd())
@@ -44,11 +42,9 @@ def default_store() -> Store:
 class Study:
     """Recipes that belong together.
 
-    paper: which they reproduce. Rows from another federation than the paper's count for nothing; where its images are
-    missing and nothing on them is recorded, its ``stand_in`` profile runs instead. store: where records are;
-    ``default_store()`` unless given. other: recipes on other real data, which run in the place of the stand-in.
-    federation: made in memory, in the place of the recipes' own; recipes and records hold its fingerprint.
-    """
+    paper: which they reproduce; where its images are missing and nothing on them is recorded, its ``stand_in`` profile
+    runs instead, or ``other``: recipes on other real data. store: where records are; ``default_store()`` unless given.
+    federation: made in memory, in the place of the recipes' own; recipes and records hold its fingerprint."""
 
     def __init__(
         self,
@@ -72,12 +68,10 @@ class Study:
     def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1, engine: str | None = None) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it; RunError where that is nothing.
 
-        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by side;
-        whatever else trains on the same store shares the work. engine: ``"ray"``, the cluster that ``RAY_ADDRESS``
-        names or one on this machine; its machines share the store's and the data's folders with this one, and
-        ``device`` is cpu or cuda. What fails, or is missing while ``FEDNB_TRAIN=0`` forbids training, is named in
-        ``Results.notes``.
-        """
+        data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by side.
+        engine: ``"ray"``, the cluster that ``RAY_ADDRESS`` names or one on this machine; its machines share the store's
+        and the data's folders with this one, and ``device`` is cpu or cuda. What fails, or is missing while
+        ``FEDNB_TRAIN=0`` forbids training, is named in ``Results.notes``."""
         if type(jobs) is not int or jobs < 1:
             raise RunError(f"jobs is {jobs!r}; expected a whole number of at least 1.")
         data, results, failed = data or None, self.recorded(), {}
@@ -105,8 +99,8 @@ class Study:
         return Results(found, self.paper, tuple(dict.fromkeys((*self.store.notes, *of_records))), self.store)
 
     def instead(self, lacking: set[Recipe]) -> Study | None:
-        """What runs where these recipes are not recorded and lack their images: ``other``, or a stand-in for those on
-        the paper's data; None where some can go on."""
+        """What runs where these recipes lack their images: ``other``, or a stand-in for those on the paper's data; None
+        where some can go on."""
         if self.other and lacking.issuperset(self.recipes):
             return Study(self.other, self.paper, self.store)
         if not self.paper or not lacking.issuperset(_replaced(self.recipes, self.paper)):
@@ -115,8 +109,8 @@ class Study:
         return stands_in if stands_in.recipes != self.recipes else None
 
     def as_stand_in(self) -> Study:
-        """The same recipes on embedded images, with a network that fits them; what else they vary, they vary. One of
-        the sites is unseen for each choice of unseen sites."""
+        """The same recipes on embedded images, with a network that fits them; one site is unseen for each choice of
+        unseen sites."""
         away = _replaced(self.recipes, self.paper)
         kept = {each.name for each in fields(Recipe) if _differ(recipe.full[each.name] for recipe in away)}
         choices = list(dict.fromkeys(recipe.unseen for recipe in away if recipe.unseen))
@@ -163,8 +157,7 @@ class Results:
 
     @cached_property
     def alike(self) -> Results:
-        """All that is recorded in the settings of these runs, which says how far runs spread; of methods from outside
-        these runs' own alone."""
+        """All that is recorded in the settings of these runs, of methods from outside these runs' own alone."""
         if self.store is None:
             return self
         settings = {_setting(record) for record in self.records}
@@ -239,12 +232,17 @@ def is_stand_in(recipe: Recipe, paper: str | None) -> bool:
 
 
 def recipe_of(record: Record) -> Recipe:
-    """The recipe of a record, without options that its algorithm has no more; RecipeError where that is another run."""
-    algorithm = record.recipe["algorithm"]
-    known = {"name", *registry.options(registry.find("algorithms", algorithm["name"]))}
-    recipe = Recipe(**record.recipe | {"algorithm": {name: algorithm[name] for name in algorithm if name in known}})
+    """The recipe of a record, without options that its methods have no more; RecipeError where that is another run."""
+
+    def kept(room: str, given: dict) -> dict:
+        known = {"name", *registry.options(registry.find(room, given["name"]))}
+        return {name: given[name] for name in given if name in known}
+
+    algorithm = kept("algorithms", record.recipe["algorithm"])
+    augmentations = [kept("augmentations", given) for given in record.recipe["augmentations"]]
+    recipe = Recipe(**record.recipe | {"algorithm": algorithm, "augmentations": augmentations})
     if recipe.key != record.key:
-        raise RecipeError(f"{record.key} was made with options that {algorithm['name']} has no more.")
+        raise RecipeError(f"{record.key} was made with options that its methods have no more.")
     return recipe
 
 

@@ -165,7 +165,7 @@ def fresh():
     """What is remembered of papers by their names is forgotten, before and after."""
     from fednb import papers
 
-    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers._parsed)
+    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers.toml)
     remembered += (protocol._whole,)
     for each in remembered:
         each.cache_clear()

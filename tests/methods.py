@@ -297,8 +297,8 @@ AUGMENTATIONS = [
     augmentation(
         "embedding_noise", {"gamma": 0}, ({}, {"distribution": "laplace"}, {"distribution": "uniform", "gamma": 0.5})
     ),
-    augmentation("faug", {"share": 0}, ({"seeds": 2, "steps": 5},), sends_images=True, untouched_images=True),
-    augmentation("fedfa", {"probability": 0}, ({}, {"variant": "released"}, {"reset": True, "stages": [1, 3]})),
+    augmentation("faug", None, ({"seeds": 2, "steps": 5},), sends_images=True, untouched_images=True),
+    augmentation("fedfa", {"probability": 0}, ({}, {"variant": "released"})),
     augmentation("fedfa_c", {"probability": 0}),
     augmentation("fedfa_direct", {"probability": 0}, ({}, {"momentum": 0.5})),
     augmentation("fedfa_r", {"probability": 0}),

@@ -291,20 +291,18 @@ def test_fedproto(plain, share_model):
     torch.testing.assert_close(run.server.memories["fedproto"]["prototypes"], goal, **CLOSE)
 
 
-@pytest.mark.parametrize("algorithm", ["fedavg", "fedbn", "fedsam", "fedavgm", "fednova", "scaffold"])
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedbn", "fedsam", "fedavgm", "scaffold"])
 def test_batch_normalisation(plain, algorithm):
     """Weights and running statistics of a normalised network, with torch's own layers and optimiser."""
     plain(normalised=True)
     settings = {"algorithm": {"name": "fedsam", "rho": 0.2} if algorithm == "fedsam" else algorithm}
     run, initial = start(rounds=1, momentum=0.0, weight_decay=0.0, **settings)
-    sites, ended, lengths = run.federation.sites, {}, {}
+    sites, ended = run.federation.sites, {}
     for site in sites:
         net = Plain(normalised=True).double()
         net.load_state_dict(initial)
         parameters = list(net.parameters())
-        lengths[site.name] = 0
         for x, y in steps(site, 1):
-            lengths[site.name] += 1
             slopes = torch.autograd.grad(F.cross_entropy(net(x), y), parameters)
             if algorithm == "fedsam":
                 norm = torch.cat([slope.flatten() for slope in slopes]).norm()
@@ -320,11 +318,6 @@ def test_batch_normalisation(plain, algorithm):
     p = by_size(sites)
     expected = mean(p, ended)
     expected["norm.num_batches_tracked"] = expected["norm.num_batches_tracked"].round().long()
-    if algorithm == "fednova":  # parameters only; running statistics keep the plain mean
-        effective = sum(p[k] * lengths[k] for k in p)
-        for n, _ in run.model.named_parameters():
-            change = sum(p[k] * (ended[k][n] - initial[n]) / lengths[k] for k in p)
-            expected[n] = initial[n] + effective * change
     if algorithm == "fedbn":
         kept = {n for n in expected if n.startswith("norm.")}
         assert len(kept) == 5  # weight, bias, mean, variance, counter

@@ -124,7 +124,6 @@ def test_steps_are_what_a_claim_states():
         ("fig2,pacs,,peak,fedavg,local_epochs,5,Sec. 1", "peak of fedavg in fig2: its kind .peak. is not known"),
         ("fig2,pacs,,monotone,fedavg,width,falls,Sec. 1", 'its x "width" is not known'),
         ("fig2,pacs,,monotone,fedavg,local_epochs,grows,Sec. 1", '"grows" is not known; .*Known: falls, rises'),
-        ("fig2,pacs,,order,a > a,local_epochs,,Sec. 1", "is of 2 runs; expected several for an order, each once"),
     ],
 )
 def test_a_claim_that_cannot_be_is_refused_by_name(monkeypatch, tmp_path, row, said):

@@ -155,22 +155,18 @@ class TestCache:
 
     def fetch(self, root):
         """How often the arrays were made."""
-        fits = cache.of_forms({"pixels": ((1000,), np.uint8), "labels": ((10,), np.int64)})
-        arrays = cache.cached(root, "name", self.make, fits)
+        arrays = cache.cached(root, "name", self.make)
         assert (arrays["pixels"] == np.arange(1000) % 256).all() and (arrays["labels"] == np.arange(10)).all()
         return self.made
 
-    @pytest.mark.parametrize("damage", ["empty", "half", "bit", "text", "object", "packed", "type", "shape", "name"])
-    def test_made_once_and_again_where_the_file_is_damaged_or_does_not_fit(self, tmp_path, damage):
+    @pytest.mark.parametrize("damage", ["empty", "half", "bit", "text", "object", "packed"])
+    def test_made_once_and_again_where_the_file_is_damaged(self, tmp_path, damage):
         assert self.fetch(tmp_path) == self.fetch(tmp_path) == 1
         (file,) = (tmp_path / ".fednb_cache").iterdir()
         held, content = dict(np.load(file)), bytearray(file.read_bytes())
         content[600] ^= 1
-        other = {"type": held["pixels"] + 1.0, "shape": held["pixels"][1:], "object": np.array([Called()])}
-        if damage in other:
-            np.savez(file, **held | {"pixels": other[damage]})
-        elif damage == "name":
-            np.savez(file, pixels=held["pixels"])
+        if damage == "object":
+            np.savez(file, **held | {"pixels": np.array([Called()])})
         elif damage == "packed":  # ours are not
             np.savez_compressed(file, **{name: array + 1 for name, array in held.items()})
         else:

@@ -1,17 +1,21 @@
 """CIFAR-10 and CIFAR-100: both layouts, both partitions, what a client is tested on, and damaged files."""
 
+import hashlib
+import pickle
 from collections import Counter
+from pathlib import Path
 
 import loaders
 import numpy as np
 import pytest
 import torch
+import torchvision
 from loaders import pixels
 from PIL import Image
 
 import fednb.datasets
 from fednb.datasets import _images as images
-from fednb.datasets import cifar100
+from fednb.datasets import cifar10, cifar100
 from fednb.datasets.cifar10 import CLASSES
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS
@@ -60,9 +64,48 @@ def binary(arrays, tmp_path):
     return tmp_path
 
 
+class Hostile:
+    """A pickle that makes a file when it is read."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return Path.touch, (self.file,)
+
+
 class TestLayouts:
     def test_binary_version_and_folders_are_the_same(self, binary, folders):
         assert load(binary).fingerprint == load(folders).fingerprint
+
+    @pytest.mark.parametrize("source", [cifar10.CIFAR, cifar100.CIFAR], ids=lambda source: source.name)
+    def test_torchvisions_files_are_read_where_their_sums_are_right(
+        self, source, binary, files_of, tmp_path, monkeypatch
+    ):
+        root, place = {"cifar10": binary}.get(source.name) or files_of(source.name), tmp_path / "new" / source.pickled
+        reader, lists = getattr(torchvision.datasets, source.name.upper()), {"train": [], "test": []}
+        place.mkdir(parents=True)
+
+        def write(name: str, held) -> str:
+            (place / name).write_bytes(pickle.dumps(held))
+            return hashlib.md5((place / name).read_bytes()).hexdigest()
+
+        for part, names in source.files.items():
+            for name in names:
+                content = np.fromfile(root / source.folder / f"{name}.bin", np.uint8)
+                entries = content.reshape(-1, source.label + 3073)
+                labels = {("labels", "fine_labels")[source.label]: entries[:, source.label].tolist()}
+                held = labels | {"data": entries[:, -3072:]}
+                lists[part].append([name, write(name, held)])
+            monkeypatch.setattr(reader, f"{part}_list", lists[part])
+        digest = write(reader.meta["filename"], {reader.meta["key"]: source.classes})
+        monkeypatch.setattr(reader, "meta", reader.meta | {"md5": digest})
+        made = [fednb.datasets.load(source.name, where, size=32, clients=2) for where in (root, tmp_path / "new")]
+        assert made[0].fingerprint == made[1].fingerprint
+        write(source.files["test"][0], Hostile(tmp_path / "called"))
+        with pytest.raises(DataError, match=rf"{source.pickled} has other files than {source.title}'s own"):
+            fednb.datasets.load(source.name, tmp_path / "new")
+        assert not (tmp_path / "called").exists()
 
     def test_a_damaged_binary_file_is_named(self, binary):
         file = binary / "cifar-10-batches-bin" / "data_batch_3.bin"

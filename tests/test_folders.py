@@ -201,7 +201,7 @@ def test_refused(tmp_path, trees, masks, said, at_once):
         *(({"folder": name}, "expected a name in quotes") for name in (3, "h\udcf4tel")),
         ({"masks": NAMES, "classes": ("cat", "dog")}, "expected one: masks for pixels, else classes"),
         ({"classes": "cat"}, "expected a list of names"),
-        ({"size": 10**6}, "a whole number from 1 to 8192"),
+        ({"size": 10**6}, "a number from 1 to 8192"),
     ],
 )
 def test_options_that_are_none(tmp_path, options, said):

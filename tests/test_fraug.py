@@ -9,9 +9,8 @@ import torch
 from methods import TINY, federation, same
 
 from fednb.loop.loop import FederatedRun
-from fednb.methods.augmentations._fraug_steps import Printed, mmd, spread
+from fednb.methods.augmentations._fraug_steps import Printed
 from fednb.methods.augmentations.fraug import FRAug
-from fednb.randomness import generator
 from fednb.recipe import Recipe
 
 VARIANTS = ("paper", "released")
@@ -110,36 +109,24 @@ class ByHand:
         return base + weight * two_layers(self.m, v, y if self.labelled else None, training=training)
 
 
-# MMD
-
-
-def test_mmd_is_the_double_loop():
-    x, y = (torch.randn(n, 3, generator=generator("mmd", n), dtype=torch.float64) for n in (5, 7))
-    assert float(spread(x, y)) == pytest.approx(mean_distance(torch.cat([x, y]).numpy()), rel=1e-12)
-    assert float(mmd(x, y, spread(x, y))) == pytest.approx(double_loop(x.numpy(), y.numpy()), rel=1e-10)
-    assert float(mmd(x, y, torch.tensor(2.0))) == pytest.approx(double_loop(x.numpy(), y.numpy(), 2.0), rel=1e-10)
-
-
-# Schedules and prototypes
-
-
 def at(round, rounds):
     memory = {"prototypes": torch.tensor([[1.0], [2.0], [6.0]])}
     kept = {"memory": lambda _: memory, "scratch": lambda _: {}}
     return SimpleNamespace(round=round, recipe=SimpleNamespace(rounds=rounds), classes=3, **kept)
 
 
-def test_lambda_c_by_hand():
+@pytest.mark.parametrize(
+    ("variant", "round", "rounds", "wanted"),
+    [
+        *(("paper", 1, 300, math.exp(-5)), ("paper", 41, 300, math.exp(-1.25)), ("paper", 5, 30, math.exp(-1.25))),
+        *(("paper", 81, 300, 1), ("paper", 300, 300, 1), ("released", 1, 300, 1), ("released", 300, 300, 1)),
+    ],
+)
+def test_lambda_c_by_hand(variant, round, rounds, wanted):
     """0.3 exp(-5 (1 - t)^2): t is 0 in round 1, a half after 40 of 300 rounds, 1 after 80 of them."""
-    seen, printed, released = torch.ones(1, 1), FRAug(), FRAug(variant="released")
-
-    def lambda_c(method, *when) -> float:
-        return float(method.reading(method, at(*when)).lambda_c(seen))
-
-    assert lambda_c(printed, 1, 300) == pytest.approx(0.3 * math.exp(-5))
-    assert lambda_c(printed, 41, 300) == lambda_c(printed, 5, 30) == pytest.approx(0.3 * math.exp(-1.25))
-    assert [lambda_c(printed, round, 300) for round in (81, 200, 300)] == [0.3] * 3
-    assert [lambda_c(released, round, 300) for round in (1, 41, 300)] == pytest.approx([0.3] * 3)
+    method = FRAug(variant=variant)
+    found = method.reading(method, at(round, rounds)).lambda_c(torch.ones(1, 1))
+    assert float(found) == pytest.approx(0.3 * wanted)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -158,41 +145,27 @@ def test_prototypes_by_hand(variant, monkeypatch):
 
 
 @pytest.mark.parametrize("ema", [True, False])
-def test_the_printed_loss_of_the_head(ema):
-    client, method = begun(ema=ema)
-    batch = one_batch(client, method)
-    client.forward(batch)
-    added = float(method.loss(client, batch).detach())
-    hand, aside = ByHand(client, method), batch.aside["fraug"]
-    weight = math.exp(3 * (1 / 3 - 1))
-    (z, y), u = aside["draws"][0], batch.features.detach().numpy()
-    wanted = cross_entropy(hand.head(hand.made(u, z.numpy(), y.numpy(), weight)), y.numpy())
-    if ema:
-        prototypes, (z, _) = aside["prototypes"].numpy(), aside["draws"][1]
-        made = hand.made(prototypes, z.numpy(), np.arange(3), weight)
-        wanted += sum(cross_entropy(hand.head(made[[c]]), np.array([c])) for c in range(3))  # Eq. 2
-    assert added == pytest.approx(wanted, rel=1e-10)
-
-
-@pytest.mark.parametrize("ema", [True, False])
-def test_the_released_loss_of_the_head(ema):
-    """(1 - a) real + a synthetic; labels of the class terms in turn."""
-    client, method = begun(variant="released", ema=ema, growth=0.002)
-    client.memory(method)["turn"].fill_(2)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_loss_of_the_head(variant, ema):
+    """Paper: real + synthetic + a term a class; released: the mean of real and synthetic, classes in turn."""
+    client, method = begun(variant=variant, ema=ema, growth=0.002)
+    if variant == "released":
+        client.memory(method)["turn"].fill_(2)
     batch = one_batch(client, method)
     whole = float(client.objective(batch).detach())
     hand, aside = ByHand(client, method), batch.aside["fraug"]
     weight = math.exp(0.6 * (1 / 3 - 1))
     (z, y), u = aside["draws"][0], batch.features.detach().numpy()
+    real = cross_entropy(batch.logits.detach().numpy(), y.numpy())
     terms = [cross_entropy(hand.head(hand.made(u, z.numpy(), y.numpy(), weight)), y.numpy())]
     if ema:
         z, y_c = aside["draws"][1]
-        assert y_c.tolist() == [2, 0, 1, 2, 0]
+        assert y_c.tolist() == ([2, 0, 1, 2, 0] if variant == "released" else [0, 1, 2])
         made = hand.made(aside["prototypes"].numpy()[y_c], z.numpy(), y_c.numpy(), weight)
-        terms.append(cross_entropy(hand.head(made), y_c.numpy()))
-    assert weight > 0.5  # so a is 0.5
-    real = cross_entropy(batch.logits.detach().numpy(), y.numpy())
-    assert whole == pytest.approx(0.5 * real + 0.5 * np.mean(terms), rel=1e-10)
+        terms.append(cross_entropy(hand.head(made), y_c.numpy()) * (1 if variant == "released" else 3))  # Eq. 2
+    assert weight > 0.5  # so a, as released, is 0.5
+    wanted = 0.5 * real + 0.5 * np.mean(terms) if variant == "released" else real + sum(terms)
+    assert whole == pytest.approx(wanted, rel=1e-10)
 
 
 def captured(client, method, monkeypatch) -> dict:

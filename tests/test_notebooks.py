@@ -24,7 +24,13 @@ CHECKED = "nbval-check-output"
 SMOKE = (  # one of each shape: nbval executes all of them
     *("together/quickstart", "together/your_data", "together/your_method", "together/network", "together/vessels"),
     *("fedrdn/table1_main", "fedfa/table1_main", "fraug/table1_motivation", "distrans/table1_main"),
-    *("fedrdn/table3_cross_site", "fedfa/table4_unseen_clients", "distrans/fig7_umap", "distrans/table6_many_clients"),
+    *(
+        "methods/fedrdn",
+        "fedrdn/table3_cross_site",
+        "fedfa/table4_unseen_clients",
+        "distrans/fig7_umap",
+        "distrans/table6_many_clients",
+    ),
 )
 
 

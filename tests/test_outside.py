@@ -272,7 +272,6 @@ class TestPapers:
                 "third/claims.csv has .*client.*; expected site, too",
             ),
             ("third", SETTINGS.replace("venue", "place"), "third.toml has .*; expected venue, too"),
-            ("third", SETTINGS.replace("smoke =", "small ="), ".profile. of third.toml has .*; expected smoke, too"),
         ],
     )
     def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):

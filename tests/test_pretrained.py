@@ -10,7 +10,7 @@ import torch
 import torchvision
 
 from fednb import models
-from fednb.errors import RecipeError, RunError
+from fednb.errors import RunError
 from fednb.federation import Federation, Site, Split
 from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
@@ -136,11 +136,8 @@ def test_the_head_is_the_seeds_and_the_record_names_the_weights(folder, name):
 @pytest.mark.parametrize("how", ["a pickle", "one missing", "another value"])
 def test_other_files_are_refused_and_nothing_in_them_is_executed(folder, monkeypatch, how):
     monkeypatch.chdir(folder)
-    file, state, norm = (
-        folder / "weights" / "mobilenet_v2_imagenet_features.npz",
-        mobilenet(),
-        "features.1.conv.1.weight",
-    )
+    file, norm = folder / "weights" / "mobilenet_v2_imagenet_features.npz", "features.1.conv.1.weight"
+    state = mobilenet()
     message = r"the hash of its entries is \w{12}, expected \w{12}"
     if how == "a pickle":
         file.with_suffix(".pth").write_bytes(pickle.dumps(Code(), protocol=2))
@@ -185,9 +182,3 @@ def test_missing_weights_are_named_before_anything_is_loaded(folder, name, tmp_p
         build(name)
     with models.pretrained_below(elsewhere), pytest.raises(RunError, match=f"no weights {elsewhere}/weights/{name}"):
         build(name)
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_weights_are_for_three_channels(folder, name):
-    with pytest.raises(RecipeError, match=f"{name} was given images of 1 channels and pretrained"):
-        build(name, (1, 64, 64))

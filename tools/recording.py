@@ -16,6 +16,7 @@ from fednb.records.record import Record, parsed
 from fednb.records.staleness import changed
 
 SCRIPT = "injectModule("  # of what itables loads into a notebook
+WIDGET = "application/vnd.jupyter.widget-view+json"  # nothing without its kernel
 DRAWN = 20_000  # colours that a drawing has at most; in a photograph there are more
 LARGEST = 220_000  # bytes of a photograph whose colours stay
 GENERATED = (  # by fednb report --readme
@@ -143,7 +144,7 @@ def _joined(outputs: list[dict]) -> list[dict]:
     joined = []
     for output in outputs:
         script = SCRIPT in "".join(output.get("data", {}).get("text/html", ""))  # 800 kB; the site has it once
-        if script:
+        if script or WIDGET in output.get("data", {}):
             continue
         before = joined[-1] if joined else {}
         if output["output_type"] == before.get("output_type") == "stream" and output["name"] == before["name"]:

@@ -8,10 +8,8 @@ It has
 - ``NEEDS``: where the data come from, their licence and their layout; None if they are embedded;
 - if it can read one site without the others, a parameter ``site: str | None = None`` of ``load``, which asks
   ``federation.chosen_sites`` for the names;
-- if its images are dealt out by chance, a parameter ``seed: int = 0`` of ``load``; a recipe may say ``"run"``, its own
-  seed, which ``Recipe.dealt`` puts in its place;
-- if its sites have masks, ``TASK = "segmentation"``: methods without a meaning there are refused before it is loaded;
-  or, where the options decide that, ``task(**options) -> str``.
+- if its images are dealt out by chance, a parameter ``seed: int = 0`` of ``load``; a recipe may say ``"run"`` for it;
+- if its sites have masks, ``TASK = "segmentation"``; or, where the options decide that, ``task(**options) -> str``.
 
 Of every loader, unless its docstring says otherwise: images are RGB, three equal channels of grey ones, resized
 bilinearly without cropping to ``size`` x ``size`` pixels; ``seed`` is that of all draws. It raises DataError when a
@@ -44,9 +42,8 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
     """The federation of this name, with the options of ``fednb.datasets.<name>.load``; ``root``: see ``data_root``.
     ``site`` keeps this site alone, with the classes of all; a loader that can reads the images of no other.
 
-    Raises RecipeError for an unknown name or option, an option out of its range, or the seed ``"run"``, which only a
-    recipe has; DataError when data are missing or damaged, or there is no such site.
-    """
+    RecipeError for an unknown name or option, one out of its range, or the seed ``"run"``, which only a recipe has;
+    DataError when data are missing or damaged, or there is no such site."""
     loader = _loader(name, options)
     alone = {"site": site} if site and "site" in inspect.signature(loader.load).parameters else {}
     try:
@@ -58,8 +55,6 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
         raise
     except OSError as error:
         raise DataError(f"{name} cannot be read: {error}. Allow reading it, or put it there again.") from error
-    except MemoryError as error:
-        raise DataError(f"{name} needs more memory than there is ({error}). Take smaller or fewer images.") from error
 
 
 def available(name: str, root: str | os.PathLike | None = None, **options) -> str | None:
@@ -80,6 +75,6 @@ def available(name: str, root: str | os.PathLike | None = None, **options) -> st
 def _loader(name: str, options: dict):
     registry.require_known(name, options, registry.options(registry.find("datasets", name)))
     if options.get("seed") == registry.OF_THE_RUN:
-        instead = "which is the seed of a recipe, and there is none here; give a whole number, or load(**recipe.dealt)"
+        instead = "which is the seed of a recipe; give a whole number, or load(**recipe.dealt)"
         raise RecipeError(f'{name} has seed "{registry.OF_THE_RUN}", {instead}.')
     return registry.file("datasets", name)

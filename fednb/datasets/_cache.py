@@ -1,7 +1,6 @@
-"""Decoded images on disk, so that they are decoded once.
+"""Decoded images on disk, in files named by the content that they were made from, which can be deleted at any time.
 
-A cache file is named by the content that it was made from, so it is never out of date, and can be deleted at any time.
-It lies in ``.fednb_cache`` next to the data or, where that folder may not be written, in the user's cache folder.
+They lie in ``.fednb_cache`` next to the data or, where that folder may not be written, in the user's cache folder.
 """
 
 import hashlib
@@ -24,14 +23,14 @@ def key(parts: Iterable[str]) -> str:
     return hashlib.sha256("".join(f"{part}\0" for part in parts).encode()).hexdigest()[:24]
 
 
-def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool] = bool) -> Arrays:
-    """The arrays stored as ``name`` for the data folder ``root``; they are made and stored where there are none, their
-    file is damaged, or they do not satisfy ``fits``. A file that cannot be written is a warning."""
+def cached(root: Path, name: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays stored as ``name`` for the data folder ``root``; they are made and stored where there are none, or
+    their file is damaged. A file that cannot be written is a warning."""
     if len(name.encode()) > LONGEST:
         name = f"{name.encode()[: LONGEST - 25].decode(errors='ignore')}_{key([name])}"
     file = _place(root) / f"{name}.npz"
     arrays = _read(file)
-    if arrays is None or not fits(arrays):
+    if arrays is None:
         arrays = make()
         try:
             write_atomically(file, lambda part: np.savez(part, **arrays))
@@ -39,11 +38,6 @@ def cached(root: Path, name: str, make: Callable[[], Arrays], fits: Callable[[Ar
             cause = getattr(error.__cause__, "strerror", None) or error.__cause__
             warnings.warn(f"{file} cannot be written ({cause}). Make room or allow writing.", stacklevel=2)
     return arrays
-
-
-def of_forms(forms: dict[str, tuple]) -> Callable[[Arrays], bool]:
-    """``fits`` of ``cached``: whether the arrays of these names have these shapes and types."""
-    return lambda held: {name: (array.shape, array.dtype) for name, array in held.items()} == forms
 
 
 def _place(root: Path) -> Path:

@@ -17,8 +17,8 @@ MNIST = {
 
 
 def find(root: Path, domain: str, more: bool = False) -> list[Path] | None:
-    """The files of a domain, in ``root/digits`` or ``root``: an ``.npz``, or all four of MNIST's own; None if there
-    are none. more: with ``<domain>_more.npz`` where it lies beside the ``.npz``."""
+    """The files of a domain, in ``root/digits`` or ``root``: an ``.npz``, with ``more`` and ``<domain>_more.npz`` next
+    to it, or all four of MNIST's own; None if there are none."""
     for base in (root / "digits", root):
         first, second = base / f"{domain}.npz", base / f"{domain}_more.npz"
         if first.is_file():
@@ -31,12 +31,10 @@ def find(root: Path, domain: str, more: bool = False) -> list[Path] | None:
 
 
 def read(files: list[Path]) -> Arrays:
-    """``x_train``, ``y_train``, ``x_test``, ``y_test`` and whatever else an ``.npz`` holds; of two, one after the
-    other.
+    """``x_train``, ``y_train``, ``x_test``, ``y_test`` and what else an ``.npz`` holds; of two, one after the other.
 
-    x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. Raises DataError naming
-    the file that is damaged, holds something else, unpacks to more than it may, or has images of the file before it.
-    """
+    x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. DataError naming the
+    file that is damaged, holds something else, unpacks to more than it may, or has images of the file before it."""
     if files[0].suffix != ".npz":
         arrays = {name: reading(file, _idx) for name, file in zip(MNIST, files, strict=True)}
         return _checked(files[0].parent, arrays)
@@ -45,7 +43,6 @@ def read(files: list[Path]) -> Arrays:
 
 
 def _joined(first: Arrays, second: Arrays) -> Arrays:
-    """What both have in common, one after the other."""
     joined = {name: np.concatenate([first[name], second[name]]) for name in first if name in second}
     for name in ("index_train", "index_test"):
         if name in joined and (twice := len(joined[name]) - len(np.unique(joined[name]))):

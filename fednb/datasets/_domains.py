@@ -15,10 +15,8 @@ TEST, VALIDATION = 0.1, 0.1  # of a domain's images; of the others
 
 @dataclass(frozen=True)
 class Domains:
-    """A data set at ``<name>/<folder>/<class>/<file>``.
-
-    domains: each site's folder. note: the first of every federation. side: of the published files, in pixels.
-    """
+    """A data set at ``<name>/<folder>/<class>/<file>``. domains: each site's folder. note: of all federations. side:
+    of the published files, in pixels."""
 
     name: str
     domains: Mapping[str, str]
@@ -40,18 +38,17 @@ class Domains:
         """A site for each domain: art, clipart, product, real of Office-Home, 65 classes; art_painting, cartoon, photo,
         sketch of PACS, seven classes.
 
-        A domain is cut here, by class, its files sorted by name. A tenth is for testing, always the same; of the rest a
-        tenth is validation, drawn by ``seed``, and of what is left ``fraction`` is used for training. FRAug's code
-        takes the same shares, of Office-Home by the order in which the file system lists a folder, of PACS from PACS'
-        own training lists, nine tenths of each domain, which are not used here.
+        A domain is cut by class. A tenth is for testing, always the same; of the rest a tenth is validation, drawn by
+        ``seed``, and of what is left ``fraction`` is used for training. FRAug's code takes the same shares, of
+        Office-Home by the order in which the file system lists a folder, of PACS from its own training lists.
 
         Args:
             fraction: share of a domain's training images that is used, stratified by class. FRAug: 0.1, by which its
                 code trains on 8.1 % of a domain of Office-Home; its text says "10% of the original data": 0.1235.
             test_fraction: share of the test images that is used, stratified; below 1 testing takes less time.
             size: FRAug prints none, its code uses 224.
-            spare: whether the training images that ``fraction`` leaves out are handed over as each site's ``spare``, as
-                FRAug's Table 1 needs; at 224 pixels those of Office-Home take 1.7 GB.
+            spare: whether the training images that ``fraction`` leaves out are each site's ``spare``, as FRAug's Table
+                1 needs; at 224 pixels those of Office-Home take 1.7 GB.
             seed: of the validation and training images.
 
         Reference: FRAug, Sec. 4.1.1, and its released code.
@@ -66,15 +63,13 @@ class Domains:
             train, validation = (rest[part] for part in stratified(labels[rest], shares, self.name, domain, seed))
             used, tested = round(len(train) * fraction), round(len(test) * test_fraction)
             if not (used and tested and len(validation)):
-                raise RecipeError(
-                    f"{domain} is left with {used} training, {len(validation)} validation and {tested} test images by "
-                    f"fraction={fraction} and test_fraction={test_fraction}. Enlarge them."
-                )
+                left = f"{used} training, {len(validation)} validation and {tested} test images"
+                by = f"fraction={fraction} and test_fraction={test_fraction}"
+                raise RecipeError(f"{domain} is left with {left} by {by}. Enlarge them.")
             side = images.stored(rows[0][0])[0][0]
             if self.side not in (None, side):
-                notes.append(
-                    f"Files of {side} x {side} pixels; {self.name.upper()}' own are {self.side} x {self.side}."
-                )
+                own = f"{self.side} x {self.side}"
+                notes.append(f"Files of {side} x {side} pixels; {self.name.upper()}' own are {own}.")
             cuts = [train[:used], validation, test[:tested], *([train[used:]] if spare else [])]
             sites.append(site_of(root, self.name, domain, [[rows[n] for n in part] for part in cuts], size, notes))
         return Federation(self.name, sites, self.classes, notes)

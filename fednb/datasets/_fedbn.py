@@ -18,9 +18,8 @@ DRAWN = "stratified"  # the split that needs no lists
 class Lists:
     """A data set at ``<folder>/<domain>/<class>/<file>`` with lists ``splits/<folder>_<domain>_<train|test>.csv``.
 
-    domains: the rows of FedBN's train and test list of each. sizes: of the training images, a train list's first, and
-    of the validation images, its last; by domain, split and the length of the list.
-    """
+    domains: the rows of each one's train and test list. sizes: how many of a train list's first images train and of its
+    last validate; by domain, split and the length of the list."""
 
     name: str
     folder: str
@@ -42,7 +41,7 @@ class Lists:
         return Federation(self.name, sites, self.classes, notes)
 
     def rows(self, root: Path, *, split="fedbn", site: str | None = None, **options) -> dict[str, tuple[Rows, Rows]]:
-        """By site the images of its train and of its test list, or as many that are drawn by class, always the same."""
+        """By site the images of its train and of its test list, or as many that are drawn by class."""
         if split not in self.splits:
             raise RecipeError(f'{self.name} has no split "{split}"; {nearest(str(split), self.splits)}')
         chosen = chosen_sites(self.name, self.domains, site)
@@ -73,10 +72,8 @@ class Lists:
         """Training and validation images, and test images, in the sizes of FedFA's tables."""
         rows, (train, test) = in_classes(root / self.folder / domain, self.classes), self.domains[domain]
         if len(rows) != train + test:
-            raise DataError(
-                f'{root / self.folder / domain} has {len(rows)} images; split="{DRAWN}" divides {train + test}. '
-                'Complete it, or use the federation "folders".'
-            )
+            divided = f'split="{DRAWN}" divides {train + test}. Complete it, or use "folders"'
+            raise DataError(f"{root / self.folder / domain} has {len(rows)} images; {divided}.")
         cuts = stratified(targets(rows), (*self.sizes(domain, "fedfa", train), test), self.name, domain)
         train, validation, test = ([rows[position] for position in cut] for cut in cuts)
         return train + validation, test
@@ -95,8 +92,8 @@ class Lists:
 
 
 def _without_duplicates(domain: str, parts: list[Rows], drop: bool, notes: list[str]) -> list[Rows]:
-    """The parts without training and validation images whose bytes are a test image's, which else are counted alone;
-    spare images without those of another image."""
+    """The parts without training and validation images whose bytes are a test image's, or a note on them; spare images
+    without those of another image."""
     files = list(dict.fromkeys(file for part in parts for file, _ in part))
     digest = dict(zip(files, images.digests(files), strict=True))
 

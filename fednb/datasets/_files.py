@@ -53,8 +53,7 @@ def npy(content: bytes) -> np.ndarray:
 
 
 def table(file: Path, *columns: str) -> list[tuple[str, ...]]:
-    """These columns of a table of values separated by commas, whose first line names its columns; DataError naming a
-    file that has not all of them, or is damaged."""
+    """These columns of a table of values separated by commas; DataError naming a file without them, or damaged."""
 
     def rows(file: Path) -> list[tuple[str, ...]]:
         with open(file, newline="", encoding="utf-8") as handle:
@@ -67,8 +66,8 @@ def table(file: Path, *columns: str) -> list[tuple[str, ...]]:
 
 
 def pairs(file: Path) -> dict[str, str]:
-    """The second word of each line by the first, in the order of the lines; DataError naming the file and the line that
-    has another number of words, or a first word for a second time."""
+    """The second word of each line by the first, in the order of the lines; DataError naming the file and the line
+    that has another number of words, or a first word again."""
 
     def words(file: Path) -> dict[str, str]:
         held = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, PngImagePlugin
 
-from fednb.datasets._cache import cached, key, of_forms
+from fednb.datasets._cache import cached, key
 from fednb.errors import DataError, RecipeError
 from fednb.pixels import MOST_PIXELS, UNUSUAL, notes, orientation, plain, refuse
 
@@ -40,19 +40,13 @@ def check_size(size):
     """RecipeError unless ``size`` is a whole number from 1, and ``size`` x ``size`` no more than an image may have."""
     most = int(MOST_PIXELS**0.5)
     if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= most:
-        raise RecipeError(
-            f"size is {size!r}; expected the height and width in pixels, a whole number from 1 to {most}."
-        )
+        raise RecipeError(f"size is {size!r}; expected the height and width in pixels, a number from 1 to {most}.")
 
 
 def decode(path: Path, size: int | None, upright: bool = False, crop: int | None = None) -> tuple[np.ndarray, set[str]]:
-    """uint8 ``[3, size, size]`` of one file, RGB, resized bilinearly without cropping as FedBN's pipeline does, and
-    what of ``UNUSUAL`` it is.
-
-    ``size=None`` keeps the file's own size. ``upright``: see ``plain``. ``crop`` keeps the centre alone, ``crop`` x
-    ``crop`` pixels, as torchvision cuts it, before it is resized. Raises DataError naming a file that is missing,
-    damaged, no image, smaller than ``crop``, or refused by ``pixels.refuse``.
-    """
+    """uint8 ``[3, size, size]`` of one file, RGB, resized bilinearly as FedBN's pipeline does unless ``size`` is None,
+    and what of ``UNUSUAL`` it is. ``upright``: see ``plain``. ``crop``: side of the centre that is kept before, cut as
+    torchvision does. DataError naming a file that is damaged, smaller than ``crop`` or refused by ``pixels.refuse``."""
     with _opened(path) as image:
         image, unusual = plain(image, upright)
         if crop is not None:
@@ -125,9 +119,7 @@ def digests(paths: Sequence[Path]) -> list[str]:
             with open(path, "rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise DataError(
-                f"{path} cannot be read ({error.strerror}). Allow reading it, or fetch it again."
-            ) from error
+            raise DataError(f"{path} cannot be read ({error.strerror}). Allow reading, or fetch it again.") from error
 
     return list(for_all(paths, digest))
 
@@ -137,17 +129,16 @@ def read(
 ) -> tuple[np.ndarray, list[str]]:
     """uint8 ``[n, 3, size, size]`` of these files as ``decode`` gives them, from ``root``'s cache if they are there;
     and notes on unusual ones."""
-    forms = {"pixels": ((len(paths), 3, size, size), np.uint8), "unusual": ((len(paths), len(UNUSUAL)), np.bool_)}
 
     def make() -> dict[str, np.ndarray]:
-        pixels, unusual = (np.zeros(*form) for form in forms.values())
+        pixels, unusual = np.zeros((len(paths), 3, size, size), np.uint8), np.zeros((len(paths), len(UNUSUAL)), bool)
         for position, (image, kinds) in enumerate(for_all(paths, lambda path: decode(path, size, upright, crop))):
             pixels[position] = image
             unusual[position] = [kind in kinds for kind in UNUSUAL]
         return {"pixels": pixels, "unusual": unusual}
 
     how = "upright_" * upright + ("" if crop is None else f"crop{crop}_")
-    held = cached(root, f"{name}_{size}_{how}{key(digests(paths))}", make, of_forms(forms))
+    held = cached(root, f"{name}_{size}_{how}{key(digests(paths))}", make)
     kinds = [{kind for kind, yes in zip(UNUSUAL, row, strict=True) if yes} for row in held["unusual"]]
     return held["pixels"], notes(["/".join(path.parts[-3:]) for path in paths], kinds)
 

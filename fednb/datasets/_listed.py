@@ -29,7 +29,7 @@ def require(*paths: Path) -> None:
 
 
 def require_folders(places: Iterable[Path], inside: Sequence[str]) -> None:
-    """DataError that names the folders inside of the places that are not there, or the places themselves."""
+    """DataError that names the folders inside of the places, or the places, that are not there."""
     absent = [place / name for place in places for name in inside if not (place / name).is_dir()]
     whole = dict.fromkeys(folder.parent for folder in absent if not folder.parent.is_dir())
     if absent:

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from fednb.datasets import _images as images
-from fednb.datasets._cache import cached, key, of_forms
+from fednb.datasets._cache import cached, key
 from fednb.errors import DataError
 from fednb.federation import IGNORED
 
@@ -28,8 +28,8 @@ def refuse_beside(files: Sequence[Path]) -> None:
 
 
 def paired(image_folder: Path, mask_folder: Path) -> tuple[list[Path], list[Path]]:
-    """The image files of a folder, sorted by name, and of each its mask: of the same name, or with an ``END``; suffixes
-    may differ. DataError for an image or a mask that is alone, or not the only one of its name."""
+    """The image files of a folder, sorted by name, and the mask of each, of the same name or with an ``END``, whatever
+    the suffix. DataError for an image or a mask that is alone, or not the only one of its name."""
     paths, masks = images.files(image_folder), images.files(mask_folder)
     stems = [path.stem for path in paths]
     known = {*stems}
@@ -41,9 +41,7 @@ def paired(image_folder: Path, mask_folder: Path) -> tuple[list[Path], list[Path
                 raise DataError(f"{path} has the name of another file there; expected one of a name. Rename one.")
             if name not in known:
                 number = len({*names} - known)
-                raise DataError(
-                    f"There is no {there / name}.* for {path} ({number} such files). Add it, or remove that."
-                )
+                raise DataError(f"There is no {there / name}.* for {path} ({number} such files). Add or remove it.")
     mask_of = dict(zip(owners, masks, strict=True))
     return paths, [mask_of[stem] for stem in stems]
 
@@ -64,17 +62,16 @@ def read(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The masks of these images, uint8 ``[n, size, size]``, and which values each had in its file, bool ``[n, 256]``;
     from the cache of ``root`` if they are there. Raises DataError as ``decode_mask`` and ``refuse_other_size``."""
-    forms = {"masks": ((len(masks), size, size), np.uint8), "values": ((len(masks), 256), np.bool_)}
 
     def make() -> dict[str, np.ndarray]:
-        made = {name: np.zeros(*form) for name, form in forms.items()}
+        made = {"masks": np.zeros((len(masks), size, size), np.uint8), "values": np.zeros((len(masks), 256), bool)}
         for position, (path, mask) in enumerate(zip(paths, images.for_all(masks, images.decode_mask), strict=True)):
             refuse_other_size(path, masks[position])
             made["values"][position, np.unique(mask)] = True
             made["masks"][position] = _resized(mask, size)
         return made
 
-    held = cached(root, f"{name}_masks_{size}_{key(images.digests([*paths, *masks]))}", make, of_forms(forms))
+    held = cached(root, f"{name}_masks_{size}_{key(images.digests([*paths, *masks]))}", make)
     return held["masks"], held["values"]
 
 
@@ -94,13 +91,9 @@ def _resized(mask: np.ndarray, size: int) -> np.ndarray:
 def as_classes(
     site: str, files: Sequence[Path], masks: np.ndarray, values: np.ndarray, classes: int
 ) -> tuple[np.ndarray, list[str]]:
-    """The masks of a site with their values as classes, 255 where a pixel is ignored; and a note on masks that are
-    background alone, which may be meant, or not be finished.
-
-    A value is the number of its class, but 255, which is ignored; with two classes and no other value than 0 and 255 in
-    all masks of the site, 255 is the second class. Raises DataError naming a mask with other values, or all ignored;
-    and where more classes are named and the site's masks are black and white.
-    """
+    """The masks of a site with their values as classes, as ``folders.load`` says; and a note on masks that are
+    background alone. DataError naming a mask with other values, or all ignored; and where more than two classes are
+    named and the site's masks are black and white."""
     drawn = values[:, 1:IGNORED].any()
     if classes == 2 and not drawn:
         masks = np.where(masks == IGNORED, np.uint8(1), masks)

@@ -1,5 +1,4 @@
-"""Cutting one list of labelled images into parts, every class in proportion; dealing it out to clients, each with its
-own classes: the sites client_0, client_1, ..."""
+"""Cuts one list of labelled images into parts, all classes in proportion; deals it out to clients: client_0, ..."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,9 +17,8 @@ LEAST_DRAWN = 10  # the same by Dirichlet, as released
 def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarray]:
     """Positions ``[size]`` for each part, disjoint, drawn by the key; what the sizes do not cover is left over.
 
-    The images are put in an order in which every beginning has all classes in proportion (rounded), and the order is
-    cut. So a smaller part is inside a larger one of the same key. Sizes are exact; their sum is at most the images'.
-    """
+    In the order that is cut every beginning has all classes in proportion (rounded), so a smaller part is inside a
+    larger one of the same key. Sizes are exact; their sum is at most the images'."""
     random = random_state(*key)
     place = np.empty(len(targets))
     for label in np.unique(targets):
@@ -61,9 +59,8 @@ def by_class_shares(
     """Sites with ``classes_per_client`` classes each, as DisTrans cuts them, and notes; ``key``: of all draws.
 
     Test and spare images are cut by the same shares. With one class per client each is tested first on its own test
-    images, the positives, then on as many of other classes with their true labels, drawn with replacement (as released;
-    the paper says "randomly selected"): DisTrans, Sec. 5.1. Raises DataError where a client would have too few images.
-    """
+    images, then on as many of other classes, drawn with replacement (as released; the paper says "randomly selected"):
+    DisTrans, Sec. 5.1. DataError where a client would have too few images."""
     shares = class_shares(classes, clients, classes_per_client, *key) if clients <= len(test) else None
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
@@ -78,22 +75,20 @@ def by_class_shares(
 
 
 def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> np.ndarray:
-    """What share of each class's images each client gets, ``[clients, classes]``, with few classes a client.
+    """What share of each class's images each client gets, ``[clients, classes]``; the shares of a class sum to 1.
 
     With N classes and C clients, each client is given u = ``classes_per_client`` classes and each class to
     k = u C / N clients: one client after another draws among the classes with most places left. Then client i
-    with class c draws s_ic ~ U(0.4, 0.6), and its share is s_ic / sum_n s_nc. The shares of a class sum to 1.
-    The heterogeneity (DisTrans, Eq. 3 and 4) is DH = 1 - u / N if k > 1, and 1 if k = 1.
+    with class c draws s_ic ~ U(0.4, 0.6), and its share is s_ic / sum_n s_nc. The heterogeneity (DisTrans, Eq. 3
+    and 4) is DH = 1 - u / N if k > 1, and 1 if k = 1. RecipeError when classes cannot go to equally many clients.
 
-    Reference: DisTrans, Sec. 5, "Local Data Distribution"; the paper does not say how classes are given out, this is
-    as released. Raises RecipeError when classes cannot go to equally many clients, or a number is out of its range.
-    """
+    Reference: DisTrans, Sec. 5, "Local Data Distribution"; how classes are given out is as released."""
     check_whole(clients=clients, classes_per_client=classes_per_client)
     if classes_per_client > classes or classes_per_client * clients % classes:
         fitting = [u for u in range(1, classes + 1) if u * clients % classes == 0]
         raise RecipeError(
             f"{clients} clients with {classes_per_client} of {classes} classes each cannot share every class among "
-            f"equally many clients. For {clients} clients classes_per_client may be {', '.join(map(str, fitting))}."
+            f"equally many clients; for them classes_per_client may be {', '.join(map(str, fitting))}."
         )
     random = random_state(*key)
     places = np.full(classes, classes_per_client * clients // classes)
@@ -110,10 +105,8 @@ def by_dirichlet(
 ) -> tuple[list[Site], list[str]]:
     """Sites whose training classes follow a Dirichlet distribution, as FedFA cuts them, and notes.
 
-    FedFA prints one accuracy, that of the global model on all test images. Here each client is tested on its equal part
-    of them, with all classes in proportion; together the parts are the whole, each image once. Spare images are dealt
-    out as test images are. Raises DataError where a client would have too few images.
-    """
+    FedFA prints the accuracy of the global model on all test images; here each client is tested on its equal part of
+    them, with all classes in proportion; spare images likewise. DataError where a client would have too few images."""
     counts = train.targets.bincount(minlength=classes).tolist()
     shares = dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN)
 
@@ -130,11 +123,10 @@ def dirichlet_shares(
     """What share of each class's images each client gets, ``[clients, classes]``, drawn for each class from
     Dir(concentration, ..., concentration); ``counts`` are the images of each class.
 
-    A client that holds its equal part of all images (their number / clients) gets none of the classes that follow. The
-    whole draw is repeated until each client has at least ``minimum`` images; None when ``TRIES`` draws do not give it.
+    A client that holds its equal part of all images gets none of the classes that follow, and the draw is repeated
+    until each client has ``minimum`` images (both as released); None when ``TRIES`` draws do not give it.
 
-    Reference: FedFA, App. E.1, Dir(alpha). Both rules above are as released; the paper prints neither.
-    """
+    Reference: FedFA, App. E.1, Dir(alpha)."""
     check_whole(clients=clients)
     # Below 0.01 all gammas may be too small for a float.
     if not isinstance(concentration, int | float) or not 0.01 <= concentration < np.inf:
@@ -175,8 +167,7 @@ def _with_negatives(targets: np.ndarray, positives: np.ndarray, *key) -> np.ndar
 def _sites(
     train: Split, test: Split, spare: Split | None, shares: np.ndarray | None, hands: Callable, how: str, *key
 ) -> list[Site]:
-    """Training images by the shares; ``hands(name, targets)``: the positions of each client's test and spare images.
-    DataError where there are no shares, or they leave a client too few images."""
+    """Training images by the shares; ``hands(name, targets)``: the positions of each client's test and spare images."""
     trained = tested = [()]
     if shares is not None:
         trained, tested = deal(train.targets.numpy(), shares, *key, "train"), hands("test", test.targets.numpy())

@@ -27,6 +27,5 @@ def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Fe
         seed: of who holds whom, of the validation images and of the test images of others.
 
     Reference: DisTrans, Sec. 5 ("20 people's images in a descending order") and 5.1. Its reader and its list of
-    persons are not released, nor is the share of test images printed: CelebA's is taken.
-    """
+    persons are not released, nor is the share of test images printed: CelebA's is taken."""
     return DATA.federation(root, clients, size, seed)

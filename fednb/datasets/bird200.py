@@ -35,8 +35,7 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
         size: DisTrans: 128.
         seed: of the class shares, of the images that each client gets and of its validation images.
 
-    Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, and the paper does not say by which list it tests.
-    """
+    Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, nor does the paper say by which list it tests."""
     images.check_size(size)
     classes, listed = _listed(root)
     notes = []

@@ -26,8 +26,7 @@ class Persons:
     """Faces, where a class is a person and each client holds the images of one: CelebA or BioID.
 
     listing: the file in the folder ``name`` with lines "<image> <person>". folder: of the images, there. crop: the side
-    of the square in the centre that is kept, in pixels. channels: of the images, 1 or 3.
-    """
+    of the square in the centre that is kept, in pixels. channels: 1 or 3."""
 
     name: str
     listing: str
@@ -41,10 +40,8 @@ class Persons:
         check_whole(clients=clients)
         persons, notes = self.listed(root), []
         if not 2 <= clients <= len(persons):
-            raise (RecipeError if clients < 2 else DataError)(
-                f"clients is {clients}; expected 2 or more, as each is tested on images of the others too, and at "
-                f"most {len(persons)}, the persons in {root / self.name / self.listing}."
-            )
+            there = f"at most {len(persons)}, the persons in {root / self.name / self.listing}"
+            raise (RecipeError if clients < 2 else DataError)(f"clients is {clients}; expected 2 or more, and {there}.")
         chosen = sorted(persons, key=lambda person: (-len(persons[person]), len(person), person))[:clients]
         rows = [(file, number) for number, person in enumerate(chosen) for file in persons[person]]
         whole = decoded(root, self.name, rows, size, notes, crop=self.crop)
@@ -71,7 +68,7 @@ def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Fe
 
     They are those with the most images; of equally many the lower number. A fifth of each person's images is for
     testing, always the same, and a tenth of a client's others is validation. A client is tested on its own person and
-    on as many images of the others: the heterogeneity is DH = 100 %, the only one that DisTrans evaluates here.
+    on as many images of the others (DH = 100 %).
 
     Args:
         clients: how many sites, and classes. DisTrans: 50.

@@ -34,9 +34,7 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
             75, 100 %.
         seed: of the class shares, of the images that each client gets and of its validation images.
 
-    Reference: DisTrans, Sec. 5 and 5.1. As released: the split depends on the order in which the file system lists the
-    folders, so it is not the one here.
-    """
+    Reference: DisTrans, Sec. 5 and 5.1. As released the split depends on the order in which folders are listed."""
     images.check_size(size)
     unusual = []
     whole = decoded(root, "ch_mnist", _rows(root), size, unusual)

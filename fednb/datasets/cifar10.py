@@ -15,9 +15,9 @@ from fednb.errors import DataError, RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 
 NEEDS = (
-    "CIFAR-10 (Krizhevsky 2009). Layout: the binary version, cifar-10-batches-bin/ with data_batch_1.bin to "
-    "data_batch_5.bin and test_batch.bin (or torchvision's, converted by docs/data.md); or "
-    "cifar10/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; cifar-10-binary.tar.gz, 162 MB. "
+    "CIFAR-10 (Krizhevsky 2009). Layout: torchvision's cifar-10-batches-py/; or the binary version, "
+    "cifar-10-batches-bin/ with data_batch_1.bin to data_batch_5.bin and test_batch.bin; or "
+    "cifar10/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; two archives of 162 MB. "
     "Licence: for research; that of the photographs is not stated."
 )
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -28,15 +28,17 @@ PARTITIONS = ("class_shares", "dirichlet")
 
 @dataclass(frozen=True)
 class Cifar:
-    """CIFAR-10 or CIFAR-100: its binary version in ``folder``, or images in <name>/<part>/<class>.
+    """CIFAR-10 or CIFAR-100: its binary version in ``folder``, torchvision's files in ``pickled``, or images in
+    <name>/<part>/<class>.
 
-    title: for people. files: of each part. label: which byte of an image's entry is its class; its pixels follow.
+    files: of each part, without a suffix. label: which byte of a binary image is its class; its pixels follow.
     """
 
     name: str
     title: str
     classes: tuple[str, ...]
     folder: str
+    pickled: str
     files: dict[str, tuple[str, ...]]
     label: int
 
@@ -69,7 +71,6 @@ class Cifar:
             size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
             train_images, test_images: how many to use, stratified by class; None takes all on disk.
             spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
-            seed: of all draws.
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
         """
@@ -91,23 +92,33 @@ class Cifar:
         return Federation(self.name, resized, self.classes, (*notes, *said))
 
     def place(self, root: Path, *, partition: str = PARTITIONS[0], **options) -> Path:
-        """The folder that holds all binary files, else that of the class folders; DataError where there is neither."""
+        """The folder of all binary or torchvision's files, else of the class folders; DataError where there is none."""
         if partition not in PARTITIONS:
             raise RecipeError(f'{self.name} has no partition "{partition}"; {nearest(str(partition), PARTITIONS)}')
         names, places = sum(self.files.values(), ()), [root / self.name / part for part in COMPLETE]
-        if all((root / self.folder / name).is_file() for name in names):
-            return root / self.folder
+        for folder, suffix in ((self.folder, ".bin"), (self.pickled, "")):
+            if all((root / folder / f"{name}{suffix}").is_file() for name in names):
+                return root / folder
         if not any(place.is_dir() for place in places):
-            raise DataError(f"There is no {root / self.folder} with {', '.join(names)}.")
+            binary = f"{root / self.folder} with {'.bin, '.join(names)}.bin"
+            raise DataError(f"There is neither {root / self.pickled} nor {binary}.")
         require_folders(places, self.classes)
         return root / self.name
 
     def _part(self, root: Path, place: Path, part: str, notes: list[str]) -> tuple[np.ndarray, Callable]:
         """The class numbers of a part, and what gives the images at some positions; only those are decoded."""
         if place.name == self.folder:
-            entries = np.concatenate([self._entries(place / name) for name in self.files[part]])
+            entries = np.concatenate([self._entries(place / f"{name}.bin") for name in self.files[part]])
             pixels = entries[:, self.label + 1 :].reshape(-1, 3, SIDE, SIDE)
             return entries[:, self.label].astype(np.int64), pixels.__getitem__
+        if place.name == self.pickled:
+            import torchvision
+
+            try:  # it unpickles, which can execute code, only files that have the MD5 sums of CIFAR's own
+                data = getattr(torchvision.datasets, self.title.replace("-", ""))(root, train=part == "train")
+            except RuntimeError as error:
+                raise DataError(f"{place} has other files than {self.title}'s own. Fetch it again.") from error
+            return np.array(data.targets, np.int64), data.data.transpose(0, 3, 1, 2).__getitem__
         rows = in_classes(place / part, self.classes)
 
         def take(positions: np.ndarray) -> np.ndarray:
@@ -153,7 +164,8 @@ CIFAR = Cifar(
     "CIFAR-10",
     CLASSES,
     folder="cifar-10-batches-bin",
-    files={"train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)), "test": ("test_batch.bin",)},
+    pickled="cifar-10-batches-py",
+    files={"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
     label=0,
 )
 load, missing = CIFAR.load, partial(lacking, CIFAR.place)

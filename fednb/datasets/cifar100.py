@@ -7,9 +7,9 @@ from fednb.datasets._listed import lacking
 from fednb.datasets.cifar10 import Cifar
 
 NEEDS = (
-    "CIFAR-100 (Krizhevsky 2009). Layout: the binary version, cifar-100-binary/ with train.bin and test.bin; or "
-    "cifar100/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; cifar-100-binary.tar.gz, 161 MB. "
-    "Licence: for research; that of the photographs is not stated."
+    "CIFAR-100 (Krizhevsky 2009). Layout: torchvision's cifar-100-python/; or the binary version, cifar-100-binary/ "
+    "with train.bin and test.bin; or cifar100/<train|test>/<class>/<file>. From www.cs.toronto.edu/~kriz/cifar.html; "
+    "two archives of 161 MB. Licence: for research; that of the photographs is not stated."
 )
 # The fine classes in the order of their numbers, which is the alphabet's.
 CLASSES = tuple(
@@ -28,7 +28,8 @@ CIFAR = Cifar(
     "CIFAR-100",
     CLASSES,
     folder="cifar-100-binary",
-    files={"train": ("train.bin",), "test": ("test.bin",)},
+    pickled="cifar-100-python",
+    files={"train": ("train",), "test": ("test",)},
     label=1,  # the fine one; byte 0 is the coarse one
 )
 load, missing = partial(CIFAR.load, classes_per_client=len(CLASSES)), partial(lacking, CIFAR.place)

@@ -20,7 +20,7 @@ NEEDS = (
     "x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3]), which docs/data.md makes of "
     "the sources' files; of MNIST also MNIST/raw/*-ubyte[.gz]; more=True adds <the same>_more.npz. From "
     "yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets (USPS), "
-    "ufldl.stanford.edu/housenumbers (SVHN); MNIST 12 MB, USPS 8 MB, SVHN 182 and 64 MB; MNIST-M's size is not stated. "
+    "ufldl.stanford.edu/housenumbers (SVHN); 12 MB, 8 MB of USPS, 246 MB of SVHN, MNIST-M's size is not stated. "
     "Licence: MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated."
 )
 COMPLETE = {  # training and test images of the complete sources
@@ -53,13 +53,11 @@ def load(
         domains: which sites, in this order; None takes every one on disk, and ``notes`` names those missing.
         fraction: share of each complete source's training images that is used, stratified by class; a tenth of them is
             validation. FRAug: 0.01, 600 of MNIST, 590 of MNIST-M, 73 of USPS, 733 of SVHN (its code takes 1 % of 81 %
-            of the joined training and test images: 567, about 550, 75 and 804). FedBN: 0.1.
+            of the joined training and test images). FedBN: 0.1.
         test_fraction: share of each complete source's test images, stratified; if fewer are on disk, all of them.
         separate_mnist_m: leave the digits that this federation's MNIST-M images are made from out of the MNIST site, by
-            ``index_train`` and ``index_test`` in mnist_m.npz, the MNIST number of each image. By default they stay, as
-            the papers say nothing of it; MNIST-M's test images are made from MNIST's test images alone.
+            ``index_train`` and ``index_test`` in mnist_m.npz, the MNIST number of each image. The papers say nothing.
         more: with the images of ``<domain>_more.npz``, for a source that lies in two files.
-        seed: of all draws.
         site: reads this one alone; with ``separate_mnist_m``, MNIST reads MNIST-M as well.
 
     Reference: FRAug, Sec. 4.1.1.
@@ -84,7 +82,6 @@ def load(
 
 
 def _files(root: Path, *, domains=None, separate_mnist_m=False, more=False, site=None, **_) -> dict[str, list[Path]]:
-    """The files of each domain that is used: those named, else those on disk."""
     named = list(domains or DOMAINS)
     if unknown := [domain for domain in named if domain not in DOMAINS]:
         raise RecipeError(f'digits has no domain "{unknown[0]}"; {nearest(str(unknown[0]), DOMAINS)}')
@@ -119,15 +116,13 @@ def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:
 def _choose(
     arrays: Arrays, free: dict, fraction: float, test_fraction: float, notes: list[str], domain: str, seed: int
 ) -> list[Cut]:
-    """The positions of training, validation and test images in a source; a note if it lacks test images."""
     complete = COMPLETE[domain]
     count, tested = round(complete[0] * fraction), round(complete[1] * test_fraction)
     shares = sizes(count, (1 - VALIDATION, VALIDATION))
     if not all((*shares, tested)):
-        raise RecipeError(
-            f"{domain} is left with {shares[0]} training, {shares[1]} validation and {tested} test images by "
-            f"fraction={fraction} and test_fraction={test_fraction} of {complete[0]} and {complete[1]}. Enlarge them."
-        )
+        left = f"{shares[0]} training, {shares[1]} validation and {tested} test images"
+        by = f"fraction={fraction} and test_fraction={test_fraction} of {complete[0]} and {complete[1]}"
+        raise RecipeError(f"{domain} is left with {left} by {by}. Enlarge them.")
     if count > len(free["train"]):
         there = f"{len(free['train'])} are on disk and free. Get the complete source, or take a smaller fraction"
         raise DataError(f"fraction={fraction} asks for {count} training images of {domain}; {there}.")
@@ -146,7 +141,7 @@ def _split(arrays: Arrays, part: str, positions: np.ndarray) -> Split:
 
 
 def _origins(file: Path, held: dict[str, Arrays], chosen: list[Cut], required: bool) -> dict | None:
-    """The MNIST positions of the chosen MNIST-M images by part; None if the file has none and they are not required."""
+    """The MNIST positions of the chosen MNIST-M images by part; None if the file has none."""
     made = held["mnist_m"]
     if not {"index_train", "index_test"} <= made.keys():
         if not required:
@@ -163,7 +158,6 @@ def _origins(file: Path, held: dict[str, Arrays], chosen: list[Cut], required: b
 
 
 def _shared(used: dict | None, mnist: list[Cut]) -> list[str]:
-    """A line, or none, about digits that are in both sites."""
     if used is None:
         return ["mnist_m is made from mnist, and its file does not say from which digits: some are in both sites."]
     both = sum(len(np.intersect1d(used[part], positions)) for part, positions in mnist)

@@ -44,15 +44,11 @@ def load(
     Args:
         split: which images of FedBN's train lists, in their order, are for training (the first) and validation (the
             last). All but the last test on FedBN's 526 / 657 / 619 / 1000 / 1217 / 554 test images.
-            ``"fedbn"``: 105 and 105 at every site, 5 % of the shortest list, as FedBN's code has it. FedRDN's Sec. 4.3
-            agrees: 567 MiB of FedMix' mean images are those of 105 images a client.
-            ``"fedbn_95"``: 95 % and 5 % of each list, which FedBN's authors may have meant: their issue 6 asks and
-            is not answered.
+            ``"fedbn"``: 105 and 105 at every site, 5 % of the shortest list, as FedBN's code has it; FedRDN's Sec. 4.3
+            agrees. ``"fedbn_95"``: 95 % and 5 % of each list, which FedBN's authors may have meant (their issue 6).
             ``"fedfa"``: 32 % and 20 %, FedFA's Table 12, or four tenths of a list's first 80 %.
             ``"fedfa_released"``: 48 % and 20 %; FedFA's code has six tenths of that 80 %.
             ``"stratified"``: without lists, the sizes of Table 12, drawn with all classes in proportion, always the
             same. Its test images are not FedBN's.
-        drop_duplicates: leave out training and validation images whose files are byte for byte a test image of the
-            same site; else ``notes`` counts them.
-    """
+        drop_duplicates: as of ``office_caltech10``."""
     return LISTS.federation(root, split, size, drop_duplicates, site)

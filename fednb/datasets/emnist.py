@@ -34,28 +34,24 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     digits, capital and small letters. A tenth of each writer's images is for testing (LEAF's own share), a tenth of the
     others is validation, with all classes in proportion.
 
-    FedFA prints two settings. Taken is that of Sec. 4.1, 200 clients of which 10 train in a round on batches of 10: it
-    is where the partition "w.r.t. writers" is described, after FedMix. Table 9 has 100 clients, a participation of 0.1
-    (10 a round as well) and batches of 64; its batch of 10 stands in the column of CIFAR-10.
+    FedFA prints two settings. Taken is that of Sec. 4.1, which describes the partition "w.r.t. writers": 200 clients of
+    which 10 train in a round on batches of 10. Table 9 has 100 clients, a participation of 0.1 and batches of 64.
 
     Args:
         clients: how many writers, drawn among those with 10 images or more; a smaller number takes the first of them.
         size: the files have 28.
         seed: of all draws.
 
-    Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST: extending MNIST to handwritten letters*, IJCNN 2017;
-    Caldas et al., *LEAF: a benchmark for federated settings*, 2018. FedFA's code for EMNIST is not released; which
-    writers it takes, how it divides their images, and how it draws them, is not printed.
+    Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST*, IJCNN 2017; Caldas et al., *LEAF*, 2018. FedFA's
+    code for EMNIST is not released; which writers it takes, and how it divides their images, is not printed.
     """
     images.check_size(size)
     check_whole(clients=clients)
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
     if clients > len(fitting):
-        raise DataError(
-            f"{clients} clients are asked for; {len(fitting)} of the {len(writers)} writers on disk have at least "
-            f"{LEAST} images. Take at most {len(fitting)} clients, or get more of LEAF's files."
-        )
+        held = f"{len(fitting)} of the {len(writers)} writers on disk have at least {LEAST} images"
+        raise DataError(f"{clients} clients are asked for; {held}. Take at most {len(fitting)} clients.")
     drawn = random_state("emnist", "writers", seed).permutation(len(fitting))[:clients]
     sites = []
     for number, name in enumerate(fitting[position] for position in drawn):
@@ -91,24 +87,16 @@ def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def _parsed(file: Path) -> Arrays:
     """LEAF's format: "users", a list of names; "num_samples", their counts; "user_data", for each name "x", a list of
     images as 784 numbers from 0 to 1, row after row, and "y", their classes."""
-    content = json.loads(file.read_bytes(), object_hook=_as_arrays)
+    content = json.loads(file.read_bytes())
     pixels, targets = [], []
     for name, count in zip(content["users"], content["num_samples"], strict=True):
-        x, y = content["user_data"][name]
+        entry = content["user_data"].pop(name)
+        x, y = np.array(entry["x"], np.float32), np.array(entry["y"])
         if x.shape != (count, SIDE * SIDE) or y.shape != (count,) or y.dtype.kind != "i":
-            raise ValueError(
-                f"{name} has images {list(x.shape)} and classes {y.dtype} {list(y.shape)}, not {count} of 784"
-            )
+            raise ValueError(f"{name} has images {[*x.shape]} and classes {y.dtype} {[*y.shape]}, not {count} of 784")
         if count and not (0 <= x.min() <= x.max() <= 1 and 0 <= y.min() <= y.max() < len(CLASSES)):
             raise ValueError(f"{name} has pixels from {x.min()} to {x.max()}, classes from {y.min()} to {y.max()}")
         pixels.append(np.rint(x * 255).astype(np.uint8).reshape(-1, SIDE, SIDE))
         targets.append(y.astype(np.int64))
     names, counts = np.array(content["users"]), np.array(content["num_samples"], np.int64)
     return {"names": names, "counts": counts, "pixels": np.concatenate(pixels), "targets": np.concatenate(targets)}
-
-
-def _as_arrays(entry: dict):
-    """A writer's entry as soon as it is parsed: as Python's numbers a file's images take eight times the memory."""
-    if entry.keys() != {"x", "y"}:
-        return entry
-    return np.array(entry["x"], np.float32), np.array(entry["y"])

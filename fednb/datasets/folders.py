@@ -45,16 +45,13 @@ def load(
     Args:
         folder: where the sites are inside ``root``; empty for ``root`` itself.
         shares: train, validation and test; positive, sum 1. Only for sites that are not divided on disk: these are cut
-            by class, drawn by ``seed`` and the site's name. Where validation alone is no folder it is cut from train in
-            the first two shares' proportion. Images with masks are drawn one by one: divide them on disk if several
-            are of one patient.
+            by class. Where validation alone is no folder it is cut from train in the first two shares' proportion.
+            Images with masks are drawn one by one: divide them on disk if several are of one patient.
         seed: of that draw.
-        fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any. In a recipe it keeps
-            the runs of one folder apart from those of another.
+        fingerprint: of the images that must be found (``Federation.fingerprint``); empty for any.
         masks: names of the masks' classes, the background first, such as ``("background", "tumour")``: the task is
             segmentation. Empty for class folders.
-        classes: the class folders in their order, where a folder does not hold all: at one hospital of several. Not
-            for masks.
+        classes: the class folders in their order, where not all are there: at one hospital of several.
         site: reads this one alone, whatever its fingerprint.
 
     Folders of parts and kinds may be called as ``PARTS`` and ``KINDS`` say; a part that holds images is a class.
@@ -62,19 +59,14 @@ def load(
     A mask has the name of its image, perhaps with ``_mask`` or another ``_masks.END``; it is a grey image or one with a
     palette, of the image's size. The value of a pixel is the number of its class; 255 is ignored, or the second class
     where there are two and no mask of a site has another value than 0 and 255. A resized pixel takes the class that
-    covers most of it, by which what is thinner than half a pixel is lost.
+    covers most of it.
 
-    Photographs, and masks, are turned upright as their EXIF tag says. Hidden files, and those that are not images by
-    their suffix, are left out. ``notes`` has a line for what is left out, unusual or there twice, for what a site
-    lacks, and for what is ignored or empty in its masks. Raises DataError for another layout or fingerprint.
-    """
+    Photographs, and masks, are turned upright as their EXIF tag says. ``notes`` has a line for files that are left out
+    (hidden ones apart), unusual or there twice, for what a site lacks, and for masks that are background alone.
+    DataError for another layout or fingerprint."""
     images.check_size(size)
-    if (
-        not isinstance(shares, list | tuple)
-        or len(shares) != 3
-        or not all(isinstance(s, int | float) and s > 0 for s in shares)
-        or abs(sum(shares) - 1) > 1e-6
-    ):
+    fits = isinstance(shares, list | tuple) and [type(share) for share in shares] == [float] * 3
+    if not fits or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
     if masks and classes:
         raise RecipeError(f"masks are {masks} and classes are {classes}; expected one: masks for pixels, else classes.")
@@ -125,10 +117,8 @@ def _sites(root: Path, *, folder: str = "", masks=(), **options) -> dict[str, di
         raise _other_layout(place)
     parts = _called(place, PARTS)
     if len(parts) > 1 or (parts and len(folders) == 1):  # one among others may be the name of a site
-        raise DataError(
-            f"{place} has parts in the place of sites ({images.held(place)}). Make a folder there for each site, even "
-            f"for a single one, and put its {' and '.join(sorted(parts))} into it."
-        )
+        into = f"Make a folder there for each site, even for a single one, and put its {' and '.join(sorted(parts))} in"
+        raise DataError(f"{place} has parts in the place of sites ({images.held(place)}). {into}.")
     divided = {composed(site.name): _parts(site) for site in folders}
     if len(divided) < len(folders):
         raise DataError(f"{place} has a site twice, in Unicode's two forms of a name. Put what is in them into one.")
@@ -142,7 +132,7 @@ missing = partial(lacking, _sites)
 
 
 def _called(folder: Path, words: dict[str, tuple[str, ...]]) -> dict[str, Path]:
-    """The folders in it that are called by these words, by what they mean. A part that holds images is a class."""
+    """The folders in it that are called by these words, by what they mean."""
     meant: dict[str, Path] = {}
     for path in images.subfolders(folder):
         word = next((word for word, names in words.items() if path.name.casefold() in names), None)
@@ -191,10 +181,8 @@ def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tup
     where = {label: site for site, parts in found.items() for _, own in parts.values() for label in own}
     names = tuple(map(composed, asked)) or tuple(sorted(where))
     if others := sorted(where.keys() - {*names}):
-        raise DataError(
-            f"{where[others[0]]} has the class folder {others[0]}, which the recipe does not name; its classes are "
-            f"{', '.join(names)}. Rename the folder, or name the same classes for all sites."
-        )
+        known = f"which the recipe does not name; its classes are {', '.join(names)}. Name the same for all sites"
+        raise DataError(f"{where[others[0]]} has the class folder {others[0]}, {known}.")
     return names
 
 
@@ -202,16 +190,14 @@ def _left_out(place: Path, used: set[Path], expected: str) -> list[str]:
     """A note, or none, on the files in the folder that are neither used nor hidden."""
     rest = sorted(path.relative_to(place) for path in place.rglob("*") if path not in used and not path.is_dir())
     shown = [path for path in rest if not any(images.is_hidden(part) for part in (path, *path.parents[:-1]))]
-    return [
-        f"Files left out: {len(shown)}, first {path}. Expected: {expected}, in {images.KNOWN}." for path in shown[:1]
-    ]
+    said = f"Files left out: {len(shown)}, first {shown[0]}. Expected: {expected}, in {images.KNOWN}." if shown else ""
+    return [said] if said else []
 
 
 def _read(
     root: Path, name: str, site: str, parts: dict[str, Listed], classes: tuple[str, ...], masked: bool, size: int
 ) -> tuple[dict[str, Split], list[str]]:
-    """The images of a site by part, with their classes or masks, and notes. The site's masks say together what 255
-    means."""
+    """The images of a site by part, with their classes or masks, and notes."""
     paths, others = (sum((pair[number] for pair in parts.values()), []) for number in (0, 1))
     said, targets = [], np.array([classes.index(label) for label in others] if not masked else [], np.int64)
     if masked:

@@ -52,14 +52,11 @@ def load(
             rest for validation (FedFA, Table 11). Both test on 192 / 225 / 32 / 59 images. ``"stratified"``: without
             lists, the sizes of Table 11, drawn with all classes in proportion, always the same. Its test images are
             not FedBN's.
-        train_images: only the first so many training images of each site; None takes the split's own number. With
-            ``"fedbn"`` it may be more than 62, up to where validation begins (75 for dslr).
+        train_images: only the first so many training images of each site; None takes the split's own number.
         drop_duplicates: leave out training and validation images whose files are byte for byte a test image of the
-            same site; else ``notes`` counts them. None of the others moves up, so a comparison changes nothing else.
-        spare: whether the rest of FedBN's train lists, which the split ``"fedbn"`` leaves out (654, 786, 13 and 124
-            images beside 62 and 50), is handed over as each site's ``spare``: all but those whose files are byte for
-            byte a training, validation or test image of the site.
-    """
+            same site; else ``notes`` counts them.
+        spare: whether what the split ``"fedbn"`` leaves of FedBN's train lists (654, 786, 13 and 124 images) is each
+            site's ``spare``: all but files that are byte for byte a training, validation or test image of the site."""
     if spare and split != "fedbn":
         raise RecipeError(f'office_caltech10 has no spare images with split="{split}", only with split="fedbn".')
     return LISTS.federation(root, split, size, drop_duplicates, site, train_images, spare)

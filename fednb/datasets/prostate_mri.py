@@ -25,8 +25,7 @@ NEEDS = (
     "PROMISE12 (UCL, BIDMC, HK). Layout: prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask "
     "of the same size beside it in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 "
     'prostate. Reading NIfTI needs nibabel: pip install -e ".[prostate]" in a clone of fednb. From '
-    "liuquande.github.io/SAML; its size is not stated. Licence: for research: the terms are those of the three "
-    "sources."
+    "liuquande.github.io/SAML; its size is not stated. Licence: for research, with the terms of the three sources."
 )
 SITES = ("BIDMC", "HK", "I2CVB", "BMC", "RUNMC", "UCL")
 CLASSES = ("background", "prostate")
@@ -51,18 +50,16 @@ def load(
     An image is a slice with prostate, its channels the slice before, itself and the slice after; the first and the last
     slice of a volume are neighbours only. Grey values are clipped at the volume's 99 % quantile and stretched from its
     minimum to 0..255, rounded down. A volume whose mask is a file of 1 MiB or more is left out. All this is FedFA's
-    released code, and HarmoFL's before it; no paper prints it. FedRDN prints and released nothing of its own and names
-    both as "previous work" (Sec. 4.1). ``Split.volumes`` says which volume a slice is of. The order of the slices is
-    drawn, always the same: FedFA's and HarmoFL's index files are not read.
+    released code, and HarmoFL's before it; no paper prints it. FedRDN names both as "previous work" (Sec. 4.1). The
+    order of the slices is drawn, always the same: FedFA's and HarmoFL's index files are not read.
 
     Args:
-        size: 384 is that of the files, which are then taken as they are. Otherwise masks are resized as coverage: from
-            a half on a pixel is prostate.
+        size: 384 is that of the files. Otherwise masks are resized as coverage: from a half on a pixel is prostate.
         split: ``"fedfa"``: of the n slices of a site in a drawn order the first int(ratio n) but at least 32 are for
             training, the next int(0.2 n) for validation, the last int(0.2 n) for testing (Table 13). ``"harmofl"``: the
-            first int(0.64 n), up to int(0.8 n), the rest (HarmoFL's code). Both deal out slices: those of one patient
-            are in training and in test, which flatters every method. ``"patients"``: three, one and one fifth of the
-            volumes, and of the training slices as many as ``"fedfa"`` takes, or all.
+            first int(0.64 n), up to int(0.8 n), the rest (HarmoFL's code). Both have slices of one patient in training
+            and in test. ``"patients"``: three, one and one fifth of the volumes, and of the training slices as many as
+            ``"fedfa"`` takes, or all.
         ratio: share of a site's slices that trains, up to 0.6; not for ``"harmofl"``. 0.1 is FedFA's mini-ProstateMRI
             (Table 2: 32, 32, 46, 38, 41, 32 slices), 0.2 to 0.5 are the fractions 2/6 to 5/6 of Table 16.
     """
@@ -95,7 +92,6 @@ missing = partial(lacking, _volumes)
 
 
 def _pairs(place: Path) -> Pairs:
-    """The volumes and masks in a folder; DataError where there are none, or one of the two is missing."""
     names = {path.name for path in place.glob("[!.]*.nii.gz")}
     masks = {name[: -len(MASK)]: name for name in names if name.lower().endswith(MASK)}
     cases = sorted(masks.keys() | {name.removesuffix(".nii.gz") for name in names - {*masks.values()}})
@@ -142,7 +138,7 @@ def _read(root: Path, name: str, pairs: Pairs, size: int) -> Arrays:
 
 
 def _volume(path: Path, mask_path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Grey values and mask, 0 and 1, of one volume: uint8 ``[slices, height, width]``."""
+    """Grey values and mask, 0 and 1: uint8 ``[slices, height, width]``."""
     grey, mask = _voxels(path), _voxels(mask_path)
     low, high, values = grey.min(), np.quantile(grey, 0.99), np.unique(mask)
     used = mask[1:-1].any()  # in all slices but the first and the last
@@ -150,9 +146,8 @@ def _volume(path: Path, mask_path: Path) -> tuple[np.ndarray, np.ndarray]:
         shapes = [" x ".join(map(str, reversed(array.shape))) for array in (grey, mask)]
         found = f"{', '.join(f'{value:g}' for value in values[:5])}{'' if used else ', empty'}"
         raise DataError(
-            f"{path} has {shapes[0]} voxels, 99 % of them from {low:g} to {high:g}, and {mask_path} {shapes[1]} with "
-            f"the values {found}; expected a volume with contrast and a mask of its size, of 0, and 1 or 2 for "
-            "the prostate. Fetch both again."
+            f"{path} has {shapes[0]} voxels from {low:g} to {high:g}, and {mask_path} {shapes[1]} with the values "
+            f"{found}; expected a volume with contrast and a mask of its size, of 0, and 1 or 2. Fetch both again."
         )
     return (255 * ((np.minimum(grey, high) - low) / (high - low))).astype(np.uint8), (mask > 0).astype(np.uint8)
 
@@ -176,7 +171,6 @@ def _voxels(path: Path) -> np.ndarray:
 
 
 def _cut(name: str, split: str, ratio: float, order: np.ndarray, volume: np.ndarray) -> Sequence[np.ndarray]:
-    """Positions of training, validation and test slices."""
     count = len(order)
     trained, fifth = int(max(ratio * count, FEWEST)), int(0.2 * count)
     parts = order[:trained], order[trained : trained + fifth], order[count - fifth :]

@@ -22,9 +22,8 @@ NEEDS = (
     "and white, in <site>/masks and <site>/fov. Those called train_* and test_* are used so (DRIVE, HRF, LES-AV). Crop "
     "the sources to the field of view, pad them to a square and resize them to 256 x 256, a pixel being vessel from a "
     "coverage of 0.4. From github.com/zhengyuan-liu/Retinal-Vessel-Segmentation (ca8adae; CHASEDB1, DRIVE, STARE) and "
-    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel); two "
-    "repositories whose sizes are not stated; 12 MB in this layout. Licence: for research: each has terms of its own, "
-    "ask its authors."
+    "github.com/rmaphoh/Learning-AVSegmentation (f7de674; HRF, LES-AV: any label of artery or vein is vessel); 12 MB "
+    "in this layout. Licence: for research: each has terms of its own."
 )
 SITES = {"CHASEDB1": 28, "DRIVE": 40, "HRF": 45, "LES-AV": 22, "STARE": 20}  # images
 KINDS = ("images", "masks", "fov")
@@ -43,11 +42,9 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
 
     Args:
         size: masks are resized as coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the
-            files. At 128 this keeps the share of vessel within a point (CHASEDB1 9.0 % of the pixels, 8.5 in the files)
-            and breaks it into about a third of the pieces that nearest sampling makes; thin vessels are lost. At 64
-            little is left of them (HRF 2.3 %, 6.1 in the files).
-        fraction: share of a site's training images that is used, the first in an order drawn by ``seed``: a smaller
-            share is part of a larger one. 1.0 uses all, 9 to 19 a site.
+            files. At 128 this keeps the share of vessel within a point; at 64 a third of it is left (HRF 2.3 of 6.1 %).
+        fraction: share of a site's training images that is used, the first in an order drawn by ``seed``; 9 to 19 a
+            site in all.
         seed: of the validation images, and of that order.
     """
     images.check_size(size)
@@ -58,7 +55,6 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
 
 
 def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[str, list[Path]]]:
-    """By site its images, masks and fields of view, sorted by name."""
     places = {name: root / "retinal_vessels" / name for name in chosen_sites("retinal_vessels", SITES, site)}
     require_folders(places.values(), KINDS)
     found = {}
@@ -82,10 +78,8 @@ def _site(
             refuse_other_size(path, other)
             values = np.unique(images.decode_mask(other)).tolist()
             if values not in ([255], [0, 255]):
-                raise DataError(
-                    f"{other} has the values {', '.join(map(str, values[:5]))}{', ...' * (len(values) > 5)}; expected "
-                    "what is drawn in white, 255, on black, 0. Write it so, in a format without loss such as PNG."
-                )
+                found = ", ".join(map(str, values[:5]))
+                raise DataError(f"{other} has the values {found}; expected white, 255, on black, 0. Write it so.")
     read = [images.read(root, f"retinal_vessels_{name}_{kind}", files[kind], size) for kind in KINDS]
     (pixels, vessels, field), unusual = zip(*read, strict=True)
     notes += [note for lines in unusual for note in lines]
@@ -101,7 +95,6 @@ def _site(
 
 
 def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:
-    """Positions of training, validation and test images."""
     eyes = np.array([stem[:-1] if name == "CHASEDB1" else stem for stem in stems])  # Image_01L, Image_01R: one child
 
     def drawn(given: np.ndarray, share: float, *key) -> np.ndarray:

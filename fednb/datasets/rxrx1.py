@@ -33,8 +33,7 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
 
     The batches of experiments on a cell type, in the order of their names, are cut into four groups of equal size; a
     client has one group, and what four groups leave over is not used (``notes``). A fifth of each client's images is
-    for testing, always the same, and a tenth of the others is validation, with all classes in proportion. A treatment
-    has two images in a batch, of two places in one well: one may be in training and the other in testing.
+    for testing, always the same, and a tenth of the others is validation, with all classes in proportion.
 
     Args:
         clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
@@ -42,10 +41,8 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
         size: the files have 256, as has the released reader.
         seed: of the validation images.
 
-    FRAug prints 50 classes of 1139; its code lists the 48 that are taken here. Four groups of equally many batches are
-    printed; which batches a group has, and the division into training and test images, is neither printed nor released.
-
-    Reference: FRAug, Sec. 4.2.1.
+    Reference: FRAug, Sec. 4.2.1. It prints 50 classes; its code lists the 48 that are taken. Which batches a group has,
+    and the division into training and test images, is neither printed nor released.
     """
     images.check_size(size)
     check_whole(clients_per_cell_type=clients_per_cell_type)

@@ -28,11 +28,10 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 
     The images are scikit-learn's 1,797 digits (8 x 8 pixels, 17 grey levels), enlarged to 32 x 32 bilinearly, and the
     crops are of its two sample photographs. Each digit is in one site and one split; sites and splits are stratified by
-    class. ``root`` is not used. ``size`` other than 32 resizes the finished images, for networks that need more pixels.
+    class. ``size`` other than 32 resizes the finished images.
 
     Source: the test part of the Optical Recognition of Handwritten Digits data (Alpaydin and Kaynak 1998, UCI,
-    CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn.
-    """
+    CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn."""
     sites = []
     for name, _, pixels, labels, cuts in seen(size):
         whole = Split(pixels, labels)
@@ -41,8 +40,8 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 
 
 def seen(size: int) -> Iterator[tuple]:
-    """Each site's name, its digits' strokes ``[n, 32, 32]`` in 0..1, the pixels ``[n, 3, size, size]``, the labels
-    ``[n]``, and the positions of training, validation and test images."""
+    """Each site's name, strokes ``[n, 32, 32]`` in 0..1, pixels ``[n, 3, size, size]``, labels ``[n]``, and the
+    positions of training, validation and test images."""
     images.check_size(size)
     if problem := missing():
         raise DataError(problem)

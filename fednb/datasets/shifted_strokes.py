@@ -16,10 +16,7 @@ NEEDS = None
 
 
 def load(root: Path | None = None, *, size: int = 32) -> Federation:
-    """The images and sites of ``shifted_digits``, with a class for every pixel: ground or stroke.
-
-    A pixel is stroke from half of the ink on. ``root`` is not used. The sites' images are cut as there.
-    """
+    """The images and sites of ``shifted_digits``, with a class for every pixel: stroke from half of the ink on."""
     sites = []
     for name, strokes, pixels, _, cuts in seen(size):
         ink = images.resized(np.rint(255 * strokes).astype(np.uint8)[:, None], size)[:, 0]

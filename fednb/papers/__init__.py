@@ -1,13 +1,11 @@
 """What the papers print: tables, captions, settings and claims, as files; this room needs no torch.
 
 A paper is a folder of tables (``<paper>/<paper>_table1.csv``, ...) with ``captions.toml``, ``claims.csv`` and, where
-there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` beside it has the settings and our
-profiles. Papers that ``fednb.registry`` finds are like ours; see ``fednb.papers.protocol`` for what they declare.
+there are such, ``curves.csv`` and ``inconsistencies.csv``; ``<paper>.toml`` next to it has the settings and profiles.
 """
 
 import ast
 import csv
-import pickle
 import re
 import tomllib
 from functools import cache, partial
@@ -19,11 +17,8 @@ from fednb.errors import RecipeError, nearest
 _HERE = Path(__file__).parent
 UNSEEN = "unseen client"  # the printed setting of numbers of sites that took no part
 OPTION = re.compile(r"(\w+)=((?:\[[^]]*\]|[^,[])*)")  # of a method in a label
-KINDS = ("order", "maximum", "monotone")  # of claims on several runs
 FILES = ("{0}.toml", "{0}/captions.toml", "{0}/claims.csv")  # that a paper cannot do without
-# nor its settings without these
-SETTINGS = {"title", "venue", "printed", "not_printed", "profile", "algorithm"}
-PROFILES = {"smoke", "quick", "paper", "stand_in"}
+SETTINGS = {"title", "venue", "printed", "not_printed", "profile", "algorithm"}  # nor its settings without these
 _CELL = ["algorithm", "augmentation", "federation", "source", "setting", "site"]
 _PRINTED = {"algorithm", "augmentation", "federation", "site", "value"}
 _PAIR = ("federation", "setting", "site", "better", "worse")  # what a claim is of
@@ -36,22 +31,18 @@ def names() -> list[str]:
 
 
 def own() -> tuple[str, ...]:
-    """Those in ``fednb/papers``."""
     return registry.builtin("papers")
 
 
 def folder(paper: str) -> Path:
-    """Where the files of a paper lie; RecipeError for an unknown paper, and where one from outside lacks a file."""
+    """Where the files of a paper lie; RecipeError for an unknown paper, and one from outside that lacks a file."""
     if paper in own():
         return _HERE / paper
     if paper not in registry.outside("papers"):
         raise RecipeError(f'"{paper}" is not in fednb/papers; {nearest(paper, names())}')
     room = registry.outside("papers")[paper] / "papers"
     if lacking := [name for name in (each.format(paper) for each in FILES) if not (room / name).is_file()]:
-        raise RecipeError(
-            f"the paper {paper} of {registry.source('papers', paper)} has no {' and no '.join(lacking)} in {room}; "
-            "`fednb new paper` writes such files."
-        )
+        raise RecipeError(f"{paper} has no {' and no '.join(lacking)} in {room}; `fednb new paper` writes such files.")
     return room / paper
 
 
@@ -72,7 +63,6 @@ def _files(paper: str) -> dict[str, Path]:
 
 @cache
 def _frame(path: Path):
-    """One file as it is; never changed by its readers."""
     import pandas
 
     try:
@@ -87,7 +77,7 @@ def numbers(paper: str, table: str):
 
 
 def tables(paper: str) -> list[str]:
-    """The tables of accuracies: those that ``printed`` reads."""
+    """The tables of accuracies, which ``printed`` reads."""
     return sorted(table for table, path in _files(paper).items() if "algorithm" in _frame(path))
 
 
@@ -97,19 +87,14 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
     algorithm, augmentation: ``fedavg``, ``fedfa+mixup``; with the options that make the row: ``fedfa(stages=[1, 2])``.
     federation, setting: what the row is printed under (DisTrans' heterogeneity ``"40 %"``, FedFA's share of the images
         ``"1/6"``, ``UNSEEN`` where the site was left out of the training, or ``""``); one of them alone if it is given.
-    source: the site whose local model is tested; ``""`` where the global model is.
-    site: the site whose test images are used, or ``average``.
-    value: per cent, 0..100, as printed. DisTrans prints fractions: here they are times 100.
-    change, std: the rise (+) or fall (-) in points that is printed beside an average, and the standard deviation over
-        seeds that is printed beside a value; NaN where none is.
+    source, site: whose local model is tested, ``""`` for the global one, and on whose test images; or ``average``.
+    value: per cent, 0..100, as printed; DisTrans prints fractions, here times 100.
+    change, std: the rise or fall in points printed next to an average, and the deviation over seeds; NaN where none is.
     runs: of how many runs the value is the mean, as the paper's text says; 1 where it says nothing.
-    run_on: the federation with the options that make the setting, ``cifar10(classes_per_client=6)``; ``""`` where no
-        option of ours makes it.
-    sites: those that an average is over, sorted, where the paper names them; none where each is a mean of clients.
-    remark: what is wrong with the printed number, or ``""``.
+    run_on: see ``run_on``. sites: those that an average is over, sorted, where the paper names them; none where each
+        is a mean of clients. remark: what is wrong with the printed number, or ``""``.
 
-    RecipeError for what is not there, and for a file that lacks a column, has no number in a row, or has one twice.
-    """
+    RecipeError for what is not there, and for a file that lacks a column, has no number in a row, or has one twice."""
     frame = _printed(paper, table)
     for column, wanted in (("federation", federation), ("setting", setting)):
         if wanted is not None:
@@ -120,7 +105,6 @@ def printed(paper: str, table: str, federation: str | None = None, setting: str 
 
 @cache
 def _printed(paper: str, table: str):
-    """All rows of ``printed``; never changed by its readers."""
     import pandas
 
     frame, file, told = numbers(paper, table), f"{paper}_{table}.csv", settings(paper)
@@ -128,11 +112,9 @@ def _printed(paper: str, table: str):
         raise RecipeError(f"{paper}, {table} has no accuracies; read it with fednb.papers.numbers.")
     _require(_PRINTED, frame.columns, file)
     frame = frame.reindex(columns=[*_CELL, "value", "change", "std"], fill_value="")
-    values, twice = pandas.to_numeric(frame["value"], errors="coerce"), frame.duplicated(_CELL)
-    for wrong, expected in ((values.isna(), "a number as value"), (twice, "each number once")):
-        if wrong.any():
-            row = ", ".join(filter(None, map(str, frame[wrong].iloc[0])))
-            raise RecipeError(f"{file} has a row {row}; expected {expected}.")
+    if (wrong := pandas.to_numeric(frame["value"], errors="coerce").isna() | frame.duplicated(_CELL)).any():
+        row = ", ".join(filter(None, map(str, frame[wrong].iloc[0])))
+        raise RecipeError(f"{file} has a row {row}; expected a number as value, and each once.")
     for name in ("change", "std"):
         frame[name] = pandas.to_numeric(frame[name])
     frame["runs"] = told["printed"].get("seeds", {"value": 1})["value"]
@@ -154,11 +136,9 @@ def labels_of(printed) -> list[str]:
 
 
 def rows(paper: str, table: str, federation: str | None = None) -> list[dict]:
-    """The rows of a printed table as a Recipe takes them, in printed order:
-    ``{"algorithm": {"name": "fedprox", "mu": 0.01}, "augmentations": [{"name": "fedrdn"}]}``.
-
-    An algorithm has the options of the paper's settings. Rows of methods that are not built here are left out.
-    """
+    """The rows of a printed table as a Recipe takes them, in printed order, without methods that are not built here:
+    ``{"algorithm": {"name": "fedprox", "mu": 0.01}, "augmentations": [{"name": "fedrdn"}]}``; an algorithm has the
+    options of the paper's settings."""
     known = {*registry.names("algorithms"), *registry.names("augmentations")}
     made = []
     for label in labels_of(printed(paper, table, federation)):
@@ -184,7 +164,8 @@ def _value(text: str):
 
 
 def run_on(paper: str, federation: str, setting: str) -> str:
-    """The federation with the options that make a printed setting, see ``printed``."""
+    """The federation with the options that make a printed setting, ``cifar10(classes_per_client=6)``; ``""`` where no
+    option of ours makes it."""
     if setting in ("", UNSEEN):
         return federation
     options = settings(paper).get("setting", {}).get(federation, {}).get(setting)
@@ -192,7 +173,7 @@ def run_on(paper: str, federation: str, setting: str) -> str:
 
 
 def sites(paper: str, federation: str) -> list[str]:
-    """The sites that the paper's tables name for a federation; none where it prints averages alone."""
+    """The sites that the paper's tables name for a federation."""
     frames = (numbers(paper, table) for table in tables(paper))
     found = dict.fromkeys(site for frame in frames for site in frame.loc[frame["federation"] == federation, "site"])
     return [site for site in found if site != "average"]
@@ -205,11 +186,9 @@ def printed_federations(paper: str) -> frozenset[str]:
 
 
 def inconsistencies(paper: str):
-    """The printed numbers that contradict others of the same paper, one row each, as a data frame.
-
-    Columns as in ``printed``, table, kind (``average``, ``change``, ``count``, ``rounded``, or ``repeated`` and
-    ``repeated std`` of a run that an earlier table prints too), printed, expected (what the others give), reason.
-    """
+    """The printed numbers that contradict others of the same paper, as a data frame: columns as in ``printed``, table,
+    kind (``average``, ``change``, ``count``, ``rounded``, or ``repeated`` and ``repeated std`` of a run that an earlier
+    table prints too), printed, expected (what the others give), reason."""
     import pandas
 
     path = folder(paper) / "inconsistencies.csv"
@@ -219,15 +198,11 @@ def inconsistencies(paper: str):
     return frame.assign(setting=frame.get("setting", ""))
 
 
-def toml(path: Path) -> dict:
-    """A file of settings, a copy of its own for each caller; RecipeError where it cannot be read."""
-    return pickle.loads(_parsed(path))
-
-
 @cache
-def _parsed(path: Path) -> bytes:
+def toml(path: Path) -> dict:
+    """A file of settings, never changed by its readers; RecipeError where it cannot be read."""
     try:
-        return pickle.dumps(tomllib.loads(path.read_text(encoding="utf-8")))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # also of a text that is no UTF-8
         raise RecipeError(f"{path} cannot be read: {error}. Expected TOML.") from error
 
@@ -241,8 +216,7 @@ def claims(paper: str) -> list[dict]:
     """The paper's claims that compare two runs of one printed table, each pair once, from its ``claims.csv``.
 
     table, tables: the first printed table that has the pair, and all. federation, setting, site: as in ``printed``.
-    better: the run that the paper finds better, as a recipe's label. worse: the other one. place: where it says so.
-    """
+    better, worse: runs as a recipe's label. place: where the paper says so."""
     found = {}
     for row in _rows(folder(paper) / "claims.csv", _CLAIM):
         first = found.setdefault(tuple(row[name] for name in _PAIR), row | {"tables": []})
@@ -257,42 +231,36 @@ def curves(paper: str) -> list[dict]:
     ``"order"``, several runs stand so at every x; ``"maximum"``, one is largest at one x; ``"monotone"``, it rises or
     falls. runs: a list of labels, the highest first. x: the field or option that varies, or ``""``. values: of x, as
     the paper's settings list them for the figure; [None] without one. at: the x of the maximum, as in values;
-    ``"rises"`` or ``"falls"``. place: where the text says it. RecipeError, naming the row, for what is not so.
-    """
+    ``"rises"`` or ``"falls"``. place: where the text says it. RecipeError for another kind, x or at."""
     path = folder(paper) / "curves.csv"
     return [_curve(paper, **row) for row in _rows(path)] if path.exists() else []
 
 
 def _curve(paper: str, figure: str, kind: str, runs: str, x: str, at: str, **others: str) -> dict:
-    where, labels = f"{paper}/curves.csv: {kind} of {runs} in {figure}", runs.split(" > ")
-    _entry(dict.fromkeys(KINDS), kind, f"{where}: its kind")
-    if (len(labels) > 1) != (kind == "order") or len(set(labels)) < len(labels):
-        raise RecipeError(f"{where} is of {len(labels)} runs; expected several for an order, each once, else one.")
-    swept = settings(paper).get(figure, {})
-    values = _entry(swept, x, f"{where}: its x") if x or kind != "order" else [None]
-    possible = {"order": [""], "maximum": values, "monotone": ["rises", "falls"]}[kind]
-    at = _entry({str(value): value for value in possible}, at, f"{where}: what it is at,")
-    return {"figure": figure, "kind": kind, "runs": labels, "x": x, "values": values, "at": at, **others}
+    where = f"{paper}/curves.csv: {kind} of {runs} in {figure}"
+    values = _entry(settings(paper).get(figure, {}), x, f"{where}: its x") if x or kind != "order" else [None]
+    known = {"order": [""], "maximum": values, "monotone": ["rises", "falls"]}
+    possible = {str(value): value for value in _entry(known, kind, f"{where}: its kind")}
+    at = _entry(possible, at, f"{where}: what it is at,")
+    return {"figure": figure, "kind": kind, "runs": runs.split(" > "), "x": x, "values": values, "at": at, **others}
 
 
 @cache
 def _rows(path: Path, expected: frozenset[str] = frozenset()) -> list[dict]:
-    """The rows of a file whose lines of remarks begin with #; never changed by its readers."""
+    """The rows of a file; a remark begins with #."""
     lines = path.read_text(encoding="utf-8").splitlines()
     found, file = csv.DictReader(line for line in lines if not line.startswith("#")), f"{path.parent.name}/{path.name}"
     read = list(found)
     _require(expected, found.fieldnames or (), file)
     for row in read:
         if None in row or None in row.values():
-            raise RecipeError(
-                f"{file} has a row {', '.join(map(str, row.values()))}; expected a value for each of "
-                f"{', '.join(found.fieldnames)}, in quotes where it has a comma."
-            )
+            wanted = f"a value for each of {', '.join(found.fieldnames)}, in quotes where it has a comma"
+            raise RecipeError(f"{file} has a row {', '.join(map(str, row.values()))}; expected {wanted}.")
     return read
 
 
 def family(paper: str, federation: str) -> int:
-    """How many claims the paper has on a data set: they are tested together."""
+    """How many claims the paper has on a data set, which are tested together."""
     return sum(claim["federation"] == federation for claim in claims(paper))
 
 
@@ -304,9 +272,8 @@ def own_rule(paper: str) -> str:
 
 def settings(paper: str) -> dict:
     """``<paper>.toml``: what is printed and where, what is not, our profiles, and the methods' options."""
-    told, file = toml(folder(paper).with_suffix(".toml")), f"{paper}.toml"
-    _require(SETTINGS, told, file)
-    _require(PROFILES, told["profile"], f"[profile] of {file}")
+    told = toml(folder(paper).with_suffix(".toml"))
+    _require(SETTINGS, told, f"{paper}.toml")
     return told
 
 
@@ -314,8 +281,7 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
     """The Recipe fields of a profile, for ``Recipe(**recipe("fedrdn", "quick"), algorithm="fedavg")``.
 
     on: a federation, the profile's own unless given: ``[on.<federation>.<profile>]`` of the paper's settings says what
-    differs. A profile that one federation alone has differs from its ``paper``.
-    """
+    differs; a profile that one federation alone has, what differs from ``paper``."""
     told = settings(paper)
     own = told.get("on", {}).get(on, {})
     if profile in own and profile not in told["profile"]:
@@ -334,25 +300,23 @@ def profiles_on(paper: str) -> set[str]:
 
 
 def _federation(told: dict) -> str:
-    """The federation of the profile ``paper``, with or without options."""
     chosen = _entry(told["profile"]["paper"], "federation", "of the profile paper, the field")
     return chosen if isinstance(chosen, str) else chosen["name"]
 
 
 def federations(paper: str, profile: str, on: str | None = None) -> list:
-    """The federation of a ``recipe`` under each setting that the paper prints for it: see ``under_settings``."""
+    """``under_settings`` of the federation of a ``recipe``."""
     return under_settings(paper, recipe(paper, profile, on)["federation"])
 
 
 def under_settings(paper: str, chosen) -> list:
-    """A federation, as a Recipe takes it, under each setting that the paper prints for it, in printed order; alone
-    where it prints none."""
+    """A federation, as a Recipe takes it, under each setting that the paper prints for it, if there is any."""
     made_by = {} if isinstance(chosen, str) else settings(paper).get("setting", {}).get(chosen["name"], {})
     return [chosen | options for options in made_by.values()] or [chosen]
 
 
 def of_profile(values: dict, profile: str):
-    """The value of a profile, for example of ``{"smoke": 1, "quick": 4, "paper": 100}``; RecipeError if unknown."""
+    """The value of a profile, for example of ``{"smoke": 1, "quick": 4, "paper": 100}``."""
     return _entry(values, profile, "profile")
 
 

@@ -1,8 +1,4 @@
-"""The protocol: the rules by which claims are judged, and what the papers' arguments need.
-
-``protocol.toml`` also lists the runs that were declared before they were made. Nothing reads them: the history of the
-file is the proof.
-"""
+"""The protocol: the rules by which claims are judged, what the papers' arguments need, and the declared runs."""
 
 from functools import cache
 from pathlib import Path
@@ -15,11 +11,8 @@ _PRECONDITION = {"paper", "federation", "better", "worse", "place"}
 
 
 def rules() -> dict:
-    """``protocol.toml``, with the preconditions and the declared runs of papers from outside.
-
-    RecipeError where a protocol from outside has rules, speaks of a paper that does not lie beside it, or has a
-    precondition that names what its paper does not print.
-    """
+    """``protocol.toml``, with the preconditions and declared runs of papers from outside; RecipeError where these have
+    rules, speak of another paper, or have a precondition that names what theirs does not print."""
     beside = {}  # each protocol from outside, and the papers next to it
     for name, place in registry.outside("papers").items():
         beside.setdefault(place / "papers" / "protocol.toml", []).append(name)
@@ -28,13 +21,11 @@ def rules() -> dict:
 
 @cache
 def _whole(theirs: tuple[tuple[Path, tuple[str, ...]], ...]) -> dict:
-    whole = papers.toml(Path(__file__).with_name("protocol.toml"))
+    whole = dict(papers.toml(Path(__file__).with_name("protocol.toml")))
     for path, names in theirs:
         added = papers.toml(path)
         if wrong := [name for name in added if name not in PARTS or not isinstance(added[name], list)]:
-            raise RecipeError(
-                f"{path} has {wrong[0]}; expected [[{']] and [['.join(PARTS)}]] alone: the rules are fednb's."
-            )
+            raise RecipeError(f"{path} has {wrong[0]}; expected [[{']] and [['.join(PARTS)}]]: the rules are fednb's.")
         for part, entries in added.items():
             for entry in entries:
                 if entry.get("paper") not in names:
@@ -46,7 +37,7 @@ def _whole(theirs: tuple[tuple[Path, tuple[str, ...]], ...]) -> dict:
 
 
 def require_printed(precondition: dict, file: Path) -> None:
-    """RecipeError, naming the file, where a precondition is not of two rows that its paper prints on the data set."""
+    """RecipeError where a precondition is not of two rows that its paper prints on the data set."""
     if precondition.keys() != _PRECONDITION:
         found, expected = ", ".join(precondition), ", ".join(sorted(_PRECONDITION))
         raise RecipeError(f"{file} has a precondition with {found}; expected {expected}.")
@@ -55,7 +46,7 @@ def require_printed(precondition: dict, file: Path) -> None:
     printed = {label for own in frames for label in papers.labels_of(own[own["federation"] == federation])}
     for side in ("better", "worse"):
         if precondition[side] not in printed:
+            of = f"a precondition of {precondition[side]} on {federation}"
             raise RecipeError(
-                f"{file} has a precondition of {precondition[side]} on {federation}, which {paper} does not print "
-                f"there; {nearest(precondition[side], printed)}"
+                f"{file} has {of}, which {paper} does not print there; {nearest(precondition[side], printed)}"
             )

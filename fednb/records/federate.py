@@ -1,9 +1,8 @@
 """A recipe over a network, by Flower: ``server_app`` and ``client_app``; ``fednb federate`` gives them to Flower.
 
-A client's memory lies on its node's disk: there it outlives the node, and a run that was interrupted. A SuperNode's
-configuration: ``site`` (which it has), and where they differ from the defaults ``data`` (the folder of its images),
-``device``, ``memory`` (a folder: ``FEDNB_MEMORY``, or ``fednb-memory`` where the node was started). In Flower's
-simulation node 0 has the first site, and so on.
+A client's memory lies on its node's disk, where it outlives the node. A SuperNode's configuration: ``site``, and where
+they differ from the defaults ``data`` (the folder of its images), ``device``, ``memory`` (``FEDNB_MEMORY``, or the
+folder ``fednb-memory`` where the node was started). In Flower's simulation node 0 has the first site, and so on.
 """
 
 from __future__ import annotations

@@ -22,14 +22,12 @@ class Record:
     prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
-    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``); where clients are elsewhere,
-    ``absent``: those that did not answer, who took no part or have the scores of their last test.
-    fingerprint: of the federation. notes: what its reader must know. origin: version of the code, torch, device,
-    threads, seconds of training and evaluation; where clients were elsewhere, what carried their messages.
-    behaviours: the hashes of what it used, as they were then (see ``fednb.records.staleness``).
+    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``); over a network ``absent``:
+    those that did not answer, who took no part or have the scores of their last test.
+    fingerprint: of the federation. notes: what its reader must know. origin: see ``provenance.origin``, and what
+    carried the messages. behaviours: the hashes of what it used (see ``fednb.records.staleness``).
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact by its name. What
-    several runs have in common, such as the images of ``examples``, is kept once, in ``shared/<checksum>.npz``.
-    """
+    several runs have in common is kept once, in ``shared/<checksum>.npz``."""
 
     recipe: dict
     key: str
@@ -75,10 +73,8 @@ class Record:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            raise DamagedError(
-                f"{path} is not there. Copy it from where {self.path.name} came from, or move that away and train the "
-                "recipe again."
-            ) from None
+            advice = f"Copy it from where {self.path.name} came from, or move that away and train the recipe again"
+            raise DamagedError(f"{path} is not there. {advice}.") from None
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error}. Mend its permissions, or move it away.") from error
         if expected != checksum(content):

@@ -1,4 +1,4 @@
-"""Every test image's score, in the rounds that a selection rule may choose: a small artefact beside a record."""
+"""Every test image's score, in the rounds that a selection rule may choose: an artefact next to a record."""
 
 from __future__ import annotations
 

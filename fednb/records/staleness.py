@@ -2,9 +2,8 @@
 
 A behaviour is all tiny runs of one file, recorded in ``tests/recorded_runs.json``. ``behaviours.json``, written with
 them by ``python tests/test_regression.py``, has for each file ``now``, the hashes under which it behaves as today,
-today's last (before it those of fewer tiny runs and, added by hand, of before a commit that replaced some; empty text:
-of before the first), and ``by_hand``, how often it has changed in a way that no tiny run shows, such as in bf16 alone,
-raised by hand. What comes from outside has the hash of its source; a project's ``fednb.toml`` may name earlier ones.
+today's last (empty text: of before the first tiny run), and ``by_hand``, raised by hand where it changes in a way that
+no tiny run shows. What comes from outside has the hash of its source; a ``fednb.toml`` may name earlier ones.
 """
 
 import json
@@ -36,8 +35,8 @@ def sources(settings: dict) -> dict[str, str]:
 
 
 def changed(record) -> list[str]:
-    """What a record used and what behaves otherwise today, by room and name; where there is nothing, it speaks for
-    today's code. Of what comes from outside and is not available nothing is known."""
+    """What a record used and what behaves otherwise today, by room and name; of what comes from outside and is not
+    available nothing is known."""
     return [name for name, then in record.behaviours.items() if then not in (_equal(name) or (then,))]
 
 

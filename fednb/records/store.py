@@ -32,13 +32,12 @@ def _as_it_was(path: Path, *file: int) -> Record:
 class Store:
     """Finds records in several folders and writes new ones to the first.
 
-    A record is *stale* when something that it used behaves otherwise today. It is found like any other, after those
-    that are not; only where ``renew`` is set it counts as missing, and its files are replaced by those of a new run.
-    ``notes`` collects what was found wrong and set aside.
+    A record is *stale* when something that it used behaves otherwise today. It is found after those that are not; only
+    where ``renew`` is set it counts as missing, and its files are replaced by those of a new run. ``notes`` collects
+    what was found wrong and set aside.
 
-    folder: where new records are written. also: folders that are only read, such as the recorded runs of the project.
-    checkpoints: where unfinished runs keep their state; a sibling of ``folder`` unless given.
-    """
+    folder: where new records are written. also: folders that are only read. checkpoints: where unfinished runs keep
+    their state; next to ``folder`` unless given."""
 
     def __init__(self, folder: Path, also: tuple[Path, ...] = (), checkpoints: Path | None = None):
         self.folder = Path(folder).absolute()  # of processes elsewhere it is the same
@@ -56,8 +55,7 @@ class Store:
         """The record of a recipe, or None. StoreError when it was made under another default of an option.
 
         What is damaged is named in ``notes`` and counts as missing. Where ``mend`` is set, which needs the recipe's
-        lock, a damaged record in ``folder`` and its artefacts get the suffix ``.damaged``; else the disk stays so.
-        """
+        lock, a damaged record in ``folder`` and its artefacts get the suffix ``.damaged``."""
         stale = None
         for folder in self.folders:
             path = folder / recipe.filename
@@ -79,7 +77,7 @@ class Store:
         return stale
 
     def found(self, recipes: list[Recipe]) -> dict[Recipe, Record | None]:
-        """The record of each recipe, or None; what ``find`` refuses is named in ``notes``."""
+        """``find`` for each recipe; what it refuses is named in ``notes``."""
         records = {}
         for recipe in recipes:
             try:
@@ -132,8 +130,7 @@ class Store:
     @contextmanager
     def lock(self, recipe: Recipe, wait: bool = True):
         """Held while a run trains: a second process that wants the same run says so and waits, or raises HeldError.
-        Half files of processes that were killed are removed. Without locks on a file system a run may be trained twice.
-        """
+        Half files of processes that were killed are removed. Without locks a run may be trained twice."""
         from filelock import FileLock, Timeout
 
         lock = FileLock(self.locks / f"{recipe.key}.lock")

@@ -57,8 +57,8 @@ def train_one(
 
 
 def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
-    """The record of a run, trained from its last checkpoint on; needs the recipe's lock. A checkpoint is written about
-    once a minute, or after each round where the run is ``saved_every_round``."""
+    """The record of a run, trained from its last checkpoint on; needs the recipe's lock. Checkpoints are a minute
+    apart, or a round where the run is ``saved_every_round``."""
     recipe = run.recipe
     saved = store.load_checkpoint(recipe, next(run.model.parameters()).device) or {}
     with _threads(saved.get("made_from", {}).get("threads")):
@@ -148,7 +148,7 @@ def _load(choice: str, root: str) -> Federation:
 
 def _resume(run: Rounds, store: Store, made_from: dict, saved: dict) -> tuple[list[dict], float, dict, dict]:
     """The rounds of a checkpoint, their seconds, and the scores of test and spare images; the run goes on after them.
-    One from other images, defaults, code or device is not used: a record says where all of it is from."""
+    One from other images, defaults, code or device is not used."""
     before = saved.get("made_from", {})
     differing = [name for name, value in made_from.items() if before.get(name) != value]
     if saved and differing:

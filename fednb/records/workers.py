@@ -29,10 +29,9 @@ def train(
 ) -> dict[Recipe, str | None]:
     """Trains each recipe once, here or in ``jobs`` processes that share the cores; for each None or what went wrong.
 
-    Runs that another process trains come last: their records are found when they are done. progress: hears of each
-    round, in the place of a bar. federation: of recipes whose images are in memory. engine: ``"ray"``, which trains on
-    other machines; these find the store and the data under the same paths. RunError where it is not there.
-    """
+    Runs that another process trains come last. progress: hears of each round, in the place of a bar. federation: of
+    recipes whose images are in memory. engine: ``"ray"``, which trains on other machines; these find the store and the
+    data under the same paths. RunError where it is not there."""
     if engine and recipes:
         from fednb.datasets import data_root
 

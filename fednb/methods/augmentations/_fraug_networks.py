@@ -1,4 +1,4 @@
-"""FRAug's two networks: the generator of embeddings, and RTNet, which makes residuals of them."""
+"""FRAug's two networks, the generator of embeddings and RTNet, which makes residuals of them, and how they learn."""
 
 import torch
 import torch.nn.functional as F
@@ -7,16 +7,6 @@ from torch import Tensor, nn
 from fednb.methods import Message
 
 MOMENTUM = 0.5
-
-
-def generator(latent: int, features: int, classes: int) -> nn.Module:
-    """Noise and labels to client-agnostic embeddings, not negative, as features after a ReLU are."""
-    return TwoLayers(latent, features, features, classes, positive=True)
-
-
-def rtnet(latent: int, features: int, classes: int) -> nn.Module:
-    """Embeddings (and labels; 0 classes: without) to residuals of either sign, through ``latent`` hidden values."""
-    return TwoLayers(features, latent, features, classes, positive=False)
 
 
 class TwoLayers(nn.Sequential):

@@ -1,7 +1,4 @@
-"""What FRAug's variants do at the start and in a step at a client: the paper's Eq. 1 to 6, and the released code.
-
-Numbers in comments are those of FRAug's "As printed" and "As released".
-"""
+"""A step of FRAug's variants. Numbers in comments are those of its "As printed" and "As released"."""
 
 import math
 
@@ -20,7 +17,7 @@ Draw = tuple[Tensor, Tensor]  # noise, and the labels that it is for
 
 
 class Printed:
-    """The losses of the head, g ("generator" of the learners) and m ("rtnet") with a method's options, at a client."""
+    """The losses of the head, g ("generator") and m ("rtnet") with a method's options, at a client."""
 
     noise = staticmethod(torch.randn)  # 1
     together = staticmethod(sum)  # the terms of Eq. 2 and 6
@@ -55,7 +52,6 @@ class Printed:
         return self.client.classes
 
     def class_labels(self, count: int) -> Tensor:
-        """Of the prototypes' terms, in a batch of so many images."""
         return torch.arange(self.client.classes, device=self.client.device)
 
     def draws(self, targets: Tensor) -> list[Draw]:
@@ -201,13 +197,13 @@ def _distance(kind: str, one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
 
 
 def mmd(one: Tensor, other: Tensor, scale: Tensor) -> Tensor:
-    r"""The squared discrepancy of two samples, ``[..., n, d]`` and ``[..., m, d]``: one number for each leading index.
+    r"""The squared discrepancy of two samples, ``[..., n, d]`` and ``[..., m, d]``, with the released code's kernel.
 
     .. math::
         \overline{k(x, x')} + \overline{k(y, y')} - 2\, \overline{k(x, y)}, \quad
         k(a, b) = \sum_i \exp(-\lVert a - b \rVert^2 / (w_i s)), \quad w_i = 1/4, 1/2, 1, 2, 4
 
-    with means over all pairs, a row with itself included. The kernel, with s = ``spread``, is the released code's.
+    with means over all pairs, a row with itself included, and the scale s, ``spread``.
     """
     n, rows = one.shape[-2], _centred(one, other)
     products = rows @ rows.mT

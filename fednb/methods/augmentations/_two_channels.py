@@ -7,10 +7,7 @@ from torch import Tensor, nn
 
 
 def blend(images: Tensor | float, offset: Tensor | float, alpha: float, channels: int) -> Tensor:
-    """Eq. 1: an image with the offset added and one with it subtracted (one channel: the first alone).
-
-    ``[..., c, h, w]`` -> ``[..., channels * c, h, w]``.
-    """
+    """Eq. 1, of one channel the first blend alone: ``[..., c, h, w]`` -> ``[..., channels * c, h, w]``."""
     mixed = [(1 - alpha) * images + alpha * offset, (1 + alpha) * images - alpha * offset]
     return torch.cat(mixed[:channels], -3)
 
@@ -22,17 +19,14 @@ def along_offset(gradient: Tensor, alpha: float, channels: int) -> Tensor:
 
 
 class InputChannels(nn.Module):
-    """One backbone for all input channels, a dense layer of its own after it, one head over both outputs.
+    """One backbone for all input channels, images one after the other on the channel axis; one head over both outputs.
 
-    The head is Kaiming-uniform with zero bias, the dense layer torch's default (released code; the paper prints
-    neither).
+    The head is Kaiming-uniform with zero bias, the dense layer torch's default (released code).
 
     Args:
         backbone: a network of ``fednb.models``; its head, one linear layer, is taken out.
-        channels: input channels, each an image of the backbone's size, one after the other on the channel axis.
-        projection: width of the dense layer after the backbone; 0 leaves it out.
-        own_statistics: whether the backbone's batch normalisation keeps running statistics for each of two channels,
-            or one pair that both update in turn.
+        projection: width of a dense layer after the backbone; 0 leaves it out.
+        own_statistics: whether batch normalisation has running statistics for each channel, or for both together.
 
     Reference: DisTrans, Sec. 4.1 and Figure 1.
     """

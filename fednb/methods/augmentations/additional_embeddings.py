@@ -13,16 +13,14 @@ from fednb.recipe import Recipe
 class AdditionalEmbeddings(Method):
     r"""FRAug's motivating experiment: what a perfect generator of features would give.
 
-    The network is trained on a part of each client's images, D_k. For the test of client k its features f are held, and
-    its head h learns from those of all its images, S_k and D_k:
+    The network is trained on a part of each client's images, D_k. Before the test of client k its head h learns from
+    the features f, as at test time, of D_k and of S_k, the site's ``spare``:
 
     .. math::
         h_k = \text{training of } h \text{ on } \{(f(x), y) : (x, y) \in D_k \cup S_k\}
         \text{ for } E_h \text{ epochs}
 
-    S_k is the site's ``spare`` (PACS: ``spare=True``). Features are taken as at test time; the head starts at the one
-    that came, with SGD of the recipe's rate, momentum and weight decay, and is forgotten after the test. Sends
-    and keeps nothing.
+    with SGD of the recipe's rate, momentum and weight decay, from the head that came. Sends and keeps nothing.
 
     Args:
         epochs: E_h, at least 0. FRAug prints none; 10 is ours.
@@ -31,8 +29,7 @@ class AdditionalEmbeddings(Method):
 
     Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
 
-    As printed: 10 % of the local images train the network (the loader's ``fraction``), 100 % the head. When clients
-    tune is not said; ours: before each test.
+    As printed: 10 % of the local images train the network (the loader's ``fraction``), 100 % the head.
     """
 
     printed = "additional embeddings"
@@ -70,7 +67,6 @@ class AdditionalEmbeddings(Method):
 
 @torch.no_grad()
 def _features(client: Client, splits) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Features and targets of splits, batch by batch, in the precision of the weights."""
     client.model.eval()
     found = []
     for split in splits:

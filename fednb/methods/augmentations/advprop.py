@@ -26,26 +26,23 @@ class AdvProp(Method):
         \ell = \mathrm{CE}_\text{main}(x, y) + \mathrm{CE}_\text{aux}(x^a, y)  \tag{3}
 
     At test time the main layers are used. Auxiliary entries, ``<layer>.auxiliary.<entry>``, are sent and averaged as
-    the layer's own; nothing is kept. Without batch normalisation it is plain adversarial training. Statistics of other
-    layers, such as FedFA's, are those of the clean images.
-
-    The images are attacked last, and epsilon is in their units: after a normalisation, in normalised ones. Where all
-    pixels of a batch are in [0, 1], those of x^a are, too.
+    the layer's own; nothing is kept. Statistics of other layers, such as FedFA's, are those of the clean images. The
+    images are attacked last, and epsilon is in their units, such as normalised ones. Where all pixels of a batch are in
+    [0, 1], those of x^a are, too.
 
     Args:
         epsilon: radius, above 0. 4/255, the largest of the paper's 1 to 4.
         step_size: s, above 0. 1/255 in the paper.
-        steps: iterations, at least 0. 0 is plain training, without auxiliary layers. 5 in the paper for epsilon 4,
-            epsilon + 1 in general, and 1 for epsilon 1.
+        steps: iterations, at least 0. 0 is plain training, without auxiliary layers. 5 in the paper for epsilon 4.
 
-    Reference: Xie et al., *Adversarial examples improve image recognition*, CVPR 2020, Algorithm 1 and Eq. 3. DisTrans'
-    Table 2 has a row of it, without a setting or code.
+    Reference: Xie et al., *Adversarial examples improve image recognition*, CVPR 2020, Algorithm 1 and Eq. 3. DisTrans,
+    Table 2, has no setting.
 
-    As printed: the attack goes against the true label (Eq. 2) through the auxiliary layers (Algorithm 1); whether it
-    starts at random, as projected gradient descent does, and takes the running statistics is open.
+    As printed: the attack goes against the true label (Eq. 2) through the auxiliary layers (Algorithm 1). A random
+    start and running statistics are ours.
 
-    As released (a reimplementation in PyTorch that thanks the authors): the attack is in evaluation mode, as here. It
-    goes towards a random label, starts at the image itself in a part of the batches, and the losses are averaged.
+    As released (a reimplementation in PyTorch): the attack is in evaluation mode, as here. It goes towards a random
+    label, starts at the image itself in a part of the batches, and the losses are averaged.
     """
 
     tasks = EVERY_TASK
@@ -76,7 +73,7 @@ class AdvProp(Method):
                 return clean + super().criterion(client, adversarial)  # Eq. 3
 
     def attack(self, client: Client, batch: Batch) -> Tensor:
-        """Adversarial images, through the layers that are in use; leaves gradients and running statistics alone."""
+        """Adversarial images, through the layers that are in use."""
         lower, upper = self._ball(batch.images.detach())
         noise = torch.rand(lower.shape, generator=_draws.generator(batch.aside[self.name]))
         found = lower + noise.to(lower, non_blocking=True) * (upper - lower)
@@ -98,7 +95,7 @@ class AdvProp(Method):
 
 
 class TwoBatchNorms:
-    """Of a layer of batch normalisation: another one of its kind, ``auxiliary``, and a switch between them."""
+    """A layer of batch normalisation with another one of its kind, ``auxiliary``, and a switch between them."""
 
     use_auxiliary = False
 
@@ -117,8 +114,6 @@ def auxiliary_layers(model: nn.Module):
     layers = [layer for layer in model.modules() if isinstance(layer, TwoBatchNorms)]
     for layer in layers:
         layer.use_auxiliary = True
-    try:
-        yield
-    finally:
-        for layer in layers:
-            layer.use_auxiliary = False
+    yield
+    for layer in layers:
+        layer.use_auxiliary = False

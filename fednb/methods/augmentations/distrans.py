@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import DataError, RecipeError
+from fednb.errors import RecipeError
 from fednb.methods import Batch, Client, Method, Server, classification_only, frozen, option, overrides
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
@@ -14,6 +14,8 @@ from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.methods.messages import Message, alike, entries, part
 from fednb.randomness import seeded
 from fednb.recipe import Recipe
+
+NETWORK_RATE = 1e-2  # released code; none is printed
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,9 @@ class DisTrans(Method):
 
     runs one backbone on each and one linear head over both features. On each batch the client takes a step of plain
     SGD on the loss for t, blends again, and takes the model's step (Algorithm 1, lines 8 to 10). The server may
-    aggregate the offsets; a client uses what it got back, in the next round and at test time.
-
-    A client sends its number of training images of each class, once, and its offset each round (49,152 bytes at
-    3 x 64 x 64); it receives one as large. The server keeps every client's offset and class fractions e, and the
-    aggregation network.
+    aggregate the offsets; a client uses what it got back, in the next round and at test time. A client sends its number
+    of training images of each class, once, and its offset each round, and receives one as large. The server keeps every
+    client's offset and class fractions e, and the aggregation network.
 
     Args:
         variant: "paper" or "released".
@@ -39,31 +39,26 @@ class DisTrans(Method):
         channels: 2, or 1 for the first blend alone (Table 3). With 1, alpha 0 and projection 0 it is plain training.
         projection: width of a dense layer between backbone and head, for each channel (Sec. 4.1); 0 leaves it out. The
             released AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
-        statistics: running statistics of batch normalisation, of each "channel", or "shared" by both, or "default": of
-            each channel in variant "paper", shared in "released".
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
             heterogeneity DH (``distributional_heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
         offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
-        network_rate: learning rate of the aggregation network, at least 0. The paper prints none; 1e-2 as released.
         at_unseen: of clients that are in no round, on which the paper is silent: "mean", the mean of all clients'
             offsets, or "none": the images as they are in every channel, as with alpha 0.
 
-    Raises RecipeError where an augmentation that touches batches comes after it, for an aggregation network with one
-    client, and for the released one with images other than 3 x 64 x 64.
+    Raises RecipeError where an augmentation that touches batches comes after it, and for the released aggregation
+    network with images other than 3 x 64 x 64.
 
     Reference: DisTrans, Sec. 4, Algorithm 1.
 
     As printed (``variant="paper"``):
 
-    1. Two passes a batch. Running statistics of batch normalisation see the model's pass only; the paper is silent, and
-       on whose they are: shared ones lie between the two channels, which differ by design, and fit neither.
+    1. Two passes a batch. Running statistics of batch normalisation see the model's pass only and are each channel's
+       own (ours; shared ones would fit neither).
     2. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
     3. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
-       last put out for client i: one step a round. Its four convolutions are ours (``_offset_network.Aggregator``);
-       it starts as the identity, and its rate is divided by the number of pixels, as in a mean over them.
-    4. Models are averaged with equal weights (the recipe's ``weights="equal"``); batch size and the network's start are
-       not printed.
+       last put out for client i: one step a round. Layers, start and rate are ours (``_offset_network.Aggregator``).
+    4. Models are averaged with equal weights (the recipe's ``weights="equal"``).
 
     As released (``variant="released"``):
 
@@ -71,11 +66,11 @@ class DisTrans(Method):
     2. First offsets are drawn by the clients (ours: by the server) and normalised by ImageNet's statistics (0.5 and 0.5
        where images have not 3 channels, and for CelebA). So are the images; ours where ``normalise`` comes before.
     3. The network sees e alone and makes images of 3 x 64 x 64 (``_offset_network.Hypernetwork``): a step for each
-       client in turn on the mean squared error; what it puts out replaces the offset, from the start.
-    4. Which aggregation is used is chosen by script: the network for i.i.d. clients (alpha 0.3, batches of 64), none
-       otherwise, where offsets stay at their clients (alpha 0.2, batches of 32). Ours: by DH, and always sent.
+       client in turn on the mean squared error, at rate 1e-2; what it puts out replaces the offset, from the start.
+    4. The script chooses: the network for i.i.d. clients (alpha 0.3, batches of 64), no aggregation otherwise (alpha
+       0.2, batches of 32). Ours: by DH.
     5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
-    6. torchvision's AlexNet and ResNet-18 with ImageNet weights; both channels share running statistics, too.
+    6. torchvision's AlexNet and ResNet-18 with ImageNet weights; both channels share running statistics.
     """
 
     tasks = classification_only("its heterogeneity goes by images of each class, its network by features of an image")
@@ -85,11 +80,9 @@ class DisTrans(Method):
     alpha: float = option(0.3, within="[0, 1]")
     channels: int = option(2, allowed=(1, 2).__contains__, expected="1 or 2")
     projection: int = option(0, at_least=0)
-    statistics: str = option("default", one_of=("default", "channel", "shared"))
     aggregation: str = option("default", one_of=("default", "mean", "network", "none"))
     threshold: float = option(0.5, within="[0, 1]")
     offset_rate: float = option(1e-3, at_least=0)
-    network_rate: float = option(1e-2, at_least=0)
     at_unseen: str = option("mean", one_of=("mean", "none"))
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
@@ -104,8 +97,7 @@ class DisTrans(Method):
     def build(self, model: nn.Module) -> nn.Module:
         if self.channels == 1 and self.projection == 0 and self.alpha == 0:
             return model
-        own_statistics = self.statistics == "channel" or (self.statistics, self.variant) == ("default", "paper")
-        return InputChannels(model, self.channels, self.projection, own_statistics)
+        return InputChannels(model, self.channels, self.projection, own_statistics=self.variant == "paper")
 
     def prepare_offer(self, client: Client) -> Message:
         if self.alpha == 0:
@@ -199,11 +191,6 @@ class DisTrans(Method):
             return kind(classes, tuple(offsets.shape[1:])).to(offsets)
 
     def _start_network(self, server: Server, clients: list[str], fractions: Tensor, offsets: Tensor) -> Tensor:
-        if len(clients) == 1:
-            raise RecipeError(
-                f"{self.name} has an aggregation network, which learns from several clients, and {clients[0]} is the "
-                'only one. Take aggregation "none" or more clients.'
-            )
         network = self._network(server, fractions.shape[1], offsets)
         with torch.no_grad():
             first = offsets if self.variant == "paper" else network(fractions, offsets)
@@ -211,20 +198,19 @@ class DisTrans(Method):
         return first
 
     def _through_network(self, server: Server, clients: list[str], offsets: Tensor) -> Tensor:
-        """Trains the network on this round's offsets and returns what it makes of them."""
         memory = server.memory(self)
         fractions, seen = (torch.stack([memory[f"{kind}/{c}"] for c in clients]) for kind in ("fractions", "seen"))
         network = self._network(server, fractions.shape[1], offsets)
         network.load_state_dict(part(memory, "network"))
         with torch.enable_grad():
-            network.learn(fractions, seen, offsets, self.network_rate)
+            network.learn(fractions, seen, offsets, NETWORK_RATE)
         aggregated = network(fractions, offsets)
         memory.update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
         return aggregated
 
 
 def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "paper") -> Tensor:
-    """A client's offset as it is drawn, uniform in [0, 1): float32 of this shape; as released it is normalised."""
+    """A client's offset as it is drawn, uniform in [0, 1); as released it is normalised."""
     drawn = torch.rand(shape, generator=draws)
     if variant == "paper":
         return drawn
@@ -240,15 +226,12 @@ def _by_client(kind: str, clients, rows: Tensor) -> Message:
 def distributional_heterogeneity(counts) -> float:
     r"""DH of a federation: 0 where every client has every class, 1 where no class is at two clients.
 
-    .. math::
-        DH = 1 - \frac{\sum_j c_j}{N C}  \tag{3}
+    .. math:: DH = 1 - \frac{\sum_j c_j}{N C}  \tag{3}
 
-    with N classes and C clients; c_j is the number of clients that have class j, or 0 where fewer than two have
-    it (Eq. 4, which leaves out a class that nobody has). counts: images of each class, ``[clients, classes]``.
+    with N classes, C clients, and c_j the number of clients that have class j, or 0 where fewer than two have it
+    (Eq. 4). counts: images of each class, ``[clients, classes]``.
     """
     held = torch.as_tensor(counts) > 0
-    if held.ndim != 2 or not held.numel():
-        raise DataError(f"counts are of shape {list(held.shape)}; expected [clients, classes], one of each at least.")
     clients = held.sum(0)
     shared = int(clients[clients > 1].sum())  # Eq. 4
     return (held.numel() - shared) / held.numel()  # Eq. 3

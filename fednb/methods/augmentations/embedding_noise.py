@@ -11,8 +11,7 @@ from fednb.methods.augmentations import _draws
 
 
 def laplace(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """The difference of two exponential draws, which has variance 2."""
-    first, second = torch.empty(2, *shape).exponential_(generator=generator)
+    first, second = torch.empty(2, *shape).exponential_(generator=generator)  # their difference has variance 2
     return (first - second) / math.sqrt(2)
 
 
@@ -41,13 +40,8 @@ class EmbeddingNoise(Method):
 
     Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 4.3.5 and Table 7. Its code for it is not released.
 
-    As printed:
-
-    1. Table 7 names the rows U(-gamma, gamma), Lap(0, gamma) and N(0, gamma); the text calls gamma "the standard
-       deviation of each distribution". We follow the text: U(-sqrt(3) gamma, sqrt(3) gamma), Lap(0, gamma / sqrt(2))
-       and N(0, gamma^2).
-    2. "We train the prediction head h with real feature embeddings u as well as their augmented variants": the
-       features train by the real ones alone.
+    As printed: Table 7 names the rows U(-gamma, gamma), Lap(0, gamma) and N(0, gamma); we follow the text, which calls
+    gamma "the standard deviation of each distribution". Noise trains "the prediction head h" alone.
     """
 
     printed = "noise"

@@ -29,40 +29,34 @@ class FAug(Method):
 
     .. math:: l_c = \max_b n_b - n_c
 
-    images of it. Each batch of B images gets B share/n sum(l) generated ones more on average, :math:`G(z, c)`
-    with :math:`z \sim \mathcal N(0, 1)` and c drawn in proportion to l_c, so that with share 1 the client sees all of
-    its classes equally often. **Training images leave the clients**, as the method has it: uint8 pixels and labels.
-    The generator is kept.
+    images of it. Each batch of B images gets B/n sum(l) generated ones more on average, :math:`G(z, c)` with
+    :math:`z \sim \mathcal N(0, 1)` and c drawn in proportion to l_c, so that the client sees all of its classes equally
+    often ("until reaching an IID training dataset"). **Training images leave the clients**, as the method has it: uint8
+    pixels and labels. The generator is kept.
 
     Args:
-        share: of the lacking images that is generated, in [0, 1]. 0 is plain training, and nothing is sent. 1 is the
-            paper, "until reaching an IID training dataset".
         seeds: images of each class that a client sends, at least 1. 5 in Table 1: 15 samples for 3 classes.
         steps: of the server's training, at least 1. Ours; nothing is printed.
 
     Raises RecipeError after a method that changes a batch's images, such as normalisation.
 
     Reference: Jeong et al., *Communication-efficient on-device machine learning: federated distillation and
-    augmentation under non-IID private data*, 2018 (arXiv 1811.11479), Sec. 3. FRAug names it and prints a row
-    (Table 7), neither its settings nor code.
+    augmentation under non-IID private data*, 2018 (arXiv 1811.11479), Sec. 3. FRAug prints a row (Table 7), no setting.
 
-    As printed: a conditional network of four layers each, 1,493,520 numbers in the generator for 28 x 28 digits. A
-    client sends seeds of the classes that it lacks, and of others to hide which these are; here of all that it has.
+    As printed: a client sends seeds of the classes that it lacks, and of others to hide these; here of all that it has.
 
-    Ours: the seeds are all that the server has (the paper's adds images from a web search); a class of which no client
-    has an image is not generated; images above 32 x 32 are generated at that size and enlarged, after the flow.
+    Ours: the server has the seeds alone (the paper's adds images from a web search); a class that no client has is not
+    generated; images above 32 x 32 are generated at that size and enlarged, after the flow.
     """
 
     tasks = classification_only("its generator makes images of a given class, and no masks")
     own_lengths = ("images", "labels")
 
-    share: float = option(1.0, within="[0, 1]")
     seeds: int = option(5, at_least=1)
     steps: int = option(500, at_least=1)
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        earlier = methods[: methods.index(self)] if self.share > 0 else ()
-        changing = [method.name for method in earlier if overrides(method, "inputs")]
+        changing = [method.name for method in methods[: methods.index(self)] if overrides(method, "inputs")]
         if changing:
             raise RecipeError(
                 f"{self.name} comes after {changing[0]}, which would change a batch's own images and not the generated "
@@ -70,8 +64,6 @@ class FAug(Method):
             )
 
     def prepare_offer(self, client: Client) -> Message:
-        if self.share == 0:
-            return {}
         split = client.site.train
         order = torch.randperm(len(split), generator=client.generator("faug seeds")).to(client.device)
         labels = split.targets[order]
@@ -80,8 +72,6 @@ class FAug(Method):
         return {"images": split.images[chosen], "labels": one_hot.to(torch.uint8)}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:
-        if self.share == 0:
-            return {}
         images, labels = (torch.cat([offer[name] for offer in offers.values()]) for name in ("images", "labels"))
         with seeded(server.recipe.seed, "faug", device=images.device):
             settings = labels.shape[1], self.steps, server.generator("faug"), DTYPES[server.recipe.precision]
@@ -89,8 +79,6 @@ class FAug(Method):
         return generator.state_dict() | {"seeds": labels.sum(0)}
 
     def begin(self, client: Client) -> None:
-        if self.share == 0:
-            return
         memory = dict(client.memory(self))
         seeds = memory.pop("seeds")
         with torch.device("meta"):  # its weights are those that came: nothing is drawn for it
@@ -102,7 +90,7 @@ class FAug(Method):
 
     @torch.no_grad()
     def inputs(self, client: Client, batch: Batch) -> None:
-        if self.share == 0 or not batch.training:
+        if not batch.training:
             return
         labels = self._labels(client, len(batch.images))
         if len(labels) == 0:
@@ -117,7 +105,7 @@ class FAug(Method):
     def _labels(self, client: Client, size: int) -> Tensor:
         """Of the images to generate for a batch: as many as its part of the lack, rounded by chance."""
         lack, draws = client.scratch(self)["lack"], client.generator("faug")
-        wanted = self.share * float(lack.sum()) / len(client.site.train) * size
+        wanted = float(lack.sum()) / len(client.site.train) * size
         count = int(wanted + float(torch.rand((), generator=draws, dtype=torch.float64)))
         if count == 0:
             return torch.zeros(0, dtype=torch.int64)
@@ -125,10 +113,9 @@ class FAug(Method):
 
 
 class Generator(nn.Module):
-    """Four dense layers from noise times an embedding of the label to an image.
+    """Four dense layers from noise times an embedding of the label to an image; all sizes are Keras-GAN's ``cgan.py``.
 
-    The 1,493,520 numbers that Jeong et al. print (running statistics counted, the embedding not) are those of the
-    widely used Keras-GAN, ``cgan.py``; all sizes here are from there.
+    Its numbers are 1,493,520 as Jeong et al. print (running statistics counted, the embedding not).
     """
 
     def __init__(self, classes: int, image_shape: tuple[int, int, int]):
@@ -152,7 +139,7 @@ class Generator(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """Four dense layers from an image times an embedding of its label to one score: above 0 for a real one."""
+    """Four dense layers from an image times an embedding of its label to a score, above 0 for a real one."""
 
     def __init__(self, classes: int, pixels: int):
         super().__init__()
@@ -176,9 +163,8 @@ def trained(
     generator = Generator(classes, tuple(images.shape[1:])).to(images.device, dtype)
     discriminator = Discriminator(classes, prod(generator.made)).to(images.device, dtype)
     real = F.interpolate(images.to(dtype) / 127.5 - 1, generator.made[1:], mode="bilinear", antialias=True)
-    optimisers = [
-        torch.optim.Adam(net.parameters(), RATE, betas=(0.5, 0.999), fused=True) for net in (generator, discriminator)
-    ]
+    networks, settings = (generator, discriminator), {"lr": RATE, "betas": (0.5, 0.999), "fused": True}
+    optimisers = [torch.optim.Adam(network.parameters(), **settings) for network in networks]
     rarity = (1 / labels.bincount()[labels]).cpu()  # every class is drawn with one probability
 
     def drawn() -> tuple[Tensor, Tensor]:

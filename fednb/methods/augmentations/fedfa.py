@@ -16,9 +16,7 @@ TINY = 1e-12  # below it a variance is zero: the feature is constant
 
 
 class FeatureAugmentation(nn.Module):
-    r"""FedFA's layer, for any convolutional network: resamples the channel statistics of each image's features.
-
-    Put one after a convolutional stage, exchange two vectors a round, and leave the rest of the training loop alone::
+    r"""FedFA's layer: resamples the channel statistics of each image's features, in any network and training loop::
 
         self.stage1 = nn.Sequential(convolution, nn.ReLU(), nn.MaxPool2d(2), FeatureAugmentation(64))
 
@@ -36,25 +34,21 @@ class FeatureAugmentation(nn.Module):
         \hat\mu = \mu + \epsilon_\mu \hat\Sigma_\mu, \quad \hat\sigma = \sigma + \epsilon_\sigma \hat\Sigma_\sigma,
         \quad \epsilon \sim \mathcal N(0, 1) \tag{8, 9}
 
-    with one draw for each image and channel, of ``generator`` (a CPU generator that may be set on the layer), else of
-    torch's global ones. Off in evaluation mode. Gradients flow through all statistics.
+    with one draw for each image and channel, of the layer's ``generator`` (on the CPU) if it is set, else of torch's
+    own. Off in evaluation mode. Gradients flow through all statistics. A feature that is constant within an image is
+    normalised to zeros without a gradient (Eq. 8 would divide 0 by 0).
 
     Args:
         channels: C of the features ``[B, C, H, W]``.
-        probability: p of a batch to be augmented, in [0, 1]; 0.5 in Algorithm 2. momentum: alpha of Eq. 4, in [0, 1];
-            0.99 in Algorithm 2.
+        probability: p of a batch to be augmented, in [0, 1]. momentum: alpha of Eq. 4, in [0, 1]. Both of Algorithm 2.
         fusion: "adaptive" (Eq. 7); "direct", with the server's variances of Eq. 5 in the place of gamma (Sec. 4.4);
             "client", gamma = 0 (FedFA-C, Sec. 4.1); "random", every :math:`\hat\Sigma` = ``scale`` (FedFA-R, Sec. 4.1).
-        scale: lambda of "random", in units of the features; 0.5 in Sec. 4.1.
-        correction: 0 for population variances without eps, as printed; 1 for sample variances, with 1e-6 added to each,
-            as in the released code.
+        correction: 0 for population variances, as printed; 1 for sample variances and 1e-6 added to each, as released.
 
     Buffers ``[C]``, float32, not persistent: ``mean`` and ``std``, the running statistics of Eq. 4; ``gamma_mean`` and
-    ``gamma_std`` (Eq. 6), 1 until they are received. A feature that is constant within an image is normalised to zeros
-    without a gradient (Eq. 8 would divide 0 by 0).
+    ``gamma_std`` (Eq. 6), 1 until they are received.
 
-    Raises ValueError, in training, for features of another shape or of one pixel, and for a batch of one image with
-    ``correction=1``, which has no sample variance.
+    Raises ValueError, in training, for features of another shape or without the variances that it takes.
 
     Reference: Zhou and Konukoglu, *FedFA: federated feature augmentation*, ICLR 2023, Algorithm 2.
     """
@@ -69,8 +63,6 @@ class FeatureAugmentation(nn.Module):
         correction: int = 0,
     ):
         super().__init__()
-        if fusion not in ("adaptive", "direct", "client", "random"):
-            raise ValueError(f'fusion is "{fusion}"; expected "adaptive", "direct", "client" or "random".')
         self.probability, self.momentum = probability, momentum
         self.fusion, self.scale, self.correction = fusion, scale, correction
         self.eps = 1e-6 * correction
@@ -132,10 +124,7 @@ class FeatureAugmentation(nn.Module):
 
 @dataclass(frozen=True)
 class FeatureStatistics(Method):
-    """A ``FeatureAugmentation`` layer with its ``fusion`` after each of the stages; nothing is exchanged.
-
-    The layers draw from a stream of their own. Options are explained at FedFA.
-    """
+    """A ``FeatureAugmentation`` layer with its ``fusion`` after each of the stages; nothing is exchanged."""
 
     tasks = EVERY_TASK
     fusion: ClassVar[str]
@@ -171,16 +160,12 @@ class ExchangedStatistics(FeatureStatistics):
         """Of one statistic of all clients, float64 ``[clients, C]`` -> ``[C]``."""
         raise NotImplementedError
 
-    def known(self, client: Client) -> Message:
-        """What is in the layers before the first batch: ``"1/mean"``, ``"1/gamma_std"``, ``"2/mean"``, ... ``[C]``."""
-        return client.memory(self) | client.inbox(self)
-
     def send(self, server: Server, client: str) -> Message:
         return dict(server.memory(self))
 
     def begin(self, client: Client) -> None:
         super().begin(client)
-        known = self.known(client)
+        known = client.memory(self) | client.inbox(self)  # "1/mean", "1/gamma_std", "2/mean", ... [C]
         start = START | {"gamma_mean": self.first_gamma, "gamma_std": self.first_gamma}
         for number, layer in enumerate(layers(client.model), 1):
             for name, value in start.items():
@@ -200,35 +185,33 @@ class ExchangedStatistics(FeatureStatistics):
 class FedFA(ExchangedStatistics):
     r"""Federated feature augmentation: a ``FeatureAugmentation`` layer (Eq. 2-4, 7-9) after chosen stages.
 
-    Each client m keeps running statistics of each layer and sends them; the server takes their variance over the
-    clients and makes of it the weights gamma that all clients receive for the next round:
+    Each client m sends its running statistics of each layer; the server takes their variance over the clients and makes
+    of it the weights gamma that all clients receive for the next round:
 
     .. math::
         \Sigma^2 = \tfrac{1}{M} \sum_m (\bar\mu_m - \mathbb E[\bar\mu])^2  \tag{5}
 
         \gamma^{(j)} = \frac{C\,(1 + 1/\Sigma^{2,(j)})^{-1}}{\sum_c (1 + 1/\Sigma^{2,(c)})^{-1}}  \tag{6}
 
-    and likewise for the standard deviations. A client sends 2 C numbers a layer and round and receives as many. The
-    server keeps gamma (1 until the first aggregation, as released), clients keep their running statistics.
+    and likewise for the standard deviations: 2 C numbers a layer and round, each way. The server keeps gamma (1 until
+    the first aggregation, as released), clients keep their running statistics.
 
     Args:
         variant: "paper" or "released".
         stages: after which stages of the network, counted from 1; None is all (Sec. 2.3.1; Table 8).
         probability: p, in [0, 1]; 0.5 in Algorithm 2. 0 is plain training.
         momentum: alpha of Eq. 4, in [0, 1]; 0.99 in Algorithm 2.
-        reset: running statistics start anew in every round (Algorithm 1, line 3) instead of going on (Eq. 4).
 
     Reference: FedFA, Sec. 2.3, Algorithms 1 and 2.
 
     As printed (``variant="paper"``):
 
     1. Eq. 5 for each channel, over the clients of the round; population variances without eps.
-    2. The text keeps the running statistics over the rounds, Algorithm 1 resets them: see ``reset``.
+    2. Running statistics go on over the rounds (Sec. 2.3); Algorithm 1, line 3, resets them, which is left out.
 
     As released (``variant="released"``):
 
-    1. The server takes one variance of all M x C numbers, so that every gamma is 1: nothing of other clients enters the
-       augmentation, which is FedFA-C with twice the variance.
+    1. The server takes one variance of all M x C numbers, so that every gamma is 1: FedFA-C with twice the variance.
     2. Running statistics are replaced by the clients' average in every round.
     3. Sample variances, with 1e-6 added to each, also inside Eq. 6.
     4. Clients also upload the two variances that they received; we leave them out of the bytes.
@@ -237,37 +220,23 @@ class FedFA(ExchangedStatistics):
     fusion, first_gamma = "adaptive", 1.0
 
     variant: str = option("paper", one_of=("paper", "released"))
-    reset: bool = False
 
     def layer_options(self) -> dict:
         return super().layer_options() | {"correction": int(self.variant == "released")}
 
     def gamma(self, values: Tensor) -> Tensor:
-        return gamma_of_one_variance(values) if self.variant == "released" else gamma_of_channels(values)
-
-    def known(self, client: Client) -> Message:
-        known = super().known(client)
-        return {name: value for name, value in known.items() if "gamma" in name} if self.reset else known
+        if self.variant == "paper":
+            return weights(client_sharing_variance(values))
+        variance = values.var(correction=min(1, values.numel() - 1))  # as released, 1
+        return weights((variance + EPS).expand(values.shape[1]))
 
     def reply(self, client: Client) -> Message:
-        keeps = self.variant == "paper" and not self.reset
-        return super().reply(client) if keeps else running_statistics(client)
+        return super().reply(client) if self.variant == "paper" else running_statistics(client)
 
     def aggregate(self, server: Server) -> None:
         super().aggregate(server)
         if self.variant == "released":
             server.memory(self).update(over_clients(server.replies(self), lambda values: values.mean(0)))
-
-
-def gamma_of_channels(values: Tensor) -> Tensor:
-    """Eq. 5 and 6: statistics ``[clients, C]`` -> gamma ``[C]``."""
-    return weights(client_sharing_variance(values))
-
-
-def gamma_of_one_variance(values: Tensor) -> Tensor:
-    """The released code: one variance for all channels, ``[clients, C]`` -> gamma ``[C]``, which is 1 everywhere."""
-    variance = values.var(correction=min(1, values.numel() - 1))
-    return weights((variance + EPS).expand(values.shape[1]))
 
 
 def client_sharing_variance(statistics: Tensor) -> Tensor:
@@ -287,7 +256,7 @@ def layers(model) -> list[FeatureAugmentation]:
 
 
 def running_statistics(client: Client) -> Message:
-    """Copies of the layers' running statistics: ``"1/mean"``, ``"1/std"``, ``"2/mean"``, ... ``[C]``."""
+    """``"1/mean"``, ``"1/std"``, ``"2/mean"``, ... ``[C]``."""
     found = enumerate(layers(client.model), 1)
     return {f"{number}/{name}": getattr(layer, name).clone() for number, layer in found for name in START}
 

@@ -22,17 +22,13 @@ class FedMix(Method):
         \ell_3 = \lambda\,\frac{\partial \ell_1}{\partial x} \cdot x_g
 
     and the loss is their sum. Each client sends averages of ``mean_batch`` training images and of their one-hot
-    labels, once, as float32; the server shares them all, clients keep them. In segmentation (rows of it in FedFA,
-    called infeasible in FedRDN, Sec. 4.1) labels are those of every pixel, as far as they are known.
+    labels, in segmentation of every known pixel's, once, as float32; the server shares them all, clients keep them.
 
     Args:
-        ratio: lambda in [0, 1). FedRDN takes "the best configuration from the original paper" and prints no value;
-            0.05 is FedMix's for CIFAR-10.
-        mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. The last average may be of fewer, but a last single
-            image joins the average before.
+        ratio: lambda in [0, 1). FedRDN prints no value; 0.05 is FedMix's for CIFAR-10.
+        mean_batch: images in one average. 5 in FedRDN, Sec. 4.3. A last single image joins the average before.
 
-    Raises DataError for a client of the rounds with one training image, RecipeError together with a method that changes
-    a batch's images, such as normalisation.
+    Raises DataError for a client with one training image, RecipeError with a method that changes a batch's images.
 
     Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
     Algorithm 2. FedRDN's code for it is not released.

@@ -33,15 +33,14 @@ class FedRDN(Method):
     Args:
         variant: "paper" or "released".
 
-    Raises DataError when a channel is constant in every image of a client, so that its sigma is 0; RecipeError after a
-    method that normalises images, or gives them one amplitude.
+    Raises DataError for a channel that is constant in every image of a client; RecipeError after a method that
+    normalises images, or gives them one amplitude.
 
     Reference: FedRDN, Sec. 3.2, Algorithms 1 and 2.
 
     As printed (``variant="paper"``):
 
-    1. Eq. 4 and Algorithm 1 print plain sums over the images, which would make every image almost constant: both
-       variants take the mean.
+    1. Eq. 4 and Algorithm 1 print sums over the images, which make every image almost constant: both take the mean.
     2. One pair per image, redrawn every time the image is seen (Eq. 6).
     3. Statistics of the clean images, population standard deviation (Eq. 5).
 
@@ -89,10 +88,7 @@ def refuse_changed(method: Method, methods: list[Method]) -> None:
 
 
 def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:
-    """Means over a client's training images of each image's channel mean and standard deviation (Eq. 4, 5).
-
-    augmented: the flow that images pass first. correction: 1 for sample deviations. Two float32 tensors ``[channels]``.
-    """
+    """``statistics`` of a client's training images after the flow ``augmented``; correction 1: sample deviations."""
     images, draws = client.site.train.images, client.generator("fedrdn statistics")
     batches = (flow.apply(chunk.float() / 255, augmented, draws) for chunk in images.split(CHUNK))
     return _means(batches, correction, client.name)
@@ -104,21 +100,15 @@ def gather(offers: dict[str, Message]) -> Message:
 
 
 class RandomDataNormalise(nn.Module):
-    r"""FedRDN without the loop: the last transform of any pipeline of images (Eq. 6; in evaluation mode Eq. 7).
-
-    ::
+    """FedRDN without the loop: the last transform of any pipeline of images (Eq. 6; in evaluation mode Eq. 7). ::
 
         mean, std = statistics(client_images)                       # at each client, once: images in [0, 1]
         means, stds = torch.stack(all_means), torch.stack(all_stds)  # the server shares all clients' pairs
-
-        normalise = RandomDataNormalise(means, stds, own=2)          # at client 2
+        normalise = RandomDataNormalise(means, stds, own=2)          # at client 2, counted from 0
         training = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), normalise])
+        test = RandomDataNormalise(means, stds, own=2).eval()        # ``v2.Compose`` does not hand ``eval()`` on
 
-        test = RandomDataNormalise(means, stds, own=2).eval()        # at test time: the client's own pair
-
-    One draw for each image, anew every time it is seen, from torch's global generator. ``v2.Compose`` does not hand
-    ``eval()`` on: call it on this transform, or make two. means, stds: of all clients, ``[K, channels]``, as
-    ``statistics`` gives them. own: which of them this client is, from 0.
+    One draw for each image, anew every time it is seen, from torch's global generator. means, stds: ``[K, channels]``.
     """
 
     def __init__(self, means: Tensor, stds: Tensor, own: int):
@@ -128,16 +118,8 @@ class RandomDataNormalise(nn.Module):
         self.own = own
 
     def forward(self, images: Tensor, *others):
-        """Floats ``[channels, height, width]``, or a batch of them -> the same shape.
-
-        What comes next to the images, such as labels, is returned as it is.
-        """
-        if _floats(images).ndim not in (3, 4) or images.shape[-3] != self.means.shape[1]:
-            raise DataError(
-                f"images are {list(images.shape)}; expected {self.means.shape[1]} channels, as the statistics have: "
-                f"[{self.means.shape[1]}, height, width], or a batch of them. Convert the images first."
-            )
-        batch = images if images.ndim == 4 else images[None]
+        """Floats ``[channels, height, width]``, or a batch of them -> the same shape; labels next to them stay."""
+        batch = _floats(images) if images.ndim == 4 else _floats(images)[None]
         if self.training:
             chosen = torch.randint(len(self.means), (len(batch),))  # Eq. 6
         else:
@@ -147,10 +129,7 @@ class RandomDataNormalise(nn.Module):
 
 
 def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_of: Tensor) -> Tensor:
-    """Image i with the mean of client ``mean_of[i]`` and the standard deviation of client ``std_of[i]``.
-
-    images: float ``[n, channels, height, width]``; means, stds: ``[clients, channels]``; indices: int64 ``[n]``.
-    """
+    """Image i with the mean of client ``mean_of[i]`` and the standard deviation of client ``std_of[i]``."""
     mean, std = (
         values.to(images.dtype)[chosen.to(values.device, non_blocking=True)][:, :, None, None]
         for values, chosen in ((means, mean_of), (stds, std_of))
@@ -159,20 +138,16 @@ def normalise(images: Tensor, means: Tensor, stds: Tensor, mean_of: Tensor, std_
 
 
 def statistics(images: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
-    r"""A client's pair: the means over its images of each image's channel mean and standard deviation (Eq. 4, 5).
+    """A client's pair: the means over its images of each image's channel mean and standard deviation (Eq. 4, 5).
 
-    images: floats ``[n, channels, height, width]``, or any number of images ``[channels, height, width]`` of any sizes,
-    before random augmentation. Two float32 tensors ``[channels]``.
-
-    Raises DataError for no images, or a channel that is constant in every image.
+    images: floats ``[channels, height, width]`` of any sizes, before random augmentation. Two tensors ``[channels]``.
     """
     return _means((_floats(image)[None] for image in images), 0, "the client")
 
 
 def _means(batches: Iterable[Tensor], correction: int, client: str) -> tuple[Tensor, Tensor]:
-    """Means over all images of batches ``[n, channels, height, width]``: of channel means, of standard deviations."""
     mean, std, count = 0, 0, 0
-    for batch in batches:
+    for batch in batches:  # [n, channels, height, width]
         pixels = batch.double().flatten(2)
         mean, std = mean + pixels.mean(2).sum(0), std + pixels.std(2, correction=correction).sum(0)
         count += len(batch)
@@ -182,17 +157,15 @@ def _means(batches: Iterable[Tensor], correction: int, client: str) -> tuple[Ten
     if not std.all():
         constant = ", ".join(map(str, (std == 0).nonzero().flatten().tolist()))
         raise DataError(
-            f"channel {constant} is constant in every training image of {client}: its standard deviation is 0 "
-            "and normalisation would divide by it. Remove the channel or take another augmentation."
+            f"channel {constant} is constant in every training image of {client}, and normalisation would divide by 0. "
+            "Remove the channel or take another augmentation."
         )
     return mean.float(), std.float()
 
 
 def _floats(images: Tensor) -> Tensor:
-    if not isinstance(images, Tensor) or not images.is_floating_point():
-        found = str(images.dtype) if isinstance(images, Tensor) else type(images).__name__
+    if not images.is_floating_point():
         raise DataError(
-            f"images are {found}; expected floats in [0, 1]. Put v2.ToImage() and "
-            "v2.ToDtype(torch.float32, scale=True) before."
+            f"images are {images.dtype}; expected floats in [0, 1]. Put v2.ToDtype(torch.float32, scale=True) before."
         )
     return images

@@ -20,9 +20,8 @@ class FedReg(Method):
 
     .. math:: x \leftarrow \mathrm{clamp}(x + \eta \, \mathrm{sign}\, \nabla_x \ell(f_{w'}(x), y))
 
-    pseudo images with ``eta`` and the labels f_{w'}(x), which tell what the global model takes them for, and
-    perturbed ones with ``eta`` / 100 and the image's own label. A step of the optimiser, from w to v, takes its
-    gradient between w and w':
+    pseudo images with ``eta`` and the labels f_{w'}(x), and perturbed ones with ``eta`` / 100 and the image's own
+    label. A step of the optimiser, from w to v, takes its gradient between w and w':
 
     .. math:: v = w - \mathrm{step}(\nabla F(\gamma w + (1 - \gamma) w'))
 
@@ -37,23 +36,22 @@ class FedReg(Method):
     Sends nothing; keeps both images of each training image as floats until the end of the round.
 
     Args:
-        weight: at least 0. 0 takes nothing back; 1, the released code, takes back all of it to first order.
-        gamma: in (0, 1]. 1 takes the gradient at w. With weight 0 and gamma 1 it is plain training. 0.5 is the
-            released value for CIFAR-10 (0.4 for MNIST).
+        weight: at least 0. 0 takes nothing back; 1 as released.
+        gamma: in (0, 1]. With weight 0 and gamma 1 it is plain training. 0.5 released for CIFAR-10 (0.4 for MNIST).
         eta: above 0, in units of the images that the network sees. 0.1 released for CIFAR-10, 0.2 for MNIST.
         iterations: at least 1. 10 released, everywhere.
 
     Reference: Xu et al., *Acceleration of federated learning with alleviated forgetting in local training*,
-    ICLR 2022, and its code, github.com/Zoesgithub/FedReg (a395cd7), from which all of the above is taken. FRAug
-    names it and prints a row (Table 7), neither its settings nor code.
+    ICLR 2022, and its code, github.com/Zoesgithub/FedReg (a395cd7), from which all of this is. FRAug prints a row
+    (Table 7), no setting.
 
     As released:
 
-    1. The last code ascends, the first descended. Its clamp to the values of the batch had no effect; ours has.
+    1. The clamp to the values of the batch had no effect; ours has.
     2. A step is plain gradient descent. Ours: the recipe's optimiser, with what other methods add to the gradient.
-    3. Pseudo images of augmented images. Ours: of images as at test time.
-    4. g and h are those in training mode. Ours: in evaluation mode, with the running statistics that came with w'.
-    5. A second projection hides the labels from the server ("mask"): left out.
+    3. Pseudo images are of augmented images, g and h in training mode. Ours: of images as at test time, and in
+       evaluation mode, with the running statistics that came with w'.
+    4. A second projection hides the labels from the server ("mask"): left out.
     """
 
     tasks = classification_only("the labels of its pseudo images are what the global model takes whole images for")
@@ -76,19 +74,16 @@ class FedReg(Method):
 
     @torch.no_grad()
     def before_step(self, client: Client, batch: Batch) -> None:
-        if self.gamma < 1:
-            scratch = client.scratch(self)
-            scratch["local"] = [p.clone() for p in scratch["parameters"]]
-            torch._foreach_lerp_(scratch["parameters"], scratch["start"], 1 - self.gamma)
+        scratch = client.scratch(self)
+        scratch["local"] = [p.clone() for p in scratch["parameters"]]
+        torch._foreach_lerp_(scratch["parameters"], scratch["start"], 1 - self.gamma)
 
     @torch.no_grad()
     def after_step(self, client: Client, batch: Batch) -> None:
         scratch = client.scratch(self)
-        parameters, start = scratch["parameters"], scratch["start"]
-        if self.gamma < 1:
-            local = scratch.pop("local")
-            between = torch._foreach_lerp(local, start, 1 - self.gamma)
-            torch._foreach_add_(parameters, torch._foreach_sub(local, between))
+        parameters, start, local = scratch["parameters"], scratch["start"], scratch["local"]
+        between = torch._foreach_lerp(local, start, 1 - self.gamma)
+        torch._foreach_add_(parameters, torch._foreach_sub(local, between))
         if self.weight:
             self._take_back(client, parameters, start)
 
@@ -114,10 +109,9 @@ class FedReg(Method):
         moved = torch._foreach_sub(parameters, start)
         local = [p.clone() for p in parameters]
         torch._foreach_lerp_(parameters, start, 0.5)
+        made = scratch["made"][client.steps % len(scratch["made"])]
         with _evaluated(client, scratch["buffers"]):
-            found = [
-                _gradients(client, *pair, parameters) for pair in scratch["made"][client.steps % len(scratch["made"])]
-            ]
+            found = [_gradients(client, *pair, parameters) for pair in made]
         torch._foreach_copy_(parameters, local)
         for gradients in found:  # a, then b
             factor = (_dot(moved, gradients) / _dot(gradients, gradients).clamp(min=1e-30)).clamp(min=0)
@@ -147,7 +141,6 @@ def _logits(client: Client, images: Tensor) -> Tensor:
 
 @torch.enable_grad()
 def _gradients(client: Client, images: Tensor, labels: Tensor, parameters: list[Tensor]) -> list[Tensor]:
-    """The gradient of the loss for the parameters; 0 for one that has no part in evaluation."""
     loss = client.task.loss(_logits(client, images), labels)
     return list(torch.autograd.grad(loss, parameters, materialize_grads=True))
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import DataError
 from fednb.methods import DTYPES, Batch, Client, Method, Server, classification_only, option
-from fednb.methods.augmentations._fraug_networks import Learner, generator, rtnet
+from fednb.methods.augmentations._fraug_networks import Learner, TwoLayers
 from fednb.methods.augmentations._fraug_steps import READINGS, Printed, sizes
 from fednb.methods.messages import Message, add, entries, part
 from fednb.randomness import seeded
@@ -40,29 +39,22 @@ class FRAug(Method):
         + \beta \big[\mathrm{MMD}(\hat u, u) + \sum_c \mathrm{MMD}(\hat u_c, \bar u_c)\big]  \tag{6}
 
     with H the entropy of the softmax. L_syn moves the head h only. After each step of the model g takes a step on Eq. 5
-    and m one on Eq. 6, with u encoded anew, as at test time.
-
-    Sends g both ways each round; the server keeps its mean, with the weights of the model's. A client keeps m, the
-    momenta of m and g, the prototypes, and its batch normalisation (of an unseen one: as FedBN by default). Without
-    generator, RTNet and EMA it is FedBN.
+    and m one on Eq. 6, with u encoded anew, as at test time. Sends g both ways each round; the server keeps its mean,
+    with the weights of the model's. A client keeps m, the momenta of m and g, the prototypes, and its batch
+    normalisation, as FedBN, which it is without generator, RTNet and EMA.
 
     Args:
         variant: "paper" or "released".
         generator: False takes g away: RTNet makes residuals of noise as wide as the features, which is not printed.
-        rtnet: False takes m away: v itself is in the place of u + m(v) (text), and lambda_syn leads from u, or from the
-            prototype, to v (released).
+        rtnet: False takes m away: lambda_syn leads from u, or from the prototype, to v (released; text: v itself).
         ema: False takes the prototypes' terms out of Eq. 2 and 6. These three are the columns of Table 5.
-        alpha, beta: at least 0. Not in the paper's main part (we do not have its appendices); 1 as released for Digits
-            (alpha) and PACS (beta).
+        alpha, beta: at least 0. Not in the paper's main part; 1 as released for Digits (alpha) and PACS (beta).
         growth: g in lambda_syn = exp(300 g (r / R - 1)) for the rounds r = 0, ..., R - 1; 0: lambda_syn is 1. The
             paper prints "exponential" only. Released: exp(g (r - 300)) over 300 rounds, here rescaled to R.
-        latent: width of z, and hidden width of m; 0: half the width of the features, as released (256 of 512).
         generator_rate, rtnet_rate: learning rates of g and m, by SGD with momentum 0.5. Not printed; the released ones.
             As printed steps are taken with a C-th of them (7 below).
         generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
             prototypes of its labels, of synthetic embeddings to those that they started from.
-
-    Raises DataError where a client of the rounds has batches of one image.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Algorithm 1, Eq. 1 to 6, Tables 4 and 5.
@@ -70,19 +62,18 @@ class FRAug(Method):
     As printed (``variant="paper"``):
 
     1. z ~ N(0, I), drawn once for all of a step (Algorithm 1, line 6), and one z' for each class.
-    2. The server draws g. RTNet takes v alone. Both are "2-layer MLPs" with the released widths and layers. Table 4's
-       sizes, 394,240 and 262,912, are theirs without batch normalisation (without it g made one far point of all v in
-       our trials, which Eq. 5 rewards) and without labels, which Eq. 3 has.
-    3. Eq. 2 and 6 sum over all classes; one that the client has never seen has the prototype 0. With a kernel scaled
-       by the distance of an embedding and its prototype alone their MMD would be constant: the scale is the batch's.
+    2. The server draws g. RTNet takes v alone. Both are "2-layer MLPs" with the released widths (z and m's hidden layer
+       half as wide as the features) and layers. Table 4's sizes, 394,240 and 262,912, are theirs without batch
+       normalisation (without which g made one far point of all v in our trials) and without Eq. 3's labels.
+    3. Eq. 2 and 6 sum over all classes; one that the client has never seen has the prototype 0. The kernel's scale is
+       the batch's: with that of an embedding and its prototype their MMD would be constant.
     4. Eq. 4 to the letter: a class absent from the batch decays, since only there its epsilon matters. Start: 0.
     5. lambda_c is ramped up "as proposed in" Laine and Aila: 0.3 exp(-5 (1 - t)^2), t from 0 to 1 in the first
        80/300 of the rounds, as there. The maximum is not printed; 0.3 is the released constant.
     6. Batch normalisation is local as in FedBN. Equal weights of clients are the recipe's ``weights="equal"``.
     7. The released rates belong to means, and Eq. 6 sums over C classes: with rtnet_rate / C m's steps are as long as
-       the release's (but for the 1/2 of its two halves). Eq. 2 sums likewise, so that the head follows g C times as
-       closely; Eq. 5 is a mean in both, and by our choice g is slowed down by C, too. With C times the rate it is not
-       divided: see the notebook ``fraug/table5_ablation``.
+       the release's. Eq. 5 is a mean in both; by our choice g is slowed down by C, too, as the head follows it C times
+       as closely (Eq. 2). The notebook ``fraug/table5_ablation`` has both with C times the rate.
 
     As released (``variant="released"``):
 
@@ -92,17 +83,16 @@ class FRAug(Method):
        a (L_syn - L_real) is added to what the algorithm minimises, with L_real the cross entropy.
     4. The prototypes' terms and g's loss take as many labels as the batch has, all classes in turn from where the last
        step ended. L_rt is the mean of its two halves, with one distance each, and lambda_syn = 1 in it. The prototypes
-       pass m first: its running statistics weigh the last pass most.
+       pass m first.
     5. lambda_c is 0.3, and a class absent from the batch keeps its prototype.
     6. Batch normalisation is local as in FedBN, but a ResNet's down-sampling is averaged, as "bn" is not in its layers'
        names. g's is averaged (on OfficeHome it is local, which is not offered).
     7. Clients weigh by their images: the recipe's ``weights="size"``.
-    8. Digits: alpha 1, beta one of 0.1, 1, 10, both rates 0.05 or 0.025, generator_distance "mse"; its growth
-       0.002 is 0 here, as it does not reach Eq. 3 and a is 0.5 throughout. PACS: alpha 10, beta 1, growth 0.01,
-       both rates 0.05, rtnet_distance "mse". OfficeHome: alpha and beta of 0, 0.75, 1.25, 1.5, growth 0.01, rates
-       0.05 and 0.025 (our defaults), latent of 64 to 512.
-    9. Not copied: 4's cyclic labels start by round, step and the nominal batch size; an epoch's batches go on in the
-       next round; the last round's training is never aggregated; each client is scored at its own best round.
+    8. Digits: alpha 1, beta one of 0.1, 1, 10, both rates 0.05 or 0.025, generator_distance "mse"; growth 0 here, as
+       its 0.002 does not reach Eq. 3. PACS: alpha 10, beta 1, growth 0.01, both rates 0.05, rtnet_distance "mse".
+       OfficeHome: alpha and beta of 0, 0.75, 1.25, 1.5, growth 0.01, rates 0.05 and 0.025 (our defaults).
+    9. Not copied: an epoch's batches go on in the next round; the last round's training is never aggregated; each
+       client is scored at its own best round.
     """
 
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
@@ -115,7 +105,6 @@ class FRAug(Method):
     alpha: float = option(1.0, at_least=0)
     beta: float = option(1.0, at_least=0)
     growth: float = option(0.01, at_least=0)
-    latent: int = option(0, at_least=0)
     generator_rate: float = option(0.05, at_least=0)
     rtnet_rate: float = option(0.025, at_least=0)
     generator_distance: str = option("mmd", one_of=("mmd", "mse"))
@@ -132,12 +121,14 @@ class FRAug(Method):
     def network(self, which: str, sizes: tuple[int, int]) -> nn.Module:
         """A new "generator" or "rtnet" for features of this width, and so many classes."""
         features, classes = sizes
+        width = self.noise_width(features)
         if which == "generator":
-            return generator(self.noise_width(features), features, classes)
-        return rtnet(self.noise_width(features), features, classes if self.reading.rtnet_sees_labels else 0)
+            return TwoLayers(width, features, features, classes, positive=True)
+        return TwoLayers(features, width, features, classes if self.reading.rtnet_sees_labels else 0, positive=False)
 
-    def noise_width(self, features: int) -> int:
-        return self.latent or max(1, features // 2)
+    @staticmethod
+    def noise_width(features: int) -> int:
+        return max(1, features // 2)
 
     @property
     def networks(self) -> list[str]:
@@ -147,15 +138,9 @@ class FRAug(Method):
         return self.reading.keeps(model)
 
     def unseen(self, client: Client) -> None:
-        """Its statistics are its own by then; nothing else that is kept has a part in testing."""
+        """Nothing that is kept has a part in testing."""
 
     def prepare_offer(self, client: Client) -> Message:
-        smallest = min(len(client.site.train), client.recipe.batch_size)
-        if self.networks and not client.unseen and smallest == 1:
-            raise DataError(
-                f"client {client.name} would train fraug's networks on batches of one image; their batch normalisation "
-                "needs two. Add images, leave the site out, or take a larger batch."
-            )
         return self.reading(self, client).offer() if self.generator else {}
 
     def prepare_share(self, server: Server, offers: dict[str, Message]) -> Message:

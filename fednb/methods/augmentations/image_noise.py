@@ -15,7 +15,7 @@ class ImageNoise(Method):
 
     .. math:: \hat x = x + \delta, \qquad \delta \sim \mathcal N(0, \sigma^2 I)
 
-    with one draw for each pixel and channel, anew in every step. Test images stay. Sends and keeps nothing.
+    with one draw for each pixel and channel, anew in every step. Sends and keeps nothing.
 
     Args:
         sigma: at least 0, in units of images in [0, 1]. FRAug takes 0.01 ("weak"), 0.1 ("medium") and 1 ("strong").
@@ -25,8 +25,7 @@ class ImageNoise(Method):
     Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
 
     As printed: "We add random noise to the client local images when optimizing the classification model": training
-    images alone. Not printed: whether noise is drawn once or in every step, in which units, whether the sum is cut to
-    the range of images. Ours: every step, images in [0, 1], not cut; after the flow.
+    images alone. Units, draws in every step, after the flow, and that the sum is not cut to [0, 1], are ours.
     """
 
     printed = "noise on images"

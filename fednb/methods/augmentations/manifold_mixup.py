@@ -22,16 +22,14 @@ class ManifoldMixup(Method):
 
         \ell = \lambda\,\mathrm{CE}(f_k(\tilde h), y_i) + (1 - \lambda)\,\mathrm{CE}(f_k(\tilde h), y_j)
 
-    with partners and one lambda for a batch as in mixup. Connections that skip a stage carry on what was before it.
-    Sends and keeps nothing.
+    with partners and one lambda for a batch as in mixup. Sends and keeps nothing.
 
     Args:
         alpha: at least 0. 0 is plain training. 2 in the paper's CIFAR experiments and the authors' command for them.
-        stages: S. 0 is the input (S = {0} is mixup), others count the network's stages from 1. (0, 1, 2) in the
-            paper's and the released networks.
+        stages: S. 0 is the input, others count the network's stages from 1. (0, 1, 2) as printed and released.
 
     Reference: Verma et al., *Manifold mixup: better representations by interpolating hidden states*, ICML 2019,
-    Sec. 2. FedFA's Table 6 has a row of it, without a setting or code.
+    Sec. 2. FedFA, Table 6, has no setting.
 
     As printed: cross entropy for mixed labels. As released: binary cross entropy of the softmax, class by class.
     """

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.errors import RecipeError
 from fednb.methods import EVERY_TASK, Client, Method, option
 from fednb.methods.augmentations._stages import append, stages_option
 from fednb.randomness import drawn_from
@@ -26,19 +25,16 @@ class MixStyle(Method):
 
         \tilde h_i = \gamma \frac{h_i - \mu_i}{\sigma_i} + \beta
 
-    with one lambda for each image. Each layer draws for itself. No gradient flows through the statistics. Sends
-    and keeps nothing.
+    with one lambda for each image. Each layer draws for itself. No gradient flows through the statistics. Sends and
+    keeps nothing.
 
     Args:
         probability: of a batch to be mixed in a layer, in [0, 1]. 0.5 in the paper.
         alpha: above 0. 0.1 in the paper.
-        stages: after which stages of the network, counted from 1; None is all. (1, 2) in the authors' scripts for
-            Office-Home, (1, 2, 3) in those for PACS, both with ResNet-18. They advise against the last stage.
+        stages: after which stages of the network, counted from 1, but not the last; None is all. (1, 2) in the
+            authors' scripts for Office-Home, (1, 2, 3) in those for PACS, both with ResNet-18.
 
-    Raises RecipeError where features have one pixel.
-
-    Reference: Zhou et al., *Domain generalization with MixStyle*, ICLR 2021, Sec. 2. FedFA's Table 6 has a row of it,
-    without a setting or code.
+    Reference: Zhou et al., *Domain generalization with MixStyle*, ICLR 2021, Sec. 2. FedFA, Table 6, has no setting.
 
     As printed: random mixing, as a client has one domain. As released: sample variances, with 1e-6 added to each.
     """
@@ -77,12 +73,7 @@ class MixStatistics(nn.Module):
             return self._mixed(features) if float(torch.rand(())) < self.probability else features
 
     def _mixed(self, features: Tensor) -> Tensor:
-        count, _, height, width = features.shape
-        if height * width == 1:
-            raise RecipeError(
-                "mixstyle found features of one pixel after one of its stages, which has no standard deviation. Take "
-                "larger images, or name earlier stages."
-            )
+        count = len(features)
         precise = features.to(torch.promote_types(features.dtype, torch.float32))
         share = self.shares.sample((count, 1, 1, 1)).to(precise, non_blocking=True)
         partner = torch.randperm(count).to(features.device, non_blocking=True)

@@ -19,15 +19,14 @@ class Mixup(Method):
 
         \ell = \lambda\,\mathrm{CE}(f(\tilde x), y_i) + (1 - \lambda)\,\mathrm{CE}(f(\tilde x), y_j)
 
-    One lambda serves the whole batch. Images are mixed last, as every other method of the run has left them. Of a pixel
-    that is ignored in one mask the other's part counts alone. Sends and keeps nothing.
+    One lambda serves the whole batch. Images are mixed last, as every other method has left them. Sends and keeps
+    nothing.
 
     Args:
-        alpha: at least 0. 0 is plain training. 1 (lambda uniform) for CIFAR-10 and CIFAR-100, Sec. 3.2, and in the
-            authors' code; 0.1 to 0.4 for ImageNet, Sec. 3.1.
+        alpha: at least 0. 0 is plain training. 1 for CIFAR, Sec. 3.2, and in the authors' code.
 
-    Reference: Zhang et al., *mixup: beyond empirical risk minimization*, ICLR 2018, Sec. 2. FedFA's Table 6 and
-    DisTrans' Table 2 have rows of it, without a setting or code.
+    Reference: Zhang et al., *mixup: beyond empirical risk minimization*, ICLR 2018, Sec. 2. FedFA (Table 6) and
+    DisTrans (Table 2) print no setting.
 
     As printed: partners from the training set. As released: a permutation of the batch, one lambda for all, as here.
     """

@@ -27,18 +27,13 @@ class MoEx(Method):
     Gradients flow through the moments. Sends and keeps nothing.
 
     Args:
-        probability: of a batch to be exchanged, in [0, 1]. 1 in the authors' scripts for ImageNet, 0.5 in those for
-            point clouds.
-        share: lambda, in [0, 1]. 0.9 in both.
+        probability: of a batch to be exchanged, in [0, 1]. 1 in the authors' scripts for ImageNet.
+        share: lambda, in [0, 1]. 0.9 there.
 
-    Reference: Li et al., *On feature normalization and data augmentation*, CVPR 2021, Sec. 3. FedFA's Table 6 has a
-    row of it, without a setting or code.
+    Reference: Li et al., *On feature normalization and data augmentation*, CVPR 2021, Sec. 3. FedFA: no setting.
 
-    As released:
-
-    1. The moments: sample variance over channels, with 1e-5 added.
-    2. After the stem (convolution, batch normalisation, ReLU, pool); before the ReLU in the network for CIFAR, whose
-       scripts have probability 0.25 and lambda 0.5.
+    As released: sample variance over channels, with 1e-5 added; after the stem. For CIFAR before its ReLU, with
+    probability 0.25 and lambda 0.5.
     """
 
     tasks = EVERY_TASK

@@ -21,8 +21,7 @@ class Normalise(Method):
     Sends and keeps nothing.
 
     Args:
-        mean, std: per channel, in units of images in [0, 1]. FedRDN calls them "usually manually set" and prints
-            no value; the defaults are ImageNet's, as in its released code.
+        mean, std: per channel, in units of images in [0, 1]. FedRDN prints none; ImageNet's, as in its released code.
 
     Raises RecipeError for images of another number of channels, and after a method that normalises them already.
 
