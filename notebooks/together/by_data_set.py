@@ -61,9 +61,8 @@ def counted(tables: dict, as_released: dict) -> list[str]:
     every = every.assign(released=every["better"].isin(as_released), better=every["better"].replace(as_released))
     for (better, worse, released), rows in every.groupby(["better", "worse", "released"], sort=False):
         above, below = ((rows["direction"] == word).sum() for word in TOLD)
-        words = f"{'as released ' * released}above on {above} of {len(rows)} data sets" + f", below on {below}" * bool(
-            below
-        )
+        words = f"as released above on {above}" if released else f"above on {above} of {len(rows)} data sets"
+        words += f", below on {below}" * bool(below)
         lines.setdefault(f"{labels.short(better)} against {labels.short(worse)}: ", []).append(words)
     return [pair + "; ".join(words) for pair, words in lines.items()]
 
