@@ -52,7 +52,6 @@ class Split:
 
     @property
     def parts(self) -> tuple[Tensor | None, ...]:
-        """Images, targets and volumes."""
         return self.images, self.targets, self.volumes
 
     def __reduce__(self):
@@ -66,7 +65,7 @@ def _of_arrays(*parts) -> Split:
 
 @dataclass(frozen=True)
 class Site:
-    """One institution's data. spare: images left out by a loader and handed over on request; none trains on them."""
+    """One institution's data. spare: images on which none trains."""
 
     name: str
     train: Split
@@ -79,13 +78,12 @@ class Site:
 
     @property
     def parts(self) -> tuple[Split | None, ...]:
-        """Training, validation, test and spare images."""
         return self.train, self.validation, self.test, self.spare
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What server and clients agree on before the first message: a federation without its images."""
+    """A federation without its images, on which server and clients agree before the first message."""
 
     name: str
     classes: tuple[str, ...]
@@ -151,11 +149,9 @@ class Federation:
     def _check(self, place: str, split: Split):
         shape, targets, dense = tuple(split.images.shape[1:]), split.targets, split.targets.ndim > 1
         if shape != self.image_shape or dense != (self.task == "segmentation"):
-            raise DataError(
-                f"{self.name}: images of {place} are {list(shape)} with a class per {'pixel' if dense else 'image'}; "
-                f"expected {list(self.image_shape)} as those of {self.sites[0].name}, and a class per "
-                f"{UNITS[self.task]}, as the task is {self.task}."
-            )
+            found = f"images of {place} are {list(shape)} with a class per {'pixel' if dense else 'image'}"
+            expected = f"{list(self.image_shape)} as those of {self.sites[0].name}, and a class per {UNITS[self.task]}"
+            raise DataError(f"{self.name}: {found}; expected {expected}, as the task is {self.task}.")
         if dense:
             known = targets != IGNORED
             if not (seen := known.flatten(1).any(1)).all():
@@ -163,10 +159,9 @@ class Federation:
                 raise DataError(f"{self.name}: labels of {place} are {IGNORED} (ignored) in every pixel of {image}.")
             targets = targets[known]
         if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < len(self.classes):
-            raise DataError(
-                f"{self.name}: labels of {place} run from {int(targets.min())} to {int(targets.max())}; expected "
-                f"0..{len(self.classes) - 1} ({len(self.classes)} classes){f', or {IGNORED} (ignored)' * dense}."
-            )
+            expected = f"0..{len(self.classes) - 1} ({len(self.classes)} classes){f', or {IGNORED} (ignored)' * dense}"
+            found = f"labels of {place} run from {int(targets.min())} to {int(targets.max())}"
+            raise DataError(f"{self.name}: {found}; expected {expected}.")
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -180,7 +175,7 @@ class Federation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits over site names, class names, pixels, labels and, where there are any, volumes, in order."""
+        """16 hex digits over names of sites and classes, pixels, labels and volumes, in order."""
         digest = hashlib.sha256("\n".join((*(site.name for site in self.sites), *self.classes)).encode())
         for site in self.sites:
             for split in (split for split in site.parts if split is not None):
@@ -219,10 +214,8 @@ def refuse_names(federation: str, sites: Iterable[str], classes: Iterable[str]) 
     named = [("federation", federation), *(("site", name) for name in sites), *(("class", name) for name in classes)]
     for kind, name in named:
         if name != printable(name) or (kind == "site" and name in ("", AVERAGE)):
-            raise DataError(
-                f'{federation} has a {kind} "{name}"; expected names in UTF-8, and of sites other ones than "" and '
-                f'"{AVERAGE}", which tables call the mean of all. Rename it.'
-            )
+            others = f'of sites other ones than "" and "{AVERAGE}", which tables call the mean of all'
+            raise DataError(f'{federation} has a {kind} "{name}"; expected names in UTF-8, and {others}. Rename it.')
 
 
 def chosen_sites(federation: str, names: Collection[str], site: str | None) -> list[str]:
@@ -247,7 +240,7 @@ def twice(sites: Iterable[Site]) -> list[str]:
 
 
 def made(clients: int, images: int, image_shape: tuple[int, int, int], classes: int = 10) -> Federation:
-    """A federation of noise, to count bytes or seconds on: ``client 1``, ... with the same images in each split."""
+    """A federation of noise, to count bytes or seconds on: ``client 1``, ..., each with the same images."""
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(0, 256, (images, *image_shape), generator=generator, dtype=torch.uint8)
     split = Split(pixels, torch.arange(images) % classes)

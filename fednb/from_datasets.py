@@ -50,7 +50,7 @@ def read(
 
 
 def _examples(data, columns: tuple[str, str] | None, place: str) -> tuple[list[Example], list[set[str]]]:
-    """All of a data set, and what is unusual of each image. Names count if they are known for all."""
+    """All of a data set, with names if they are known for all; what is unusual of each image."""
     held, unusual = [], []
     for number in range(0 if data is None else len(data)):
         example = data[number]
@@ -71,10 +71,8 @@ def _label(value, place: str) -> int:
     if isinstance(value, Tensor | np.ndarray) and tuple(value.shape) in ((), (1,)):
         value = value.item()
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise DataError(
-            f"{place} is {value!r:.60}; expected a class number such as 0. Masks are read from folders, or given as "
-            'the targets of Split to Federation(..., task="segmentation").'
-        )
+        masks = 'Masks are read from folders, or given as targets of Split to Federation(..., task="segmentation")'
+        raise DataError(f"{place} is {value!r:.60}; expected a class number such as 0. {masks}.")
     return int(value)
 
 
@@ -100,7 +98,7 @@ def _pixels(value, place: str) -> tuple[Tensor, set[str]]:
 
 
 def _of_one_size(held: dict[str, list[Example]]) -> dict[str, Tensor]:
-    """The images of each split, uint8 ``[n, channels, height, width]``; DataError unless all have one size."""
+    """The images of each split, uint8 ``[n, channels, height, width]``."""
     images = {place: [pixels for pixels, _, _ in own] for place, own in held.items()}
     if {len(image) for own in images.values() for image in own} == {1, 3}:
         images = {place: [image.expand(3, -1, -1) for image in own] for place, own in images.items()}
@@ -108,10 +106,8 @@ def _of_one_size(held: dict[str, list[Example]]) -> dict[str, Tensor]:
     for place, own in images.items():
         for number, image in enumerate(own):
             if image.shape != shape:
-                raise DataError(
-                    f"{place}: image {number} is {list(image.shape)} [channels, height, width], the first of all "
-                    f"{list(shape)}; all need one size. Give the data set a transform that resizes and converts."
-                )
+                found = f"image {number} is {[*image.shape]} [channels, height, width], the first of all {[*shape]}"
+                raise DataError(f"{place}: {found}; all need one size. Give the data set a transform that resizes.")
     empty = torch.zeros((0, *shape), dtype=torch.uint8)
     return {place: torch.stack(own) if own else empty for place, own in images.items()}
 
@@ -123,10 +119,8 @@ def _numbered(
     known = {names: place for place, own in held.items() for _, _, names in own if names}
     if classes is None and len(known) > 1:
         different = "; ".join(f"{place} has {', '.join(names)}" for names, place in known.items())
-        raise DataError(
-            f"the data sets have different classes: {different}. Give all names in one order with classes=: a label is "
-            "read by its own data set's names."
-        )
+        advice = "Give all names in one order with classes="
+        raise DataError(f"the data sets have different classes: {different}. {advice}.")
     numbers = range(1 + max((label for own in held.values() for _, label, _ in own), default=0))
     names = tuple(composed(str(each)) for each in (next(iter(known), numbers) if classes is None else classes))
     for own, place in known.items():
@@ -145,7 +139,7 @@ def _numbered(
 
 
 def _names(data, position: int, columns: tuple[str, str] | None) -> Names | None:
-    """The class names in whose order the label at a position counts, unless the data set changes their numbers."""
+    """The class names in whose order the label at a position counts."""
     while type(data) in (Subset, ConcatDataset):
         if type(data) is Subset:
             data, position = data.dataset, data.indices[position]

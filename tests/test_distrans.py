@@ -14,7 +14,7 @@ from fednb.loop.loop import FederatedRun
 from fednb.methods import part
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels
-from fednb.methods.augmentations.distrans import class_fractions, distributional_heterogeneity
+from fednb.methods.augmentations.distrans import distributional_heterogeneity
 from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 
@@ -261,9 +261,3 @@ def test_a_hand_worked_matrix():
     """Classes at 3, 2, 1 and 0 of 3 clients: c = 3, 2, 0, 0 and DH = 1 - 5 / (4 x 3) = 7 / 12."""
     counts = [[9, 0, 0, 0], [1, 4, 0, 0], [1, 1, 7, 0]]
     assert distributional_heterogeneity(counts) == pytest.approx(7 / 12, abs=1e-15)
-
-
-def test_fractions_are_of_a_class_not_of_a_client():
-    """Class 0 has 8 images, 6 at the first client; class 1 has 2, both at the second; nobody has class 2."""
-    fractions = class_fractions([[6, 0, 0], [2, 2, 0]])
-    assert fractions.tolist() == [[0.75, 0, 0], [0.25, 1, 0]] and fractions.dtype == torch.float64

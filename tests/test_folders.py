@@ -130,22 +130,11 @@ RED, BLUE = (Image.new("RGB", (8, 8), colour) for colour in ("red", "blue"))
 NOWHERE = "has no images where they are expected (it has"
 LAYOUTS = [  # the trees of class folders, what is said of them before an image is decoded
     ([], "There is no folder {own} with site folders (it is empty)"),
-    ([{"0.png": PNG}], "with site folders (it has 0.png)"),
     ([TWO, {"west/cat/0.heic": b"-"}], f"west {NOWHERE} cat)"),
-    ([{"a/cat/train/0.png": PNG, "a/cat/test/0.png": PNG}], f"a {NOWHERE} cat)"),
     ([TWO, masks("west")], f"west {NOWHERE} images, masks)"),
-    (
-        [under("train", TWO), under("test", TWO)],
-        "own has parts in the place of sites (it has test, train). Make a folder",
-    ),
     ([{"train/cat/0.png": PNG, "val/cat/1.png": PNG}], "site, even for a single one, and put its train and validation"),
-    ([{"train/cat/0.png": PNG}], "own has parts in the place of sites (it has train). Make a folder"),
     ([{"a/train/cat/0.png": PNG, "a/val/cat/0.png": PNG}], "a is divided, and it has train, val; expected folders tra"),
     ([{"a/train/cat/0.png": PNG, "a/test/cat/0.png": PNG, "a/dog/0.png": PNG}], "a is divided, and it has dog, test, "),
-    (
-        [{f"a/{part}/cat/0.png": PNG for part in ("train", "test", "val", "dev")}],
-        "a is divided, and it has dev, test, t",
-    ),
     ([classes(NFC), classes(NFD)], "own has a site twice, in Unicode's two forms of a name"),
     ([{"average/cat/0.png": PNG}], 'own has a site "average"'),
     ([{"h\udcf4tel/cat/0.png": PNG}], 'own has a site "h\\udcf4tel"; expected names'),
@@ -157,7 +146,6 @@ MASK_LAYOUTS = [
     ([{"images/train/0.png": PNG, "masks/train/0.png": PNG}], f"own {NOWHERE} images, masks)"),
     ([MASKED, {"south/masks/3.png": None, "south/masks/7.png": None}], "There is no {own}/south/masks/3.* for "
      "{own}/south/images/3.png (2 such files)"),
-    ([MASKED, {"south/images/3.png": None}], "There is no {own}/south/images/3.* for {own}/south/masks/3.png"),
     ([MASKED, {"south/masks/3_seg.png": rows(1)}], "has the name of another file there"),
 ]  # fmt: skip
 IMAGES = [  # the same of what is in the files
@@ -168,7 +156,6 @@ MASKS = [  # a mask of north, and what is said of it
     (noise(1, 6, 8), "masks/3.png is 8 x 6 pixels and its image 8 x 8"),
     (2 * rows(1) + rows(4), "masks/3.png has the values 0, 1, 2; expected 0 to 1 (2 classes), or 255"),
     (rows(*range(8)) * 255, "masks/3.png has the values 255; expected 0 to 1"),
-    (image(rows(3), "LA"), "masks/3.png has 2 channels (mode LA)"),
     (palette(rows(3), 0, 0, 0, 9, 9, 9, transparency=1), "masks/3.png has transparent pixels"),
     (image(rows(3), orientation=3), "with the EXIF orientations 3 and 1 (1: upright); expected the same"),
 ]
@@ -303,13 +290,7 @@ class TestRead:
         assert (half[:, :, :4] == 255).all() and (half[:, :, 4:] == HALF[:, 4:, :3].transpose(2, 0, 1)).all()
         assert (images.decode(root / "own" / "grey.png", None)[0] == noise(1, 8, 8)).all()
 
-    @pytest.mark.parametrize(
-        "content",
-        [
-            *(deep(*kind) for kind in ((2, 3), (6, 4), (4, 2), (0, 1))),
-            b"P6 2 1 65535 " + bytes(range(12)),
-        ],
-    )
+    @pytest.mark.parametrize("content", [deep(2, 3), deep(4, 2), b"P6 2 1 65535 " + bytes(range(12))])
     def test_sixteen_bits_are_refused(self, tmp_path, content):
         with pytest.raises(DataError, match="x.png has more than 8 bits"):
             images.decode(grown(tmp_path, {"x.png": content}) / "own" / "x.png", 8)

@@ -2,16 +2,20 @@
 
 from types import SimpleNamespace
 
+import made_results
 import numpy
 import pytest
 
 import fednb
 from example_folders import example_folders
-from fednb import models
+from fednb import models, papers
 from fednb.methods.augmentations import fedfa
 from fednb.methods.augmentations.fedfa import FedFA
+from over_rounds import held_against
 from prepare_bytes import prepare_bytes
 from round_bytes import round_bytes
+from second_look import apart_by_seed, made_again, off_print
+from server_weights import sorted_curves, spans
 from shift import between_sites, site_accuracy
 
 AVERAGE = (3 * 8 * 8 + 10) * 4  # bytes of an average: its pixels and 10 labels in float32
@@ -67,3 +71,46 @@ def test_the_example_loads_as_four_sites_of_ten_classes(tmp_path):
     assert [site.name for site in federation.sites] == ["blurred", "photos", "plain", "tinted"]
     assert federation.classes == tuple(f"digit_{digit}" for digit in range(10))
     assert federation.counts().to_numpy().sum() == 4 * 10 * 4
+
+
+def office(label: str, *rights, seed: int = 0):
+    return made_results.run(label, [tuple(right) for right in rights], seed=seed)
+
+
+def test_how_far_a_row_is_from_print_and_a_run_from_itself():
+    printed = papers.printed("fedrdn", "table1", "office_caltech10")
+    plain = printed[(printed["algorithm"] == "fedavg") & (printed["augmentation"] == "")]
+    theirs = plain.set_index("site")["value"]
+    right = [round(theirs[site] * count / 100) + 2 for site, count in made_results.IMAGES.items()]
+    made = made_results.results(*(office("fedavg", right, seed=seed) for seed in (0, 1)))
+    (distance,) = off_print(made, printed).values()
+    assert distance == pytest.approx(sum(200 / count for count in made_results.IMAGES.values()) / 4, abs=0.2)
+    more = [count + 1 for count in right]
+    again = made_results.results(*(office("fedavg", more, seed=seed) for seed in (0, 1)))
+    apart = sum(100 / count for count in made_results.IMAGES.values()) / 4
+    assert f"{apart / 2**0.5:.1f} points (2 pairs)" in made_again(made, again)
+    nova = made_results.results(office("fedavg", right), office("fednova", more))
+    assert apart_by_seed(nova, "fednova", "fedavg") == pytest.approx(apart)
+    none = SimpleNamespace(records=[])
+    assert off_print(none, printed) == {} and made_again(none, made) == ""
+
+
+def test_a_curve_held_against_another_in_the_seeds_of_both():
+    low, high = (10, 10, 10, 10), (29.2, 32.5, 13.2, 15.9)  # ten points more at each site
+    runs = [office("fedavg", *[low] * 12, seed=seed) for seed in (0, 1)]
+    runs.append(office("fedavg+fedrdn", high, low, *[high] * 10))
+    said = held_against(made_results.results(*runs), "fedavg+fedrdn", "fedavg")
+    assert said.startswith("FedRDN over FedAvg: +9.0 points in the first 10 rounds, +10.0 in the last half")
+    assert said.endswith("steadier in 0 of 1 seeds")
+    assert held_against(made_results.results(runs[0]), "fedavg+fedrdn", "fedavg") == ""
+
+
+def test_weights_of_a_server_sorted_and_in_one_line_where_they_are_alike():
+    weights = {
+        "own": {"1/gamma_mean": numpy.array([0.5, 1.5, 1.0]), "1/gamma_std": numpy.array([0.2, 1.8, 1.0])},
+        "alike": {f"{stage}/gamma_mean": numpy.ones(3) for stage in (1, 2)},
+    }
+    curves = sorted_curves(weights)
+    assert [list(curve[1]) for curve in curves.values()] == [[1.5, 1.0, 0.5], [1.0, 1.0]]
+    assert list(curves) == ["own: stage 1", "alike: all stages"] and list(curves["own: stage 1"][0]) == [0, 50, 100]
+    assert spans(weights) == {"own": "0.20 to 1.80", "alike": "1.00 to 1.00"}

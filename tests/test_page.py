@@ -51,7 +51,7 @@ def test_the_answer_says_what_was_found_of_the_papers_claims(page, made):
     found = repr(page.answer())
     difference = mean_accuracy(FEDRDN) - mean_accuracy(FEDAVG)
     assert found.startswith(
-        f"claim     {page.about['claim']}\nran at    Office-Caltech-10, 128 pixels, 1 rounds, seed 0"
+        f"claim     {page.about['claim']}\nran at    Office-Caltech-10, 128 pixels, 1 rounds, seeds 0"
     )
     assert f"at a smaller setting, FedRDN - FedAvg {difference:+.1f} points (95 %: " in found
     assert "printed +7.3: above\n" in found and f"of {len(page.claims[0])} claims: 1 above, " in found

@@ -90,8 +90,9 @@ def test_it_runs_at_once_and_says_what_is_to_be_filled_in(made, capsys):
     copy = made / "report/notebooks/third_way/table1.ipynb"
     assert f"executed: {made / 'report/notebooks'}\nnext: jupyter lab {copy}\n" in out
     shown = json.loads(copy.read_text())
-    text = "".join("".join(o.get("text", "")) for cell in shown["cells"] for o in cell.get("outputs", []))
-    assert "ThirdWay is 3.5 points above FedAvg on Shifted digits; here " in text
+    outputs = [o["data"] for cell in shown["cells"] for o in cell.get("outputs", [])]
+    text = "".join("".join(data.get("text/plain", "")) for data in outputs)
+    assert "of 1 claims: 1 " in text and "ThirdWay - FedAvg +" in text and "printed +3.5" in text
     assert len(judging.claims(default_store(), ["third_way"])) == 1
     assert cli.main(["status"]) == 0
     out = capsys.readouterr().out

@@ -15,7 +15,6 @@ from fednb import report
 from fednb.errors import RecipeError, StoreError
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.loop.evaluate import hausdorff_95
-from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.records.training import train_one
@@ -149,30 +148,3 @@ class TestOfARun:
 def f1(pairs: list, labels: list[int]) -> float:
     """The mean over pairs and labels of scikit-learn's F1 score, in per cent."""
     return 100 * np.mean([f1_score(*pair, labels=labels, average=None, zero_division=1.0) for pair in pairs])
-
-
-class TestWholeImages:
-    """Testing sees the whole image: a network that finds foreground everywhere is wrong in one corner pixel."""
-
-    SIZE = 32, 48
-    CORNERS = (0, 0), (0, 47), (31, 0), (31, 47)
-
-    def test_an_error_in_any_corner_pixel_counts(self):
-        pixels = self.SIZE[0] * self.SIZE[1]
-        truth = torch.ones(5, *self.SIZE, dtype=torch.uint8)
-        for image, corner in enumerate(self.CORNERS, 1):
-            truth[image, *corner] = 0
-        split = Split(torch.zeros(5, 3, *self.SIZE, dtype=torch.uint8), truth)
-        data = Federation("corners", [Site("a", split, split, split)], ("background", "square"), task="segmentation")
-        run = FederatedRun(Recipe(**PIXELS), data)
-        run.server.model["head.weight"].zero_()
-        run.server.model["head.bias"].copy_(torch.tensor([0.0, 1.0]))
-        run.prepare()
-        wrong = 2 * (pixels - 1) / (pixels + pixels - 1)
-        totals = run.evaluate()
-        assert run.scores.tolist() == pytest.approx([1, wrong, wrong, wrong, wrong], rel=1e-12)
-        assert totals["test"] == totals["validation"] == [pytest.approx(1 + 4 * wrong, abs=1e-6)]
-        found = run.masks()
-        assert found["common"].tolist() == [[0, pixels]] + [[0, pixels - 1]] * 4
-        assert found["truth"].tolist() == [[0, pixels]] + [[1, pixels - 1]] * 4
-        assert run.examples()["predictions"].shape == (1, *self.SIZE)

@@ -257,23 +257,6 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     assert row["why"] == "FedAvg above FedBN is needed, and not run"  # in this setting
 
 
-@pytest.mark.parametrize(("worse", "said"), [("nobody", "its rows are"), ("fedavg+fedrdn", "printed is -7.29")])
-def test_a_claim_that_its_table_does_not_print_is_refused_by_name(monkeypatch, worse, said):
-    claim = papers.claims("fedrdn")[0] | {"better": "fedavg", "worse": worse}
-    monkeypatch.setattr(papers, "claims", lambda paper: [claim])
-    with pytest.raises(RecipeError, match=f"is of {re.escape(f'fedavg above {worse}')} in table1 .*{said}"):
-        scoreboard(results(run("fedavg", [BELOW])), "fedrdn")
-
-
-def test_a_gate_without_its_constant_answer_is_shut_and_says_what_to_do():
-    made = results(*pair())
-    for record in made.records:
-        record.recipe = record.recipe | {"federation": {"name": "office_caltech10", "size": 7}}
-    row = first(made)
-    assert row["verdict"] == "not testable" and row["ours"] > 0
-    assert row["why"].endswith("on this office_caltech10: python tools/trivial.py adds it")
-
-
 def test_a_constant_answer_is_each_clients_most_frequent_class():
     data = fednb.load("shifted_digits")
     known = gates.measured(data)
@@ -352,14 +335,6 @@ def test_an_effect_of_seeds_with_partitions_of_their_own():
     assert row.p == ALMOST(2 * t.sf(abs(row.ours) / variance**0.5, freedom), rel=1e-9)
 
 
-def test_with_partitions_of_their_own_both_sides_of_a_seed_need_the_same_images():
-    made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6))
-    for record, left in zip(made.records, (2, 1, 3), strict=False):
-        record.fingerprint = "another"
-        assert effects(made, "fedavg").frame["seeds"][0] == left
-    assert effects(made, "fedavg").frame["direction"][0] == "not paired"
-
-
 def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
     known = {
         json.dumps({"name": "cifar10", "seed": seed}, sort_keys=True): {"chance": 10.0, "clients": {"a": value}}
@@ -420,12 +395,6 @@ def test_a_pair_has_one_verdict_whatever_else_was_run():
     assert papers.family("fedrdn", "office_caltech10") == 30
 
 
-def test_a_claim_is_not_held_against_itself():
-    """Where one run alone could stand for both sides, nothing was run of one of them."""
-    made = on_digits({"fedavg+fraug(generator=False, ema=False)": 90}, svhn=100)
-    assert set(told(made, "fraug", "table5")["verdict"]) == {"not run"}
-
-
 def test_a_pair_that_is_a_claim_has_the_claims_verdict_in_a_table_of_differences():
     """Numbers, word and gates are the scoreboard's, either way round; else it is a pair as any."""
     pairs = [("fedprox+fedrdn", "fedprox"), ("fedprox", "fedprox+fedrdn"), ("fedbn", "fedprox")]
@@ -482,34 +451,6 @@ def test_effects_within_each_value_of_a_field():
     assert made.frame["ours"].tolist() == ALMOST([15, 15]) and set(made.frame["direction"]) == {"above"}
     site = effects(results(*rows), [("fedavg", "fedavg+fedfa")], by="alpha", client="b").frame
     assert site["ours"].tolist() == ALMOST([-20, -20]) and set(site["direction"]) == {"below"}
-
-
-def test_a_run_stands_beside_the_printed_row_with_its_options():
-    options = {"": 83.1, "(stages=[1, 2])": 80.0, "(stages=[1, 2], probability=1.0)": 80.0}
-    made = results(*(run(f"fedavg+fedfa{option}", [FEDAVG]) for option in options))
-    frame = comparison(made, papers.printed("fedfa", "table8", "office_caltech10")).query("site == 'average'")
-    ran = frame[frame["ours"].notna()].set_index("run")["paper"]
-    assert ran.to_dict() == {f"fedavg+fedfa{option}": value for option, value in options.items()}
-
-
-def test_runs_stand_under_the_printed_setting_that_their_federation_makes():
-    made = on_cifar10(
-        dealt("fedavg", 10, (80, 82)),
-        dealt("fedavg", 6, (70, 72)),
-        dealt("fedavg", 5, (60, 62)),
-        dealt("fedavg+distrans", 6, (90, 92)),
-        dealt("fedavg+distrans", 4, (10, 12)),
-    )
-    frame = comparison(made, TABLE1)
-    iid, some, other = (cell(frame, "FedAvg", site) for site in ("0 %", "40 %", "classes per client 5"))
-    assert (iid["paper"], iid["ours"], iid["images"]) == (80.9, 81.0, 200)
-    assert (some["paper"], some["ours"], some["difference"]) == (78.2, 71.0, ALMOST(-7.2))
-    assert pandas.isna(cell(frame, "FedAvg", "60 %")["ours"])
-    assert other["ours"] == 61.0 and pandas.isna(other["paper"])
-    claim = "DisTrans is 3.7 points above FedAvg on CIFAR-10 at DH 40 %."
-    rows = told(made, "distrans", "table1")
-    assert rows.loc[claim, "ours"] == ALMOST(20) and rows.loc[claim, "verdict"] == "one seed"
-    assert set(rows["verdict"].drop(claim)) == {"not run"}  # one side at DH 0 and 60 %, none at the others
 
 
 def test_averages_over_other_sites_than_the_papers_are_not_compared():

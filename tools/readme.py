@@ -27,29 +27,30 @@ END = "<!-- /{0} -->"
 SHOWN = ("fedrdn", "fedfa", "fraug", "distrans", "fedavg", "fedprox", "scaffold", "fedbn")  # methods, in ten lines
 PAGE = """# Recorded runs
 
-Written by `fednb report --readme` from the {runs} records in this folder, which took {hours} hours in all, each in one
-process but where the table names an engine. A record (`.json`) holds the whole recipe, every round's losses, scores and
-bytes, the version of the code, and hashes of the behaviour of what it used; beside it lie the score of every test image
-and what else the recipe asked for (`.npz`). A record carries its own checksum and one of each file beside it. Images
-that many records show lie once in `shared/`, under their checksum.
+Written by `fednb report --readme` from the {runs} records in this folder. Together they took {hours} hours. Each ran in
+one process, except where the table names an engine. A record (`.json`) holds the whole recipe, the losses, scores and
+bytes of every round, the version of the code, and hashes of the behaviour of what it used. The score of every test
+image and what else the recipe asked for are next to it (`.npz`). A record has its own checksum and one of each file.
+Images that many records show are kept once, in `shared/`, named by their checksum.
 
 {table}
 
-A row can be of many settings: methods, options, numbers of images, heterogeneities. Each record has its own in full;
-where each is printed, or why it was taken, stands in `fednb/papers/*.toml`. "At three seeds": how many of these
-settings have three seeds or more; the others have the first alone or two. "By older code": something that the run used
-behaves otherwise today; such runs carry no verdict.
+A row covers many settings: methods, options, numbers of images, heterogeneities. Each record has its own in full, and
+`fednb/papers/*.toml` say where each is printed, or why it was taken. "At three seeds" counts the settings with three
+seeds or more; the others have one or two. "By older code" counts runs that used something which behaves differently
+today; they give no verdict.
 
-Hours are of training and evaluation, of one process each: on a CPU one thread a run, mostly two runs side by side on
-machines of two cores (Linux, x86_64); on the H100 most runs shared it with up to fourteen others, and took far fewer
-hours of the GPU than stand here. They are no timings: few records name their processor, some processors multiply in
-bf16 and some do not, and the machines were not always quiet. `fednb bench` times.
+Hours are of training and evaluation, per process. They are not timings: `fednb bench` makes those.
 
-Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46, and the copy's git
-stood at an earlier commit. `docs/protocol.md` lists which runs were declared before they were made.
+- On a CPU each run had one thread, and mostly two ran side by side on a machine of two cores (Linux, x86_64).
+- On the H100 most runs shared it with up to fourteen others, so the GPU was busy for far fewer hours than listed.
+- Few records name their processor, some processors multiply in bf16 and some do not, and some machines were busy.
 
-A record can be read without the package. Its `rounds` are columns, with a value for each round; where these would be
-long, they are of the last round alone, and `earlier` holds the others:
+Fourteen records of the H100 say `9f9943d7f34b-dirty`. They were made from a copy of 40c125b60f46 whose git was at an
+earlier commit. `docs/protocol.md` lists which runs were declared before they were made.
+
+A record can be read without the package. Its `rounds` are columns, with a value for each round. Long records have the
+last round there, and the others in `earlier`:
 
 ```python
 import base64, bz2, json
@@ -65,17 +66,17 @@ accuracy = 100 * numpy.array(test) / record["images"]["test"]  # per cent, [roun
 scores = numpy.load(path.with_suffix(".scores.npz"))  # "rounds", and "test": of each image, right or wrong as bits
 ```
 
-The small settings again, from nothing, where the data sets are at hand (`fednb data` says which). What is recorded is
-not trained again, so that the records must go first:
+To run the small settings again from nothing, remove the records first, as what is recorded is not trained again. The
+data sets must be available (`fednb data` says which are):
 
 ```bash
 git rm -qr 'results/*.json' 'results/*.npz' ':!results/flower' && git commit -qm "Record again"
 .venv/bin/fednb run --record --data folder
 ```
 
-Without the removal the last command trains what is missing here, `--only NAME` what is missing for one notebook. With
-`--profile paper` it trains at the printed settings: those of 256 x 256 pixels above, and all that nobody has run yet.
-The run over Flower is made by `fednb federate` ([network](../notebooks/together/network.ipynb) says how).
+Without the removal the last command trains what is missing; with `--only NAME` for one notebook, with `--profile paper`
+at the printed settings. The run over Flower is made by `fednb federate` ([network](../notebooks/together/network.ipynb)
+says how).
 """
 
 
@@ -170,8 +171,8 @@ def recorded(folder: Path) -> str:
         seeds = Counter(repr(record.recipe | {"seed": None}) for record in records)
         enough = sum(count >= 3 for count in seeds.values())
         older = sum(bool(changed(record)) for record in records)
-        told = (len(records), len(seeds), enough, older or "", f"{_hours(records):.1f}")
-        rows.append("| " + " | ".join(map(str, (*setting, *told))) + " |")
+        counts = (len(records), len(seeds), enough, older or "", f"{_hours(records):.1f}")
+        rows.append("| " + " | ".join(map(str, (*setting, *counts))) + " |")
     every = [record for records in groups.values() for record in records]
     return PAGE.format(runs=len(every), hours=f"{_hours(every):.0f}", table="\n".join(rows))
 

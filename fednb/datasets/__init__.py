@@ -44,7 +44,11 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
 
     RecipeError for an unknown name or option, one out of its range, or the seed ``"run"``, which only a recipe has;
     DataError when data are missing or damaged, or there is no such site."""
+    from fednb.datasets._images import check_size
+
     loader = _loader(name, options)
+    if name in registry.builtin("datasets"):
+        check_size(options.get("size", 1))
     alone = {"site": site} if site and "site" in inspect.signature(loader.load).parameters else {}
     try:
         federation = loader.load(data_root(root), **options, **alone)

@@ -57,10 +57,9 @@ def _checked(place: Path, arrays: Arrays) -> Arrays:
             raise DataError(f"{place} holds {', '.join(arrays)}; expected x_train, y_train, x_test and y_test.")
         are_images = x.dtype == np.uint8 and len(x) and (x.ndim == 3 or x.ndim == 4 and x.shape[3] == 3)
         if not are_images or y.shape != x.shape[:1] or y.dtype.kind not in "iu" or y.min() < 0 or y.max() > 9:
-            raise DataError(
-                f"{place}: {part} images are {x.dtype} {list(x.shape)}, labels {y.dtype} {list(y.shape)}; expected "
-                "uint8 [n, height, width] or [n, height, width, 3], and for each a digit from 0 to 9."
-            )
+            found = f"{part} images are {x.dtype} {[*x.shape]}, labels {y.dtype} {[*y.shape]}"
+            expected = "uint8 [n, height, width] or [n, height, width, 3], and for each a digit from 0 to 9"
+            raise DataError(f"{place}: {found}; expected {expected}.")
     return arrays
 
 

@@ -53,7 +53,6 @@ class Domains:
 
         Reference: FRAug, Sec. 4.1.1, and its released code.
         """
-        images.check_size(size)
         check_shares(fraction=fraction, test_fraction=test_fraction)
         sites, notes = [], [self.note]
         for domain, rows in self.rows(root, site=site).items():

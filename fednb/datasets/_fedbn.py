@@ -32,7 +32,6 @@ class Lists:
         self, root: Path, split: str, size: int, drop: bool, site: str | None, train_images=None, spare: bool = False
     ) -> Federation:
         """The options are those of ``office_caltech10.load``."""
-        images.check_size(size)
         sites, notes = [], []
         for domain, (listed, test) in self.rows(root, split=split, site=site).items():
             parts = self.cut(domain, split, listed, test, train_images)[: None if spare else 3]
@@ -49,7 +48,6 @@ class Lists:
         return {domain: (self._drawn if split == DRAWN else self._listed)(root, domain) for domain in chosen}
 
     def _listed(self, root: Path, domain: str) -> tuple[Rows, Rows]:
-        """The images of both lists, in their order."""
         held, seen = {"train": [], "test": []}, set()
         for part, rows in held.items():
             file = root / "splits" / f"{self.folder.lower()}_{domain}_{part}.csv"
@@ -58,10 +56,8 @@ class Lists:
             for number, (path, label) in enumerate(table(file, "path", "label"), 1):
                 parts = tuple(path.replace("\\", "/").split("/")[-3:])
                 if parts[:-1] != (domain, label) or label not in self.classes or parts in seen:
-                    raise DataError(
-                        f'{file}, entry {number}: path "{path}" and label "{label}"; expected {domain}/<class>/<file>, '
-                        f"its class, one of {', '.join(self.classes)}, and each image once in both lists."
-                    )
+                    expected = f"{domain}/<class>/<file>, its class, and each image once in both lists"
+                    raise DataError(f'{file}, entry {number}: path "{path}" and label "{label}"; expected {expected}.')
                 seen.add(parts)
                 rows.append((root.joinpath(self.folder, *parts), self.classes.index(label)))
             if not rows:
@@ -69,7 +65,7 @@ class Lists:
         return held["train"], held["test"]
 
     def _drawn(self, root: Path, domain: str) -> tuple[Rows, Rows]:
-        """Training and validation images, and test images, in the sizes of FedFA's tables."""
+        """The same without lists, in the sizes of FedFA's tables."""
         rows, (train, test) = in_classes(root / self.folder / domain, self.classes), self.domains[domain]
         if len(rows) != train + test:
             divided = f'split="{DRAWN}" divides {train + test}. Complete it, or use "folders"'
@@ -84,10 +80,9 @@ class Lists:
         train, validation = self.sizes(domain, "fedfa" if split == DRAWN else split, length)
         count, most = train if train_images is None else train_images, len(listed) - validation
         if validation < 1 or isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= most:
-            raise (DataError if train_images is None else RecipeError)(
-                f'{domain} with split="{split}" would train on {count!r} and validate on {validation} of the '
-                f"{len(listed)} images of its train list; expected 1 to {most} and 1 or more. Get the whole list."
-            )
+            error = DataError if train_images is None else RecipeError
+            of = f"of the {len(listed)} images of its train list; expected 1 to {most} and 1 or more"
+            raise error(f'{domain} with split="{split}" would train on {count!r} and validate on {validation} {of}.')
         return [listed[:count], listed[most:], test, listed[count:most]]
 
 

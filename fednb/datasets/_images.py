@@ -32,7 +32,7 @@ def subfolders(folder: Path) -> list[Path]:
 
 
 def files(folder: Path) -> list[Path]:
-    """The image files directly in a folder, sorted by name; other and hidden files are ignored."""
+    """The image files directly in a folder, sorted by name."""
     return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and not is_hidden(p) and p.is_file())
 
 
@@ -60,14 +60,12 @@ def decode(path: Path, size: int | None, upright: bool = False, crop: int | None
 
 
 def decode_mask(path: Path) -> np.ndarray:
-    """uint8 ``[height, width]`` of one file, upright: the values of a grey image or of a palette's numbers, as they are
-    stored; 0 and 255 of a black and white one. DataError as of ``decode``, and for colours or transparent pixels."""
+    """uint8 ``[height, width]`` of one file, upright: values or a palette's numbers, as stored; 0 and 255 of black and
+    white image. DataError as of ``decode``, and for colours or transparent pixels."""
     with _opened(path) as image:
         if image.mode not in ("1", "L", "P"):
-            raise DataError(
-                f"{path} has {len(image.getbands())} channels (mode {image.mode}); expected a mask, a grey image or "
-                "one with a palette: a number for each pixel. Convert it."
-            )
+            found = f"{path} has {len(image.getbands())} channels (mode {image.mode})"
+            raise DataError(f"{found}; expected a mask, a grey image or one with a palette. Convert it.")
         inverted = image.mode == "L" and getattr(image, "tag_v2", {}).get(262) == 0  # a TIFF in which white is 0
         if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
             raise DataError(f"{path} has transparent pixels; expected a mask without. Save it so, the background as 0.")
@@ -89,9 +87,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except (DataError, MemoryError):
         raise
     except Exception as error:  # pillow's decoders raise many kinds for damaged files
-        raise DataError(
-            f"{path} cannot be decoded ({error}); expected a whole image file. Fetch it again, or remove it."
-        ) from error
+        raise DataError(f"{path} cannot be decoded ({error}); expected a whole image. Fetch or remove it.") from error
 
 
 def stored(path: Path) -> tuple[tuple[int, int], int]:

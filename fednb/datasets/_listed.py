@@ -13,13 +13,17 @@ from fednb.federation import Site, Split
 Rows = list[tuple[Path, int]]  # image files and the numbers of their classes
 
 
-def lacking(listing: Callable, root: Path, **options) -> str | None:
-    """What ``listing(root, **options)`` raises DataError for, in one sentence; None where it finds all it needs."""
-    try:
-        listing(root, **options)
-    except DataError as error:
-        return str(error)
-    return None
+def lacking(listing: Callable) -> Callable[..., str | None]:
+    """``missing`` of a loader: what ``listing(root, **options)`` raises DataError for, else None."""
+
+    def missing(root: Path, **options) -> str | None:
+        try:
+            listing(root, **options)
+        except DataError as error:
+            return str(error)
+        return None
+
+    return missing
 
 
 def require(*paths: Path) -> None:

@@ -21,10 +21,8 @@ def refuse_beside(files: Sequence[Path]) -> None:
     names = {path.stem: path for path in files}
     for path in files:
         if END.search(path.stem) and (image := names.get(END.sub("", path.stem))):
-            raise DataError(
-                f"{path} is the mask of {image.name} by its name, in the place of an image. Remove such masks or, to "
-                "learn them, put images and masks in folders images and masks of the site."
-            )
+            advice = "Remove such masks or, to learn them, put images and masks in folders images and masks of the site"
+            raise DataError(f"{path} is the mask of {image.name} by its name, in the place of an image. {advice}.")
 
 
 def paired(image_folder: Path, mask_folder: Path) -> tuple[list[Path], list[Path]]:
@@ -52,8 +50,7 @@ def refuse_other_size(path: Path, mask: Path) -> None:
     if turned != other or own != theirs:
         raise DataError(
             f"{mask} is {theirs[0]} x {theirs[1]} pixels and its image {own[0]} x {own[1]}, with the EXIF orientations "
-            f"{other} and {turned} (1: upright); expected the same, pixel by pixel. Put the image's mask there, or "
-            "save both upright."
+            f"{other} and {turned} (1: upright); expected the same. Put the image's mask there, or save both upright."
         )
 
 
@@ -99,18 +96,15 @@ def as_classes(
         masks = np.where(masks == IGNORED, np.uint8(1), masks)
         values = values[:, [0, IGNORED]]
     elif not drawn and values[:, IGNORED].any():
-        raise DataError(
-            f"{site} has masks of 0 and {IGNORED} alone ({files[0].parent}) for {classes} classes; {IGNORED} is "
-            f"ignored, and no object would be left. Write the numbers of the classes, 1 to {classes - 1}."
-        )
+        found = f"{site} has masks of 0 and {IGNORED} alone ({files[0].parent}) for {classes} classes"
+        raise DataError(f"{found}; {IGNORED} is ignored. Write the numbers of the classes, 1 to {classes - 1}.")
     else:
         for path, own in zip(files, values, strict=True):
             found = np.flatnonzero(own)
             if found[0] == IGNORED or found[found < IGNORED][-1] >= classes:
                 raise DataError(
                     f"{path} has the values {', '.join(map(str, found))[:60]}; expected 0 to {classes - 1} ({classes} "
-                    f"classes), or {IGNORED} where a pixel is ignored, but not all. Name all classes, or write "
-                    "their numbers, in a format without loss such as PNG."
+                    f"classes), or {IGNORED} where a pixel is ignored, but not all. Write them in a format such as PNG."
                 )
     bare = np.flatnonzero(~values[:, 1:IGNORED].any(1))
     firsts = ["/".join(files[number].parts[-3:]) for number in bare[:1]]

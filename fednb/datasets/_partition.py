@@ -11,7 +11,6 @@ from fednb.randomness import random_state
 TRIES = 1000  # of a Dirichlet draw that leaves a client too few images
 VALIDATION = 0.1  # of a client's training images; DisTrans and FedFA have no validation images on these data
 LEAST = 5  # training images of a client, so that one becomes validation; batch normalisation needs two of the others
-LEAST_DRAWN = 10  # the same by Dirichlet, as released
 
 
 def stratified(targets: np.ndarray, sizes: Sequence[int], *key) -> list[np.ndarray]:
@@ -34,7 +33,7 @@ def sizes(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def cut(split: Split, shares: Sequence[float], *key) -> list[Split]:
-    """A part for each share, all classes in proportion; images with masks as if all were of one class."""
+    """A part for each share, all classes in proportion; images with masks as if of one class."""
     targets = split.targets.numpy() if split.targets.ndim == 1 else np.zeros(len(split))
     return [split.select(part) for part in stratified(targets, sizes(len(split), shares), *key)]
 
@@ -86,10 +85,9 @@ def class_shares(classes: int, clients: int, classes_per_client: int, *key) -> n
     check_whole(clients=clients, classes_per_client=classes_per_client)
     if classes_per_client > classes or classes_per_client * clients % classes:
         fitting = [u for u in range(1, classes + 1) if u * clients % classes == 0]
-        raise RecipeError(
-            f"{clients} clients with {classes_per_client} of {classes} classes each cannot share every class among "
-            f"equally many clients; for them classes_per_client may be {', '.join(map(str, fitting))}."
-        )
+        each = f"{clients} clients with {classes_per_client} of {classes} classes each cannot share every class among"
+        may = ", ".join(map(str, fitting))
+        raise RecipeError(f"{each} equally many clients; for them classes_per_client may be {may}.")
     random = random_state(*key)
     places = np.full(classes, classes_per_client * clients // classes)
     table = np.zeros((clients, classes))
@@ -108,7 +106,7 @@ def by_dirichlet(
     FedFA prints the accuracy of the global model on all test images; here each client is tested on its equal part of
     them, with all classes in proportion; spare images likewise. DataError where a client would have too few images."""
     counts = train.targets.bincount(minlength=classes).tolist()
-    shares = dirichlet_shares(counts, clients, concentration, *key, minimum=LEAST_DRAWN)
+    shares = dirichlet_shares(counts, clients, concentration, *key)
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         return stratified(targets, sizes(len(targets), [1 / clients] * clients), *key, name)
@@ -147,8 +145,8 @@ def dirichlet_shares(
 
 
 def deal(targets: np.ndarray, shares: np.ndarray, *key) -> list[np.ndarray]:
-    """Positions for each client, disjoint: of the images of class c, in a drawn order, client i gets the share
-    ``shares[i, c]``, rounded so that no image is left over (DisTrans' code rounds each down and drops the rest)."""
+    """Positions for each client, disjoint: of the images of class c client i gets the share ``shares[i, c]``, rounded
+    so that no image is left over (DisTrans' code rounds each down and drops the rest)."""
     random = random_state(*key)
     hands = [[] for _ in shares]
     for label, column in enumerate(shares.T):

@@ -1,6 +1,5 @@
 """BioID: grey faces, where each client holds the images of one person."""
 
-from functools import partial
 from pathlib import Path
 
 from fednb.datasets._listed import lacking
@@ -14,7 +13,7 @@ NEEDS = (
     "www.bioid.com/facedb; 167 MB unpacked. Licence: for research on face detection."
 )
 DATA = Persons("bioid", "identity_BioID.txt", "images", crop=256, channels=1)
-missing = partial(lacking, DATA.listed)
+missing = lacking(DATA.listed)
 
 
 def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Federation:
@@ -24,7 +23,6 @@ def load(root: Path, *, clients: int = 20, size: int = 256, seed: int = 0) -> Fe
     Args:
         clients: how many sites, and classes. DisTrans: 20.
         size: of the centre, 256 x 256, when resized. DisTrans: 256, for LeNet.
-        seed: of who holds whom, of the validation images and of the test images of others.
 
     Reference: DisTrans, Sec. 5 ("20 people's images in a descending order") and 5.1. Its reader and its list of
     persons are not released, nor is the share of test images printed: CelebA's is taken."""

@@ -1,9 +1,7 @@
 """Bird-200: photographs of two hundred species of birds, dealt out to clients by class."""
 
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
 from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import by_class_shares
@@ -11,10 +9,9 @@ from fednb.errors import DataError
 from fednb.federation import Federation
 
 NEEDS = (
-    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images. Layout: CUB_200_2011/images/<class>/<file>.jpg and, "
-    "beside images/, the lists images.txt, image_class_labels.txt, train_test_split.txt and classes.txt. From "
-    "www.vision.caltech.edu/datasets/cub_200_2011; CUB_200_2011.tgz, 1.2 GB. Licence: for non-commercial research and "
-    "education; the photographs belong to their owners."
+    "Caltech-UCSD Birds-200-2011 (Wah et al. 2011), 11,788 images. Layout: CUB_200_2011/images/<class>/<file>.jpg and "
+    "the lists images.txt, image_class_labels.txt, train_test_split.txt and classes.txt in CUB_200_2011/. From "
+    "www.vision.caltech.edu/datasets/cub_200_2011; 1.2 GB. Licence: for non-commercial research and education."
 )
 FOLDER = "CUB_200_2011"
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -33,10 +30,8 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
         classes_per_client: times ``clients`` a multiple of 200. DisTrans: 200, 120, 80, 40, 20, which are DH = 0, 40,
             60, 80, 100 %.
         size: DisTrans: 128.
-        seed: of the class shares, of the images that each client gets and of its validation images.
 
     Reference: DisTrans, Sec. 5 and 5.1. Its reader is not released, nor does the paper say by which list it tests."""
-    images.check_size(size)
     classes, listed = _listed(root)
     notes = []
     splits = [decoded(root, f"bird200_{part}", rows, size, notes) for part, rows in listed.items()]
@@ -45,7 +40,6 @@ def load(root: Path, *, clients: int = 10, classes_per_client: int = 200, size: 
 
 
 def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
-    """The names of the classes; the images of each part, in the order of images.txt."""
     place = root / FOLDER
     require(*(place / name for name in (*LISTS, "images")))
     names, paths, labels, parts = (pairs(place / name) for name in LISTS)
@@ -53,12 +47,11 @@ def _listed(root: Path, **options) -> tuple[list[str], dict[str, Rows]]:
     for number in paths | labels | parts:
         path, label, mark = (held.get(number, "") for held in (paths, labels, parts))
         if [*names] != NUMBERS or path.split("/")[0] != names.get(label) or mark not in PARTS:
-            raise DataError(
-                f'{place}: image {number} has the path "{path}", class "{label}" and part "{mark}"; expected the '
-                f"folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test). Fetch the lists again."
-            )
+            found = f'image {number} has the path "{path}", class "{label}" and part "{mark}"'
+            expected = f"the folder of a class from 1 to {len(NUMBERS)}, and 1 (training) or 0 (test)"
+            raise DataError(f"{place}: {found}; expected {expected}. Fetch the lists again.")
         listed[PARTS[mark]].append((place / "images" / path, int(label) - 1))
     return list(names.values()), listed
 
 
-missing = partial(lacking, _listed)
+missing = lacking(_listed)

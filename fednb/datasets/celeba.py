@@ -1,10 +1,8 @@
 """CelebA: faces of celebrities, where each client holds the images of one person."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import pairs
 from fednb.datasets._listed import decoded, lacking, require
 from fednb.datasets._partition import by_class_shares, check_whole, cut
@@ -13,10 +11,8 @@ from fednb.federation import Federation, Split
 
 NEEDS = (
     "CelebA (Liu et al. 2015), 202,599 aligned images of 178 x 218 pixels of 10,177 persons. Layout: "
-    "celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, unpacked; "
-    "only the images of the persons in use have to be there. From mmlab.ie.cuhk.edu.hk/projects/CelebA.html; "
-    "img_align_celeba.zip, 1.4 GB, and the list. Licence: for non-commercial research; the photographs belong to their "
-    "owners."
+    "celeba/img_align_celeba/<number>.jpg and the list celeba/identity_CelebA.txt: torchvision's folder, unpacked. "
+    "From mmlab.ie.cuhk.edu.hk/projects/CelebA.html; 1.4 GB. Licence: for non-commercial research."
 )
 SHARES = (0.8, 0.2)  # training and test images of each person
 
@@ -36,7 +32,6 @@ class Persons:
 
     def federation(self, root: Path, clients: int, size: int, seed: int) -> Federation:
         """The persons with the most images, one for each client; the options are those of ``celeba.load``."""
-        images.check_size(size)
         check_whole(clients=clients)
         persons, notes = self.listed(root), []
         if not 2 <= clients <= len(persons):
@@ -50,7 +45,6 @@ class Persons:
         return Federation(self.name, sites, chosen, [*dealt, *notes])
 
     def listed(self, root: Path, **options) -> dict[str, list[Path]]:
-        """The image files of each person, in the order of the list."""
         place, held = root / self.name, {}
         require(place / self.listing, place / self.folder)
         for file, person in pairs(place / self.listing).items():
@@ -59,7 +53,7 @@ class Persons:
 
 
 DATA = Persons("celeba", "identity_CelebA.txt", "img_align_celeba", crop=178, channels=3)
-missing = partial(lacking, DATA.listed)
+missing = lacking(DATA.listed)
 
 
 def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Federation:
@@ -72,11 +66,8 @@ def load(root: Path, *, clients: int = 50, size: int = 128, seed: int = 0) -> Fe
 
     Args:
         clients: how many sites, and classes. DisTrans: 50.
-        size: of the centre, 178 x 178, when resized. DisTrans: 128, for AlexNet; its code crops 148 and resizes to 64
-            instead.
-        seed: of who holds whom, of the validation images and of the test images of others.
+        size: of the centre, 178 x 178, when resized. DisTrans: 128, for AlexNet; its code crops 148 and resizes to 64.
 
     Reference: DisTrans, Sec. 5 ("50 identities in descending order") and 5.1. As released: the persons with the most
-    images, and 80 % of each for training; its draw is not the one here.
-    """
+    images, and 80 % of each for training."""
     return DATA.federation(root, clients, size, seed)

@@ -1,11 +1,9 @@
 """CH-MNIST: eight kinds of tissue in histological images of colorectal cancer, dealt out to clients by class."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from fednb.datasets import _images as images
 from fednb.datasets._listed import Rows, decoded, in_classes, lacking
 from fednb.datasets._partition import by_class_shares, sizes
 from fednb.federation import Federation
@@ -14,8 +12,8 @@ from fednb.randomness import random_state
 NEEDS = (
     "CH-MNIST (Kather et al. 2016), 5,000 images of 150 x 150 pixels, 625 of each class. Layout: "
     "ch_mnist/<class>/<file>.tif, classes 01_TUMOR, 02_STROMA, 03_COMPLEX, 04_LYMPHO, 05_DEBRIS, 06_MUCOSA, "
-    "07_ADIPOSE, 08_EMPTY: the archive's folder Kather_texture_2016_image_tiles_5000, renamed. From "
-    "doi.org/10.5281/zenodo.53169; Kather_texture_2016_image_tiles_5000.zip, about 250 MB. Licence: CC BY 4.0."
+    "07_ADIPOSE, 08_EMPTY: the folder in Kather_texture_2016_image_tiles_5000.zip, renamed. From "
+    "doi.org/10.5281/zenodo.53169; about 250 MB. Licence: CC BY 4.0."
 )
 CLASSES = tuple("01_TUMOR 02_STROMA 03_COMPLEX 04_LYMPHO 05_DEBRIS 06_MUCOSA 07_ADIPOSE 08_EMPTY".split())
 SHARES = (0.8, 0.2)  # training and test images
@@ -30,12 +28,9 @@ def load(root: Path, *, clients: int = 8, classes_per_client: int = 8, size: int
 
     Args:
         clients: how many sites. DisTrans: 8; 16, 24 and 40 in its Table 5.
-        classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1, which are DH = 0, 25, 50,
-            75, 100 %.
-        seed: of the class shares, of the images that each client gets and of its validation images.
+        classes_per_client: times ``clients`` a multiple of eight. DisTrans: 8, 6, 4, 2, 1 (DH = 0, 25, 50, 75, 100 %).
 
     Reference: DisTrans, Sec. 5 and 5.1. As released the split depends on the order in which folders are listed."""
-    images.check_size(size)
     unusual = []
     whole = decoded(root, "ch_mnist", _rows(root), size, unusual)
     order = random_state("ch_mnist", "test").permutation(len(whole))
@@ -48,4 +43,4 @@ def _rows(root: Path, **options) -> Rows:
     return in_classes(root / "ch_mnist", CLASSES)
 
 
-missing = partial(lacking, _rows)
+missing = lacking(_rows)

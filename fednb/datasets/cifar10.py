@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +55,8 @@ class Cifar:
         spare: bool = False,
         seed: int = 0,
     ) -> Federation:
-        """Sites client_0, client_1, ...; the ten classes of CIFAR-10, or the hundred fine ones of CIFAR-100. A tenth of
-        each client's training images is validation.
+        """Sites client_0, client_1, ...; ten classes, or the hundred fine ones of CIFAR-100. A tenth of each client's
+        training images is validation.
 
         Args:
             clients: how many sites. DisTrans: 10, in its Table 6 50, 100 and 500 for CIFAR-100; FedFA: 100.
@@ -65,16 +64,14 @@ class Cifar:
                 same shares. ``"dirichlet"``: FedFA's (``_partition.dirichlet_shares``), at least 10 images for each
                 client before a tenth becomes validation, tested on an equal part of all test images.
             classes_per_client: for class shares; times ``clients`` a multiple of the classes. DisTrans, with 10
-                clients: 10, 6, 4, 2, 1 of ten (100, 60, 40, 20, 10 of a hundred; Table 6: 10), which are DH = 0, 40,
-                60, 80, 100 %.
+                clients: 10, 6, 4, 2, 1 of ten (DH = 0, 40, 60, 80, 100 %), ten times as many of a hundred; Table 6: 10.
             concentration: for Dirichlet. FedFA: 0.6 and 0.3.
             size: the files have 32. DisTrans: 64 for CIFAR-10 by its code, for CIFAR-100 by the counts of its Table 7.
             train_images, test_images: how many to use, stratified by class; None takes all on disk.
-            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``, dealt out alike.
+            spare: whether the test images that ``test_images`` leaves out are each site's ``spare``.
 
         Reference: DisTrans, Sec. 5, 5.1 and 5.4, whose released code has no CIFAR-100; FedFA, App. E.1.
         """
-        images.check_size(size)
         place, splits, notes = self.place(root, partition=partition), [], []
         for part, count in {"train": train_images, "test": test_images}.items():
             labels, take = self._part(root, place, part, notes)
@@ -138,7 +135,7 @@ class Cifar:
         return content.reshape(-1, length)
 
     def _choose(self, part: str, labels, count: int | None, seed: int, spare: bool, notes: list) -> list[np.ndarray]:
-        """So many positions, or all, sorted, with all classes in proportion, and the others where they are spare."""
+        """So many positions, sorted, and the others where they are spare."""
         on_disk, complete = len(labels), COMPLETE[part]
         count = on_disk if count is None else count
         check_whole(**{f"{part}_images": count})
@@ -168,4 +165,4 @@ CIFAR = Cifar(
     files={"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
     label=0,
 )
-load, missing = CIFAR.load, partial(lacking, CIFAR.place)
+load, missing = CIFAR.load, lacking(CIFAR.place)

@@ -32,4 +32,4 @@ CIFAR = Cifar(
     files={"train": ("train",), "test": ("test",)},
     label=1,  # the fine one; byte 0 is the coarse one
 )
-load, missing = partial(CIFAR.load, classes_per_client=len(CLASSES)), partial(lacking, CIFAR.place)
+load, missing = partial(CIFAR.load, classes_per_client=len(CLASSES)), lacking(CIFAR.place)

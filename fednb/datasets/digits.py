@@ -1,6 +1,5 @@
 """Handwritten and photographed digits from four sources."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,7 @@ NEEDS = (
     "x_train, y_train, x_test, y_test (uint8 [n, height, width] or [n, height, width, 3]), which docs/data.md makes of "
     "the sources' files; of MNIST also MNIST/raw/*-ubyte[.gz]; more=True adds <the same>_more.npz. From "
     "yann.lecun.com/exdb/mnist, yaroslav.ganin.net (MNIST-M), www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets (USPS), "
-    "ufldl.stanford.edu/housenumbers (SVHN); 12 MB, 8 MB of USPS, 246 MB of SVHN, MNIST-M's size is not stated. "
-    "Licence: MNIST CC BY-SA 3.0; SVHN for non-commercial use; those of USPS and MNIST-M are not stated."
+    "ufldl.stanford.edu/housenumbers (SVHN, 246 MB). Licence: MNIST CC BY-SA 3.0; SVHN for non-commercial use."
 )
 COMPLETE = {  # training and test images of the complete sources
     "mnist": (60_000, 10_000),
@@ -97,11 +95,11 @@ def _files(root: Path, *, domains=None, separate_mnist_m=False, more=False, site
     return found
 
 
-missing = partial(lacking, _files)
+missing = lacking(_files)
 
 
 def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:
-    """What a domain's files hold, with images as uint8 ``[n, 1 or 3, 32, 32]``; cached."""
+    """What a domain's files hold, with images as uint8 ``[n, 1 or 3, 32, 32]``."""
 
     def make() -> Arrays:
         arrays = digit_files.read(files)

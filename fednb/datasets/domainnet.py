@@ -1,6 +1,5 @@
 """DomainNet: ten of its 345 kinds of objects, in six ways of picturing them."""
 
-from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
@@ -10,11 +9,10 @@ from fednb.federation import Federation
 NEEDS = (
     "DomainNet (Peng et al. 2019), ten of its 345 classes. Layout: DomainNet/<domain>/<class>/<file>, domains clipart, "
     "infograph, painting, quickdraw, real, sketch (2629, 3283, 3091, 5000, 6081, 2767 images), classes bird, feather, "
-    "headphones, ice_cream, teapot, tiger, whale, windmill, wine_glass, zebra; the others are not read and need not be "
-    "unpacked; and FedBN's lists as splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from "
-    "its pickles by docs/data.md. From ai.bu.edu/M3SDA; FedBN's lists are linked by github.com/med-air/FedBN and lie "
-    "in github.com/tfzhou/FedFA (data/domainnet); six archives of 1.3, 4.0, 3.7, 0.4, 5.6 and 2.5 GB. Licence: for "
-    "research under fair use; the images belong to their authors."
+    "headphones, ice_cream, teapot, tiger, whale, windmill, wine_glass, zebra; and FedBN's lists as "
+    "splits/domainnet_<domain>_<train|test>.csv (columns path,label), converted from its pickles by docs/data.md. From "
+    "ai.bu.edu/M3SDA, six archives of 17.5 GB; the lists are linked by github.com/med-air/FedBN and lie in "
+    "github.com/tfzhou/FedFA (data/domainnet). Licence: for research under fair use."
 )
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("bird feather headphones ice_cream teapot tiger whale windmill wine_glass zebra".split())
@@ -33,7 +31,7 @@ DOMAINS = {
     **{"quickdraw": (4000, 1000), "real": (4864, 1217), "sketch": (2213, 554)},
 }
 LISTS = Lists("domainnet", "DomainNet", DOMAINS, CLASSES, ("fedbn", *PERCENT, "stratified"), _sizes)
-missing = partial(lacking, LISTS.rows)
+missing = lacking(LISTS.rows)
 
 
 def load(

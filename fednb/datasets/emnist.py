@@ -1,7 +1,6 @@
 """EMNIST by writers: handwritten digits and letters, where a client is a writer."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,9 @@ from fednb.randomness import random_state
 
 NEEDS = (
     "EMNIST with its writers (NIST Special Database 19, prepared by LEAF, Caldas et al. 2018). Layout: "
-    "emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to data/all_data/, "
-    "neither sampled nor split; torchvision's EMNIST does not say who wrote an image. From "
-    "github.com/TalwalkarLab/leaf, whose script fetches by_class.zip and by_write.zip of "
-    "www.nist.gov/srd/nist-special-database-19; two archives whose sizes are not stated. Licence: public domain."
+    "emnist/all_data_0.json, all_data_1.json, ..., which LEAF's data/femnist/preprocess.sh writes to data/all_data/; "
+    "torchvision's EMNIST does not say who wrote an image. From github.com/TalwalkarLab/leaf, whose script fetches "
+    "two archives of www.nist.gov/srd/nist-special-database-19; sizes not stated. Licence: public domain."
 )
 CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 SIDE = 28
@@ -45,7 +43,6 @@ def load(root: Path, *, clients: int = 200, size: int = 28, seed: int = 0) -> Fe
     Reference: FedFA, Sec. 4.1 and App. E.1; Cohen et al., *EMNIST*, IJCNN 2017; Caldas et al., *LEAF*, 2018. FedFA's
     code for EMNIST is not released; which writers it takes, and how it divides their images, is not printed.
     """
-    images.check_size(size)
     check_whole(clients=clients)
     writers = _writers(root)
     fitting = sorted(name for name, (_, targets) in writers.items() if len(targets) >= LEAST)
@@ -68,11 +65,11 @@ def _files(root: Path, **options) -> list[Path]:
     raise DataError(f"There is no {root / 'emnist'}/all_data_*.json.")
 
 
-missing = partial(lacking, _files)
+missing = lacking(_files)
 
 
 def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Images uint8 ``[n, 1, 28, 28]`` and targets int64 ``[n]`` by writer; a file is parsed once, then cached."""
+    """Images uint8 ``[n, 1, 28, 28]`` and targets int64 ``[n]`` by writer."""
     files, writers = _files(root), {}
     for file, digest in zip(files, images.digests(files), strict=True):
         held = cached(root, f"emnist_{key([digest])}", lambda file=file: reading(file, _parsed))
@@ -85,8 +82,8 @@ def _writers(root: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _parsed(file: Path) -> Arrays:
-    """LEAF's format: "users", a list of names; "num_samples", their counts; "user_data", for each name "x", a list of
-    images as 784 numbers from 0 to 1, row after row, and "y", their classes."""
+    """LEAF's format: "users", names; "num_samples", their counts; "user_data", for each name "x", images as 784 numbers
+    from 0 to 1, row after row, and "y", their classes."""
     content = json.loads(file.read_bytes())
     pixels, targets = [], []
     for name, count in zip(content["users"], content["num_samples"], strict=True):

@@ -1,6 +1,5 @@
 """Your own images: a folder per site; inside, class folders, or images and their masks."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +63,6 @@ def load(
     Photographs, and masks, are turned upright as their EXIF tag says. ``notes`` has a line for files that are left out
     (hidden ones apart), unusual or there twice, for what a site lacks, and for masks that are background alone.
     DataError for another layout or fingerprint."""
-    images.check_size(size)
     fits = isinstance(shares, list | tuple) and [type(share) for share in shares] == [float] * 3
     if not fits or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise RecipeError(f"shares are {shares}; expected three positive numbers for train, validation, test; sum 1.")
@@ -89,15 +87,14 @@ def load(
             notes.append(f"{each} has no {' and no '.join(none)} images: it has too few for the shares.")
     federation = Federation(name, sites, classes, (*notes, *twice(sites)), task(masks=masks))
     if not site and fingerprint not in ("", federation.fingerprint):
-        raise DataError(
-            f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}. "
-            "Name the folder with those images, or take the new fingerprint into the recipe."
+        found = (
+            f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}"
         )
+        raise DataError(f"{found}. Name the folder with those images, or take the new fingerprint into the recipe.")
     return federation
 
 
 def task(*, masks: tuple[str, ...] = (), **options) -> str:
-    """The task of a federation with these options."""
     return "segmentation" if masks else "classification"
 
 
@@ -128,7 +125,7 @@ def _sites(root: Path, *, folder: str = "", masks=(), **options) -> dict[str, di
     return {name: {part: listed(folder) for part, folder in parts.items()} for name, parts in divided.items()}
 
 
-missing = partial(lacking, _sites)
+missing = lacking(_sites)
 
 
 def _called(folder: Path, words: dict[str, tuple[str, ...]]) -> dict[str, Path]:
@@ -145,10 +142,8 @@ def _parts(site: Path) -> dict[str, Path]:
     """The folders of a site that hold its class folders, or its images and masks, by part."""
     parts = _called(site, PARTS)
     if parts and (not {"train", "test"} <= parts.keys() or len(parts) < len(images.subfolders(site))):
-        raise DataError(
-            f"{site} is divided, and {images.held(site)}; expected folders train and test, perhaps validation, and no "
-            "other. Add what is missing, and put all other folders into them."
-        )
+        expected = "expected folders train and test, perhaps validation, and no other"
+        raise DataError(f"{site} is divided, and {images.held(site)}; {expected}. Move all other folders into them.")
     return parts or {"": site}
 
 
@@ -175,7 +170,6 @@ def _other_layout(folder: Path) -> DataError:
 
 
 def _classes(found: dict[str, dict[str, Listed]], asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The classes asked for, else the class folders of all sites, sorted."""
     if isinstance(asked, str) or len(set(asked)) != len(asked):
         raise RecipeError(f"classes are {asked!r}; expected a list of names, each once.")
     where = {label: site for site, parts in found.items() for _, own in parts.values() for label in own}

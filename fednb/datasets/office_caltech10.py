@@ -1,6 +1,5 @@
 """Office-Caltech-10: ten kinds of objects seen by four sources of photographs."""
 
-from functools import partial
 from pathlib import Path
 
 from fednb.datasets._fedbn import Lists
@@ -12,8 +11,7 @@ NEEDS = (
     "Office-Caltech-10 (Saenko et al. 2010, Griffin et al. 2007, Gong et al. 2012). Layout: "
     "office_caltech_10/<domain>/<class>/<file>, domains amazon, caltech, dslr, webcam (958, 1123, 157, 295 images), "
     "and FedBN's lists as splits/office_caltech_10_<domain>_<train|test>.csv (columns path,label). From the archive "
-    "that github.com/med-air/FedBN links: images and lists; its size is not stated. Licence: for research; the images "
-    "belong to their photographers and shops."
+    "that github.com/med-air/FedBN links. Licence: for research; the images belong to their photographers and shops."
 )
 # FedBN's numbering, which is alphabetical.
 CLASSES = tuple("back_pack bike calculator headphones keyboard laptop_computer monitor mouse mug projector".split())
@@ -31,7 +29,7 @@ def _sizes(domain: str, split: str, length: int) -> tuple[int, int]:
 
 LENGTHS = {domain: (train + validation, test) for domain, (train, validation, test) in TABLE11.items()}
 LISTS = Lists("office_caltech10", "office_caltech_10", LENGTHS, CLASSES, ("fedbn", "fedfa", "stratified"), _sizes)
-missing = partial(lacking, LISTS.rows)
+missing = lacking(LISTS.rows)
 
 
 def load(

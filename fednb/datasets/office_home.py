@@ -1,15 +1,13 @@
 """Office-Home: 65 kinds of objects in art, as clip art, in shops and in photographs."""
 
-from functools import partial
-
 from fednb.datasets._domains import Domains
 from fednb.datasets._listed import lacking
 
 NEEDS = (
     "Office-Home (Venkateswara et al. 2017). Layout: office_home/<domain>/<class>/<file>, domains Art, Clipart, "
     "Product, Real World (2427, 4365, 4439, 4357 images), 65 classes Alarm_Clock to Webcam; the archive's folder "
-    "OfficeHomeDataset_10072016/, renamed, is office_home/. From www.hemanthdv.org/officeHomeDataset.html; one archive "
-    "of 1.1 GB. Licence: for research that is not commercial, under fair use: the images belong to their authors."
+    "OfficeHomeDataset_10072016/, renamed, is office_home/. From www.hemanthdv.org/officeHomeDataset.html; 1.1 GB. "
+    "Licence: for research that is not commercial, under fair use."
 )
 DOMAINS = {"art": "Art", "clipart": "Clipart", "product": "Product", "real": "Real World"}  # of each site, its folder
 CLASSES = tuple(
@@ -23,4 +21,4 @@ CLASSES = tuple(
 )
 NOTE = "Office-Home has no lists: test, validation and training images are drawn by fednb."
 DATA = Domains("office_home", DOMAINS, CLASSES, NOTE)
-load, missing = DATA.load, partial(lacking, DATA.rows)
+load, missing = DATA.load, lacking(DATA.rows)

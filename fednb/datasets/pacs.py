@@ -1,7 +1,5 @@
 """PACS: seven kinds of objects as art paintings, cartoons, photographs and sketches."""
 
-from functools import partial
-
 from fednb.datasets._domains import Domains
 from fednb.datasets._listed import lacking
 
@@ -15,4 +13,4 @@ DOMAINS = {name: name for name in ("art_painting", "cartoon", "photo", "sketch")
 CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 NOTE = "PACS' own lists are not used: test, validation and training images are drawn by fednb."
 DATA = Domains("pacs", DOMAINS, CLASSES, NOTE, side=227)
-load, missing = DATA.load, partial(lacking, DATA.rows)
+load, missing = DATA.load, lacking(DATA.rows)

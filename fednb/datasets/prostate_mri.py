@@ -3,7 +3,6 @@
 import gzip
 import math
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -63,7 +62,6 @@ def load(
         ratio: share of a site's slices that trains, up to 0.6; not for ``"harmofl"``. 0.1 is FedFA's mini-ProstateMRI
             (Table 2: 32, 32, 46, 38, 41, 32 slices), 0.2 to 0.5 are the fractions 2/6 to 5/6 of Table 16.
     """
-    images.check_size(size)
     if not isinstance(ratio, float) or not 0 < ratio <= RATIO:
         raise RecipeError(f"ratio is {ratio!r}; expected a share of a site's slices, above 0 and up to {RATIO}.")
     if split == "harmofl" and ratio != RATIO:
@@ -76,7 +74,6 @@ def load(
 
 
 def _volumes(root: Path, *, split: str = "fedfa", site: str | None = None, **options) -> dict[str, Pairs]:
-    """By site every volume and its mask, sorted by name."""
     if split not in SPLITS:
         raise RecipeError(f'prostate_mri has no split "{split}"; {nearest(str(split), SPLITS)}')
     places = {name: root / "prostate_mri" / name for name in chosen_sites("prostate_mri", SITES, site)}
@@ -88,7 +85,7 @@ def _volumes(root: Path, *, split: str = "fedfa", site: str | None = None, **opt
     return found
 
 
-missing = partial(lacking, _volumes)
+missing = lacking(_volumes)
 
 
 def _pairs(place: Path) -> Pairs:
@@ -153,7 +150,6 @@ def _volume(path: Path, mask_path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _voxels(path: Path) -> np.ndarray:
-    """What a NIfTI file holds, float64 ``[slices, height, width]``."""
     import nibabel
 
     def voxels(path: Path) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Blood vessels of the retina, photographed by five cameras: a class for every pixel."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +42,9 @@ def load(root: Path, *, size: int = 128, fraction: float = 1.0, seed: int = 0, s
     Args:
         size: masks are resized as coverage: a pixel is vessel, or inside the field of view, from 0.4 on, as in the
             files. At 128 this keeps the share of vessel within a point; at 64 a third of it is left (HRF 2.3 of 6.1 %).
-        fraction: share of a site's training images that is used, the first in an order drawn by ``seed``; 9 to 19 a
-            site in all.
+        fraction: share of a site's 9 to 19 training images that is used, the first in an order drawn by ``seed``.
         seed: of the validation images, and of that order.
     """
-    images.check_size(size)
     check_shares(fraction=fraction)
     notes = []
     sites = [_site(root, name, files, size, fraction, seed, notes) for name, files in _files(root, site=site).items()]
@@ -67,7 +64,7 @@ def _files(root: Path, *, site: str | None = None, **options) -> dict[str, dict[
     return found
 
 
-missing = partial(lacking, _files)
+missing = lacking(_files)
 
 
 def _site(

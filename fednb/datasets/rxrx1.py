@@ -1,9 +1,7 @@
 """RxRx1: cells of four types under the microscope; a client has the experiments of one institution on one type."""
 
-from functools import partial
 from pathlib import Path
 
-from fednb.datasets import _images as images
 from fednb.datasets._files import table
 from fednb.datasets._listed import Rows, decoded, lacking, require
 from fednb.datasets._partition import check_whole, cut
@@ -12,9 +10,8 @@ from fednb.federation import Federation, Site
 
 NEEDS = (
     "RxRx1 as WILDS prepares it (Taylor et al. 2019, Koh et al. 2021), 125,510 images of 256 x 256 pixels. Layout: "
-    "rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. "
-    "www.rxrx.ai/rxrx1 has the original, with six channels, which is not read. From wilds.stanford.edu/datasets; 7.4 "
-    "GB. Licence: CC BY-NC-SA 4.0."
+    "rxrx1_v1.0/images/<experiment>/Plate<plate>/<well>_s<site>.png and the table rxrx1_v1.0/metadata.csv. From "
+    "wilds.stanford.edu/datasets; 7.4 GB. Licence: CC BY-NC-SA 4.0."
 )
 FOLDER, TABLE = "rxrx1_v1.0", "metadata.csv"
 COLUMNS = ("cell_type", "experiment", "plate", "well", "site", "sirna_id")
@@ -39,12 +36,10 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
         clients_per_cell_type: how many of the four groups take part, the first of them. FRAug, Table 3: 2, 3 and 4,
             which are 8, 12 and 16 clients.
         size: the files have 256, as has the released reader.
-        seed: of the validation images.
 
     Reference: FRAug, Sec. 4.2.1. It prints 50 classes; its code lists the 48 that are taken. Which batches a group has,
     and the division into training and test images, is neither printed nor released.
     """
-    images.check_size(size)
     check_whole(clients_per_cell_type=clients_per_cell_type)
     if clients_per_cell_type > GROUPS:
         raise RecipeError(f"clients_per_cell_type is {clients_per_cell_type}; expected a number from 1 to {GROUPS}.")
@@ -64,7 +59,6 @@ def load(root: Path, *, clients_per_cell_type: int = 4, size: int = 256, seed: i
 
 
 def _batches(root: Path, **options) -> dict[str, dict[str, Rows]]:
-    """By cell type and experiment the images of ``CLASSES``."""
     place = root / FOLDER
     require(place / TABLE, place / "images")
     held = {cell_type: {} for cell_type in CELL_TYPES}
@@ -78,4 +72,4 @@ def _batches(root: Path, **options) -> dict[str, dict[str, Rows]]:
     return held
 
 
-missing = partial(lacking, _batches)
+missing = lacking(_batches)

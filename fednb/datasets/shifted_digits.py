@@ -42,7 +42,6 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 def seen(size: int) -> Iterator[tuple]:
     """Each site's name, strokes ``[n, 32, 32]`` in 0..1, pixels ``[n, 3, size, size]``, labels ``[n]``, and the
     positions of training, validation and test images."""
-    images.check_size(size)
     if problem := missing():
         raise DataError(problem)
     from sklearn.datasets import load_digits

@@ -26,7 +26,7 @@ _CLAIM = frozenset({"table", *_PAIR, "place"})
 
 
 def names() -> list[str]:
-    """The papers that are transcribed: ours first, then those from outside."""
+    """The papers, ours first, then those from outside."""
     return [*own(), *sorted(registry.outside("papers"))]
 
 
@@ -300,7 +300,7 @@ def profiles_on(paper: str) -> set[str]:
 
 
 def _federation(told: dict) -> str:
-    chosen = _entry(told["profile"]["paper"], "federation", "of the profile paper, the field")
+    chosen = _entry(_entry(told["profile"], "paper", "the profile"), "federation", "of the profile paper, the field")
     return chosen if isinstance(chosen, str) else chosen["name"]
 
 

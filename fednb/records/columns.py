@@ -15,9 +15,8 @@ def to_text(rounds: list[dict], clients: list[str]) -> str:
     """JSON with a line for each column, which has a value for each round, null where there is none.
 
     In ``loss`` a value is a list in the order of ``clients``. ``up`` and ``down`` have a column for each name, or one
-    number that is the same in every round. Where all of it is longer than ``LONG``, the columns are those of the last
-    round, and ``earlier`` is the JSON of the others in bzip2 and base64.
-    """
+    number for all rounds. Where it is longer than ``LONG``, the columns are those of the last round, and ``earlier`` is
+    the JSON of the others in bzip2 and base64."""
     text = _text(_columns(rounds, clients))
     if len(text) <= LONG or len(rounds) == 1:
         return text

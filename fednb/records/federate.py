@@ -74,7 +74,6 @@ def _recipe(asked: ConfigRecord) -> Recipe:
 
 
 def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Context) -> dict:
-    """One call of the client, who goes on from its memory and leaves it behind."""
     config = context.node_config
     own, _ = _own(recipe, config)
     site = own.sites[0].name
@@ -107,8 +106,7 @@ class Nodes:
     """The nodes of a grid by their sites' names, which they keep from the first round on.
 
     timeout: seconds that a reply may take, and that clients are waited for before round 1. ``wire`` counts the bytes of
-    all messages ``down`` and ``up`` by kind, without the headers of HTTP and TLS.
-    """
+    all messages ``down`` and ``up`` by kind, without the headers of HTTP and TLS."""
 
     def __init__(self, recipe: Recipe, grid: Grid, timeout: float):
         self.recipe = recipe
@@ -211,7 +209,6 @@ def _message(record: ArrayRecord) -> Message:
 
 
 def _received(content: RecordDict) -> Message | str:
-    """A client's reply, or why it is none."""
     try:
         return _message(content["message"])
     except Exception as error:  # whatever bytes that are no arrays, or no ArrayRecord at all, lead to

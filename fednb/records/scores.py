@@ -14,10 +14,8 @@ TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 
 
 def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]:
-    """The last ten rounds, and those of the best mean over clients on validation and on test images.
-
-    rounds: as in a record. images: for each split, of each client; 0 where it is unseen and chooses no round.
-    """
+    """The last ten rounds, and those of the best mean over clients on validation and on test images. rounds: as in a
+    record. images: for each split, of each client; 0 where it is unseen and chooses no round."""
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):
         counts = images[split]
@@ -31,8 +29,7 @@ def packed(scores: dict[int, Tensor], spare: dict[int, Tensor]) -> dict[str, nda
     """``rounds`` int32 ``[r]``, ``test`` and, where there is any, ``spare``: bits, uint8 ``[r, ceil(n / 8)]``, of right
     and wrong answers, float16 ``[r, n]`` of other scores.
 
-    scores, spare: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites.
-    """
+    scores, spare: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites."""
     import numpy
 
     arrays = {"rounds": numpy.array(sorted(scores), dtype=numpy.int32)}

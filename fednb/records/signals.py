@@ -14,7 +14,7 @@ _at_once = False
 @contextmanager
 def watched(at_once: bool = False):
     """Inside, a signal is kept until who trains asks for it, or the outermost of these ends; ``at_once`` it takes its
-    effect where this process only waits for other machines. In another thread than the main one this does nothing."""
+    effect. In another thread than the main one this does nothing."""
     global _heard, _before, _at_once
     if _before is not None or threading.current_thread() is not threading.main_thread():
         yield

@@ -19,7 +19,6 @@ FILE = Path(__file__).with_name("behaviours.json")
 
 @cache
 def known() -> dict[str, dict]:
-    """What ``behaviours.json`` holds."""
     return json.loads(FILE.read_text())
 
 

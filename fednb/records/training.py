@@ -39,8 +39,7 @@ def train_one(
     """The record of a recipe: found, or trained from its last checkpoint on. Ctrl-C and SIGTERM end it after its round.
 
     ``progress(recipe, rounds_done)`` is called after every round. federation: of a recipe whose images are in memory.
-    wait: for another process that trains it, or raise HeldError.
-    """
+    wait: for another process that trains it, or raise HeldError."""
     with store.lock(recipe, wait), signals.watched():
         if record := store.find(recipe, mend=True):
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this

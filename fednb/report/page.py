@@ -82,9 +82,8 @@ class Page:
     @property
     def printed(self) -> "DataFrame":
         """What the paper prints in the notebook's table for its federation: of ``fednb.papers.printed``."""
-        return papers.printed(
-            self.paper, self.place, self.space.get("FEDERATION") or self.base.full["federation"]["name"]
-        )
+        own = Recipe(**papers.recipe(self.paper, "paper")).full["federation"]["name"]  # at smoke there is a stand-in
+        return papers.printed(self.paper, self.place, self.space.get("FEDERATION") or own)
 
     def run(self, recipes: list[Recipe], **of_the_study) -> Results:
         """Finds these runs or trains them, as ``fednb.Study``, with the notebook's DATA, DEVICE and JOBS."""
@@ -143,24 +142,24 @@ class Page:
         frames = [curves(results, self.paper, claims=asked) for results in real] if asked else []
         return [frame[frame["setting"] != ""] for frame in frames]
 
-    def answer(self, *effects, found: str | list[str] = ()) -> Lines:
+    def answer(self, *effects, found: str | list[str] = (), also: list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
-        found: what was found. effects: tables of ``fednb.report.effects``, or ``{name: table}``, in a line for each
-        direction below it. Without both, the paper's claims.
+        effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
+        what was found, before these and in the place of the claims. also: more of it, behind what these say.
         """
         lines = [found] if isinstance(found, str) else list(found)
         named = [each for one in effects for each in (one.items() if isinstance(one, dict) else [("", one)])]
         lines += [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
-            lines += [f"{row.claim} {row.verdict}" for frame in self.orders for row in frame.itertuples()]
+            lines += [f"{row.claim.rstrip('.')}: {row.verdict}" for frame in self.orders for row in frame.itertuples()]
         marks = [wording.mark(results.frame) for results in self.shown]
         return Lines(
             {
                 "claim": [self.about.get("claim", "")],
                 "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
-                "found": lines or ["No claim of the paper was run on its data."],
+                "found": [*(lines or ["No claim of the paper was run on its data."]), *also],
                 "how sure": [_how_sure(results) for results in self.shown],
                 "hours": [_hours(self.shown)],
                 "data": [self.about.get("data", "")],
@@ -184,13 +183,13 @@ class Page:
         from IPython.display import HTML, display
 
         for number, results in enumerate(self.shown):
-            printed, caption = self._printed_for(results), papers.caption(self.paper, self.place)
+            printed, caption = self.printed_for(results), papers.caption(self.paper, self.place)
             table = report.table(results, printed, caption=caption, **how)
             head = html.escape(setting(results))
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
 
-    def _printed_for(self, results: Results) -> "DataFrame":
+    def printed_for(self, results: Results) -> "DataFrame":
         """The printed rows of the results' federation, or of the only one that the table has."""
         there = papers.printed(self.paper, self.place)
         own = there[there["federation"].isin({record.recipe["federation"]["name"] for record in results.records})]
@@ -202,7 +201,8 @@ class Page:
         each setting the first one tested, and which have which verdict."""
         lines = [line for table in effects for line in report.sentences(table).splitlines()]
         lines += [line for frame in self.claims for line in _in_sentences(frame)]
-        lines += [f"{row.claim} {row.verdict}: {row.why}" for frame in self.orders for row in frame.itertuples()]
+        of_orders = [row for frame in self.orders for row in frame.itertuples()]
+        lines += [f"{row.claim.rstrip('.')}: {row.verdict} ({row.why})." for row in of_orders]
         return Lines({"": lines[:MOST_SENTENCES]})
 
     def footer(self) -> Lines:
@@ -217,7 +217,7 @@ class Page:
                 "settings": list(made),
                 "notes": list(dict.fromkeys(note for results in self.shown for note in results.notes)),
                 "run it": [
-                    f"fednb run --only {self.name} --profile paper",
+                    f"fednb run --only {self.name}" + " --profile paper" * ("PROFILE" in self.space),
                     f"minutes of one core: {costs}" if costs else "",
                 ],
                 "before": names[max(0, place - 1) : place],
@@ -234,8 +234,7 @@ def setting(results: Results) -> str:
     rounds = dict.fromkeys(recipe["rounds"] for recipe in recipes)
     seeds = sorted({recipe["seed"] for recipe in recipes})
     pixels = [f"{_either(sizes)} pixels"] if sizes else []
-    runs = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-    return ", ".join([_either(names), *pixels, f"{_either(rounds)} rounds", runs])
+    return ", ".join([_either(names), *pixels, f"{_either(rounds)} rounds", f"seeds {', '.join(map(str, seeds))}"])
 
 
 def _of_claims(frame: "DataFrame") -> list[str]:
@@ -251,10 +250,18 @@ def _of_claims(frame: "DataFrame") -> list[str]:
 
 
 def _of_effects(frame: "DataFrame") -> list[str]:
-    """Which runs are above, below or neither, against each that they are held against."""
+    """Which runs are above, below or neither, against each that they are held against; where the effects are by the
+    values of a field, each pair over these."""
+    by = frame.columns[2]
+    if by != "by":
+        lines = []
+        for (better, worse), rows in frame.groupby(["better", "worse"], sort=False):
+            at = zip(rows[by], rows["ours"], rows["direction"], strict=True)
+            words = [f"{value}: {wording.signed(ours)} {word}" for value, ours, word in at]
+            pair = wording.minus(labels.short(better), labels.short(worse))
+            lines.append(f"{pair}, by {wording.spaced(by)}: {', '.join(words)}")
+        return lines
     lines = []
-    first = {"above": 0, "below": 1}
-    frame = frame.sort_values("direction", key=lambda words: words.map(first).fillna(len(first)), kind="stable")
     for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
         effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
         against = "" if word in ("above", "below") else " against"
@@ -291,8 +298,10 @@ def _points(claim) -> str:
 def _how_sure(results: Results) -> str:
     """Test images and seeds behind the numbers, and which curves still rise."""
     images = dict.fromkeys(sum(record.images["test"]) for record in results.records)
-    rises, limit = late_rise(results.frame).dropna(), protocol.rules()["level_curve"]
-    rising = [f"{labels.pretty(run)} {wording.signed(rise)}" for run, rise in rises.items() if rise > limit]
+    limit, rising = protocol.rules()["level_curve"], []
+    for label, rows in sorted(wording.settings(results.frame), key=lambda each: each[1]["run"].iloc[0]):
+        rise = late_rise(rows).iloc[0]
+        rising += [f"{label} {wording.signed(rise)}"] if rise > limit else []
     ends = f"still rising in the last quarter, in points: {_some(rising)}" if rising else "converged"
     seeds = results.frame["seed"].nunique()
     return f"{_either(images)} test images, {seeds} seed{'s' * (seeds > 1)}; {ends}"

@@ -2,6 +2,7 @@
 
 import numpy
 
+from fednb import report
 from fednb.errors import RunError
 from fednb.methods import part
 from fednb.methods.augmentations.distrans import first_offset
@@ -35,6 +36,16 @@ def moved(record: Record) -> dict[str, float]:
         "spread": _size(first - first.mean((1, 2, 3), keepdims=True)),
         "network": _size(last - entered) / _size(entered),
     }
+
+
+def table(results):
+    """``moved`` of each recorded run by its rate, and the mean accuracy of its last rounds: a data frame."""
+    import pandas
+
+    accuracy = report.selected(results.frame, "mean_of_last").groupby("key")["accuracy"].mean()
+    runs = {record.recipe["augmentations"][0]["offset_rate"]: record for record in results.records}
+    rows = {rate: moved(record) | {"accuracy": accuracy[record.key]} for rate, record in runs.items()}
+    return pandas.DataFrame(rows).T.rename_axis("rate")
 
 
 def _size(values) -> float:

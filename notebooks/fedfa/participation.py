@@ -80,3 +80,19 @@ def _pairs(seen: dict, unseen: dict) -> dict[str, Pair]:
         if both:
             pairs[label] = Pair(*(rows[rows["client"].isin(both)] for rows in sides))
     return pairs
+
+
+def tested(claims: pandas.DataFrame) -> list[str]:
+    """A line for each claim that was run: ours with its interval, the printed effect, the verdict."""
+    signed = wording.signed
+    return [
+        f"{row.effect} {signed(row.ours)} points ({signed(row.low)} to {signed(row.high)}), printed "
+        f"{signed(row.paper)}: {row.verdict}"
+        for row in claims.dropna(subset="ours").itertuples()
+    ]
+
+
+def ranked(rows: pandas.DataFrame, run: str) -> str:
+    """Runs and their points, the largest first: ``"FedRDN +13.7, FedBN +11.5"``. run: the column that has the runs."""
+    rows = rows.sort_values("ours", ascending=False)
+    return ", ".join(f"{labels.short(row[run])} {wording.signed(row['ours'])}" for row in rows.to_dict("records"))

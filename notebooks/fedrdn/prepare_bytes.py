@@ -3,6 +3,7 @@
 from fednb.federation import made
 from fednb.loop.loop import FederatedRun
 from fednb.recipe import Recipe
+from fednb.report.plots._axes import as_written, decorate, new_figure
 
 
 def prepare_bytes(
@@ -16,3 +17,17 @@ def prepare_bytes(
     recipe = Recipe(model={"name": "digits_cnn", "channels": 1, "width": 4}, augmentations=[augmentation])
     run = FederatedRun(recipe, made(clients, images, image_shape))
     return {direction: counts.get(recipe.augmentation_name, 0) for direction, counts in run.prepare().items()}
+
+
+def mebibytes(sizes: dict[str, int], title: str):
+    """Bars on a logarithmic axis, each with its size: ``{row: bytes}``."""
+    figure, (axes,) = new_figure(1, width=7.6, height=0.9 + 0.4 * len(sizes))
+    values = [size / 2**20 for size in sizes.values()]
+    for place, value in enumerate(values):
+        axes.barh(place, value, left=0, color="#0072B2", height=0.6)
+        text = f" {value:.1f} MiB" if value > 0.1 else f" {value * 2**20:.0f} bytes"
+        axes.annotate(text, (value, place), verticalalignment="center", fontsize=9)
+    axes.set(xscale="log", yticks=range(len(values)), ylim=(len(values) - 0.5, -0.5))
+    axes.set(yticklabels=list(sizes), xlim=(1e-4, 20 * max(values)))
+    decorate(axes, "MiB, logarithmic", "", title, grid="x")
+    return as_written(figure)

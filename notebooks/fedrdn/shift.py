@@ -1,6 +1,12 @@
 """How much features give away the site that an image comes from."""
 
+from statistics import mean
+
 import numpy
+
+from fednb.datasets import office_caltech10
+from fednb.report import labels, plots
+from fednb.report.sentences import paired_difference
 
 
 def site_accuracy(features, sites) -> float:
@@ -35,3 +41,54 @@ def between_sites(features, labels, sites) -> float:
             here = features[chosen & (sites == site)]
             between += len(here) * float(((here.mean(0) - centre) ** 2).sum())
     return 100 * between / within
+
+
+def of_site(results) -> dict[tuple[str, int], float]:
+    """``site_accuracy`` of each recorded run's test features: ``{(run, seed): per cent}``."""
+    found = {(recipe.label, recipe.seed): record for recipe, record in results.found.items() if record}
+    kept = {key: record.artefact("features") for key, record in found.items()}
+    return {key: site_accuracy(each["features"].astype("float32"), each["sites"]) for key, each in kept.items()}
+
+
+def lower(by_run: dict, run: str, plain: str, rounds: int) -> list[str]:
+    """Means over seeds, and their difference with an interval over seeds; no line where a run is not recorded."""
+    seeds = [seed for label, seed in by_run if label == run and (plain, seed) in by_run]
+    if not seeds:
+        return []
+    ours, others = ([by_run[label, seed] for seed in seeds] for label in (run, plain))
+    means = [f"{labels.short(label)} {mean(each):.0f} %" for label, each in ((run, ours), (plain, others))]
+    less = sum(one < other for one, other in zip(ours, others, strict=True))
+    return [
+        f"{rounds} rounds, site predicted from features: {', '.join(means)}; {paired_difference(ours, others)}; "
+        f"lower in {less} of {len(seeds)} seeds"
+    ]
+
+
+def variance_between(results) -> str:
+    """``between_sites`` by run, a mean over the recorded seeds."""
+    found = {(recipe.label, recipe.seed): record for recipe, record in results.found.items() if record}
+    shares: dict[str, list[float]] = {}
+    for (run, _), record in found.items():
+        kept = record.artefact("features")
+        shares.setdefault(run, []).append(between_sites(kept["features"], kept["labels"], kept["sites"]))
+    texts = [f"{labels.short(run)} {mean(own):.0f} %" for run, own in shares.items()]
+    return f"variance between the sites within a class: {', '.join(texts)}"
+
+
+def in_the_plane(results, seed: int, by_run: dict, title: str):
+    """t-SNE of the test features of one seed's runs: by site on the left, by class on the right."""
+    from sklearn.manifold import TSNE
+
+    found = {recipe.label: record for recipe, record in results.found.items() if record and recipe.seed == seed}
+    kept = {run: record.artefact("features") for run, record in found.items()}
+    panels, beside = {}, {}
+    for run, each in kept.items():
+        own = each["features"].astype("float32")
+        panels[labels.short(run)] = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(own)
+        beside[labels.short(run)] = f"site predicted in {by_run[run, seed]:.0f} %"
+    each, record = next(iter(kept.values())), next(iter(found.values()))
+    classes = None if results.stand_in else [name.replace("_", " ") for name in office_caltech10.CLASSES]
+    names = [*map(labels.site, record.clients)], classes
+    figure = plots.embedding(panels, each["labels"], each["sites"], *names, results.stand_in, beside)
+    figure.suptitle(title, fontsize=11)
+    return figure

@@ -8,7 +8,3 @@ from fednb.methods import Client
 def seed(client: Client, purpose: str) -> int:
     """A seed to leave in ``batch.aside`` before the step: two generators of it draw the same."""
     return int(torch.randint(2**62, (), generator=client.generator(purpose)))
-
-
-def generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)

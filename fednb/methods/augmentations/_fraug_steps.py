@@ -38,11 +38,9 @@ class Printed:
         return method.drawn("generator", found.tolist(), server.recipe, found.device, "server")  # 2
 
     def offer(self) -> Message:
-        """What the generator's ``start`` is made of, before round 1."""
         return {"sizes": torch.tensor(sizes(self.client), device=self.client.device)}
 
     def lambda_c(self, images: Tensor) -> float | Tensor:
-        """Of each class, by its images in the batch, ``[classes, 1]``."""
         ramp = min(1.0, (self.client.round - 1) / (RAMP * self.client.recipe.rounds))
         return LAMBDA_C * math.exp(-5 * (1 - ramp) ** 2)  # 5
 
@@ -55,7 +53,6 @@ class Printed:
         return torch.arange(self.client.classes, device=self.client.device)
 
     def draws(self, targets: Tensor) -> list[Draw]:
-        """For the real features and, with ``ema``, for the prototypes."""
         labels = [targets] + [self.class_labels(len(targets))] * self.method.ema
         return [self.draw(each) for each in labels]
 
@@ -66,7 +63,6 @@ class Printed:
         return noise.to(self.client.device, DTYPES[self.client.recipe.precision], non_blocking=True), labels
 
     def draws_after_step(self, targets: Tensor, draws: list[Draw]) -> tuple[Draw, list[Draw]]:
-        """For g and for m, given those of the step."""
         return draws[0], draws
 
     def moved_prototypes(self, real: Tensor, targets: Tensor) -> Tensor:
@@ -77,7 +73,7 @@ class Printed:
         return before + self.lambda_c(images) * (member.T @ real / images.clamp(min=1) - before)
 
     def starts(self, real: Tensor, prototypes: Tensor, draws: list[Draw]) -> list[tuple]:
-        """What Eq. 3 starts from: base, noise, labels, and in how many groups Eq. 2 and 6 sum over them."""
+        """Of Eq. 3: base, noise, labels, and in how many groups Eq. 2 and 6 sum over them."""
         starts = [(real, *draws[0], 1)]
         if self.method.ema:
             noise, labels = draws[1]
@@ -188,7 +184,6 @@ READINGS = {"paper": Printed, "released": Released}  # by FRAug's option ``varia
 
 
 def sizes(client: Client) -> tuple[int, int]:
-    """Width of the features, and classes."""
     return client.model.head.in_features, client.classes
 
 

@@ -64,11 +64,9 @@ class Hypernetwork(nn.Module):
         self.grow = nn.Sequential(*layers, _doubled(64, 3), nn.Tanh())
 
     def forward(self, fractions: Tensor, offsets: Tensor) -> Tensor:
-        """[k, classes] -> [k, 3, 64, 64], one client after the other; the offsets are not looked at."""
         return torch.cat([self.grow(self.embed(e[None])) for e in fractions])
 
     def learn(self, fractions: Tensor, seen: Tensor, offsets: Tensor, rate: float) -> None:
-        """For each client in turn one step of SGD on the mean squared error of its offset."""
         optimiser = torch.optim.SGD(self.parameters(), lr=rate)
         for e, offset in zip(fractions, offsets, strict=True):
             optimiser.zero_grad()

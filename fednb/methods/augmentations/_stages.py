@@ -22,10 +22,7 @@ def are_numbers(given) -> bool:
 
 
 def append(model: nn.Module, stages: Sequence[int] | None, make: Callable[[int], nn.Module]) -> list[nn.Module]:
-    """Appends ``make(channels)`` to each of the stages, counted from 1 (None: all); returns the layers.
-
-    The layers have no persistent state: the network's entries keep their names. RecipeError for a stage that it lacks.
-    """
+    """Appends ``make(channels)``, without persistent state, to these stages; RecipeError for one that it lacks."""
     known = getattr(model, "stages", ())
     absent = [stage for stage in stages or () if not 1 <= stage <= len(known)]
     if absent or not known:

@@ -21,10 +21,9 @@ def along_offset(gradient: Tensor, alpha: float, channels: int) -> Tensor:
 class InputChannels(nn.Module):
     """One backbone for all input channels, images one after the other on the channel axis; one head over both outputs.
 
-    The head is Kaiming-uniform with zero bias, the dense layer torch's default (released code).
+    The backbone's own head is taken out; the new one is Kaiming-uniform with zero bias (released code).
 
     Args:
-        backbone: a network of ``fednb.models``; its head, one linear layer, is taken out.
         projection: width of a dense layer after the backbone; 0 leaves it out.
         own_statistics: whether batch normalisation has running statistics for each channel, or for both together.
 
@@ -46,7 +45,6 @@ class InputChannels(nn.Module):
         self.stage_channels = backbone.stage_channels
 
     def features(self, images: Tensor) -> Tensor:
-        """[n, channels * c, h, w] -> [n, channels * d], what the head sees."""
         found = []
         for channel, image in enumerate(images.chunk(self.channels, 1)):
             for layer in self.normalisations:
@@ -55,7 +53,6 @@ class InputChannels(nn.Module):
         return torch.cat(found, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[n, channels * c, h, w] -> logits [n, classes]."""
         return self.head(self.features(images))
 
 
@@ -79,7 +76,7 @@ def of_each_channel(kind: type[nn.Module]) -> type[nn.Module]:
 
 
 def split_statistics(model: nn.Module, channels: int) -> list[nn.Module]:
-    """Lets every layer of batch normalisation keep running statistics ``[channels, n]``; returns these layers."""
+    """The layers of batch normalisation, which from now on keep running statistics ``[channels, n]``."""
     layers = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
     for layer in layers:
         layer.__class__ = of_each_channel(type(layer))

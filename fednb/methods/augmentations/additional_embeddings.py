@@ -6,7 +6,6 @@ import torch
 
 from fednb.errors import RecipeError
 from fednb.methods import Client, Message, Method, classification_only, option
-from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class AdditionalEmbeddings(Method):
     Args:
         epochs: E_h, at least 0. FRAug prints none; 10 is ours.
 
-    Raises RecipeError for a site without spare images, and where these are scored.
+    Raises RecipeError for a site without spare images.
 
     Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 3.2 and Table 1. Its code for it is not released.
 
@@ -36,13 +35,6 @@ class AdditionalEmbeddings(Method):
     tasks = classification_only("it tunes the head on the one feature vector of an image")
 
     epochs: int = option(10, at_least=0)
-
-    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        if "spare" in recipe.evaluation:
-            raise RecipeError(
-                f'{self.name} tunes heads on the spare images, and the recipe asks for the evaluation "spare", their '
-                "scores. Leave one of them out."
-            )
 
     def prepare_offer(self, client: Client) -> Message:
         if client.site.spare is None:

@@ -41,8 +41,8 @@ class AdvProp(Method):
     As printed: the attack goes against the true label (Eq. 2) through the auxiliary layers (Algorithm 1). A random
     start and running statistics are ours.
 
-    As released (a reimplementation in PyTorch): the attack is in evaluation mode, as here. It goes towards a random
-    label, starts at the image itself in a part of the batches, and the losses are averaged.
+    As released (a reimplementation in PyTorch): the attack is in evaluation mode, as here, but towards a random label
+    and in part from the image itself; the losses are averaged.
     """
 
     tasks = EVERY_TASK
@@ -75,7 +75,7 @@ class AdvProp(Method):
     def attack(self, client: Client, batch: Batch) -> Tensor:
         """Adversarial images, through the layers that are in use."""
         lower, upper = self._ball(batch.images.detach())
-        noise = torch.rand(lower.shape, generator=_draws.generator(batch.aside[self.name]))
+        noise = torch.rand(lower.shape, generator=torch.Generator().manual_seed(batch.aside[self.name]))
         found = lower + noise.to(lower, non_blocking=True) * (upper - lower)
         client.model.eval()
         for _ in range(self.steps):
@@ -87,7 +87,6 @@ class AdvProp(Method):
         return found
 
     def _ball(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The lowest and highest value that each pixel may take."""
         lower, upper = images - self.epsilon, images + self.epsilon
         smallest, largest = images.aminmax()
         plain = (smallest >= 0) & (largest <= 1)

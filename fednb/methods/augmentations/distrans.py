@@ -37,17 +37,14 @@ class DisTrans(Method):
         variant: "paper" or "released".
         alpha: in [0, 1]; 0.3 in Sec. 5. With 0 there is no offset, and nothing is learned or sent for it.
         channels: 2, or 1 for the first blend alone (Table 3). With 1, alpha 0 and projection 0 it is plain training.
-        projection: width of a dense layer between backbone and head, for each channel (Sec. 4.1); 0 leaves it out. The
-            released AlexNet has 256, the networks of Table 7 have AlexNet's 1000 outputs; ResNets have none.
+        projection: width of a dense layer between backbone and head (Sec. 4.1), or 0. The released AlexNet has 256.
         aggregation: of offsets: "none", "mean" (one for all), "network", or "default": by the network where the
             heterogeneity DH (``distributional_heterogeneity``) is below ``threshold``, else none.
         threshold: 0.5 in Sec. 4.4.
-        offset_rate: eta_p, at least 0; 1e-3 in Sec. 5. 0 leaves the offsets as they were drawn.
-        at_unseen: of clients that are in no round, on which the paper is silent: "mean", the mean of all clients'
-            offsets, or "none": the images as they are in every channel, as with alpha 0.
+        offset_rate: eta_p, at least 0; 1e-3 in Sec. 5.
+        at_unseen: of clients that are in no round (not printed): "mean" of all offsets, or "none", as with alpha 0.
 
-    Raises RecipeError where an augmentation that touches batches comes after it, and for the released aggregation
-    network with images other than 3 x 64 x 64.
+    Raises RecipeError where an augmentation that touches batches comes after it.
 
     Reference: DisTrans, Sec. 4, Algorithm 1.
 
@@ -55,7 +52,7 @@ class DisTrans(Method):
 
     1. Two passes a batch. Running statistics of batch normalisation see the model's pass only and are each channel's
        own (ours; shared ones would fit neither).
-    2. The server draws each first offset; we take U[0, 1), the range of the images, from the released code.
+    2. The server draws each first offset; we take U[0, 1) from the released code.
     3. The network takes (e, t) and is trained by SGD on the sum over clients of ||t_i - t'_i||^2, with t'_i what it
        last put out for client i: one step a round. Layers, start and rate are ours (``_offset_network.Aggregator``).
     4. Models are averaged with equal weights (the recipe's ``weights="equal"``).
@@ -67,8 +64,7 @@ class DisTrans(Method):
        where images have not 3 channels, and for CelebA). So are the images; ours where ``normalise`` comes before.
     3. The network sees e alone and makes images of 3 x 64 x 64 (``_offset_network.Hypernetwork``): a step for each
        client in turn on the mean squared error, at rate 1e-2; what it puts out replaces the offset, from the start.
-    4. The script chooses: the network for i.i.d. clients (alpha 0.3, batches of 64), no aggregation otherwise (alpha
-       0.2, batches of 32). Ours: by DH.
+    4. Aggregated for i.i.d. clients (alpha 0.3, batches of 64), not otherwise (alpha 0.2, 32). Ours: by DH.
     5. Each client draws a head of its own before round 1. Not copied: all start from the server's.
     6. torchvision's AlexNet and ResNet-18 with ImageNet weights; both channels share running statistics.
     """
@@ -112,7 +108,7 @@ class DisTrans(Method):
             return {}
         memory, clients = server.memory(self), list(offers)
         counts = torch.stack([offer["counts"] for offer in offers.values()])
-        fractions = class_fractions(counts).to(counts)
+        fractions = counts / counts.sum(0).clamp(min=1)  # e: which part of all images of a class a client has
         memory["heterogeneity"] = torch.tensor(distributional_heterogeneity(counts), dtype=torch.float64)
         memory.update(_by_client("fractions", clients, fractions))
         draws = [server.generator(f"{self.name} {client}") for client in clients]
@@ -219,7 +215,6 @@ def first_offset(shape: Sequence[int], draws: torch.Generator, variant: str = "p
 
 
 def _by_client(kind: str, clients, rows: Tensor) -> Message:
-    """``"offset/clinic"`` and so on."""
     return {f"{kind}/{client}": row.clone() for client, row in zip(clients, rows, strict=True)}
 
 
@@ -235,9 +230,3 @@ def distributional_heterogeneity(counts) -> float:
     clients = held.sum(0)
     shared = int(clients[clients > 1].sum())  # Eq. 4
     return (held.numel() - shared) / held.numel()  # Eq. 3
-
-
-def class_fractions(counts) -> Tensor:
-    """The vector e of each client: which part of all images of a class it has; float64 ``[clients, classes]``."""
-    counts = torch.as_tensor(counts).double()
-    return counts / counts.sum(0).clamp(min=1)

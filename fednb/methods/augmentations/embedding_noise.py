@@ -57,7 +57,8 @@ class EmbeddingNoise(Method):
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
         if self.gamma == 0:
             return None
-        noise = self.gamma * UNIT[self.distribution](batch.features.shape, _draws.generator(batch.aside[self.name]))
+        draws = torch.Generator().manual_seed(batch.aside[self.name])
+        noise = self.gamma * UNIT[self.distribution](batch.features.shape, draws)
         with client.autocast():
             logits = client.model.head(batch.features.detach() + noise.to(batch.features.device, non_blocking=True))
         labels = batch.targets if batch.label_shares is None else batch.label_shares

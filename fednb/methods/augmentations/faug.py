@@ -43,10 +43,8 @@ class FAug(Method):
     Reference: Jeong et al., *Communication-efficient on-device machine learning: federated distillation and
     augmentation under non-IID private data*, 2018 (arXiv 1811.11479), Sec. 3. FRAug prints a row (Table 7), no setting.
 
-    As printed: a client sends seeds of the classes that it lacks, and of others to hide these; here of all that it has.
-
-    Ours: the server has the seeds alone (the paper's adds images from a web search); a class that no client has is not
-    generated; images above 32 x 32 are generated at that size and enlarged, after the flow.
+    As printed: a client sends seeds of the classes that it lacks, and of others to hide these (ours: of all it has);
+    the server adds images from a web search (ours: none). Images above 32 x 32 are made at that size and enlarged.
     """
 
     tasks = classification_only("its generator makes images of a given class, and no masks")
@@ -92,24 +90,18 @@ class FAug(Method):
     def inputs(self, client: Client, batch: Batch) -> None:
         if not batch.training:
             return
-        labels = self._labels(client, len(batch.images))
-        if len(labels) == 0:
+        lack, draws = client.scratch(self)["lack"], client.generator("faug")
+        wanted = float(lack.sum()) / len(client.site.train) * len(batch.images)
+        count = int(wanted + float(torch.rand((), generator=draws, dtype=torch.float64)))  # rounded by chance
+        if count == 0:
             return
-        noise = torch.randn(len(labels), LATENT, generator=client.generator("faug"))
+        labels = torch.multinomial(lack, count, replacement=True, generator=draws)
+        noise = torch.randn(count, LATENT, generator=draws)
         noise, labels = (drawn.to(client.device, non_blocking=True) for drawn in (noise, labels))
         made = client.scratch(self)["generator"].images(noise, labels)
         images = torch.cat([batch.images, made.to(batch.images.dtype)])
         batch.images = images.contiguous(memory_format=torch.channels_last)
         batch.targets = torch.cat([batch.targets, labels])
-
-    def _labels(self, client: Client, size: int) -> Tensor:
-        """Of the images to generate for a batch: as many as its part of the lack, rounded by chance."""
-        lack, draws = client.scratch(self)["lack"], client.generator("faug")
-        wanted = float(lack.sum()) / len(client.site.train) * size
-        count = int(wanted + float(torch.rand((), generator=draws, dtype=torch.float64)))
-        if count == 0:
-            return torch.zeros(0, dtype=torch.int64)
-        return torch.multinomial(lack, count, replacement=True, generator=draws)
 
 
 class Generator(nn.Module):

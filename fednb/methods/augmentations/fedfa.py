@@ -19,7 +19,6 @@ class FeatureAugmentation(nn.Module):
     r"""FedFA's layer: resamples the channel statistics of each image's features, in any network and training loop::
 
         self.stage1 = nn.Sequential(convolution, nn.ReLU(), nn.MaxPool2d(2), FeatureAugmentation(64))
-
         layer.mean, layer.std                      # a client sends these two vectors of 64 numbers
         weights(client_sharing_variance(stacked))  # the server makes of all clients' means (Eq. 5, 6) ...
         layer.gamma_mean, layer.gamma_std          # ... what every client receives; likewise of their deviations
@@ -45,8 +44,7 @@ class FeatureAugmentation(nn.Module):
             "client", gamma = 0 (FedFA-C, Sec. 4.1); "random", every :math:`\hat\Sigma` = ``scale`` (FedFA-R, Sec. 4.1).
         correction: 0 for population variances, as printed; 1 for sample variances and 1e-6 added to each, as released.
 
-    Buffers ``[C]``, float32, not persistent: ``mean`` and ``std``, the running statistics of Eq. 4; ``gamma_mean`` and
-    ``gamma_std`` (Eq. 6), 1 until they are received.
+    Buffers ``[C]``, not persistent: ``mean``, ``std`` (Eq. 4), ``gamma_mean`` and ``gamma_std`` (Eq. 6), 1 at first.
 
     Raises ValueError, in training, for features of another shape or without the variances that it takes.
 
@@ -147,7 +145,7 @@ class FeatureStatistics(Method):
 
 @dataclass(frozen=True)
 class ExchangedStatistics(FeatureStatistics):
-    """Clients keep the layers' running statistics and send them; the server makes each layer's gamma of them."""
+    """Clients keep and send the layers' running statistics, of which, ``[clients, C]``, ``gamma`` makes ``[C]``."""
 
     first_gamma: ClassVar[float]  # until the first aggregation
 
@@ -155,10 +153,6 @@ class ExchangedStatistics(FeatureStatistics):
 
     def layer_options(self) -> dict:
         return {"momentum": self.momentum}
-
-    def gamma(self, values: Tensor) -> Tensor:
-        """Of one statistic of all clients, float64 ``[clients, C]`` -> ``[C]``."""
-        raise NotImplementedError
 
     def send(self, server: Server, client: str) -> Message:
         return dict(server.memory(self))
@@ -204,10 +198,8 @@ class FedFA(ExchangedStatistics):
 
     Reference: FedFA, Sec. 2.3, Algorithms 1 and 2.
 
-    As printed (``variant="paper"``):
-
-    1. Eq. 5 for each channel, over the clients of the round; population variances without eps.
-    2. Running statistics go on over the rounds (Sec. 2.3); Algorithm 1, line 3, resets them, which is left out.
+    As printed (``variant="paper"``): Eq. 5 for each channel, over the clients of the round; population variances.
+    Running statistics go on over the rounds (Sec. 2.3); Algorithm 1, line 3, resets them, which is left out.
 
     As released (``variant="released"``):
 

@@ -30,8 +30,7 @@ class FedMix(Method):
 
     Raises DataError for a client with one training image, RecipeError with a method that changes a batch's images.
 
-    Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021,
-    Algorithm 2. FedRDN's code for it is not released.
+    Reference: Yoon et al., *FedMix: approximation of mixup under mean augmented federated learning*, ICLR 2021, Alg. 2.
     """
 
     tasks = EVERY_TASK

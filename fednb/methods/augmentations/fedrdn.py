@@ -33,8 +33,7 @@ class FedRDN(Method):
     Args:
         variant: "paper" or "released".
 
-    Raises DataError for a channel that is constant in every image of a client; RecipeError after a method that
-    normalises images, or gives them one amplitude.
+    Raises DataError for a channel that is constant in each image of a client; RecipeError after another normalisation.
 
     Reference: FedRDN, Sec. 3.2, Algorithms 1 and 2.
 
@@ -44,10 +43,8 @@ class FedRDN(Method):
     2. One pair per image, redrawn every time the image is seen (Eq. 6).
     3. Statistics of the clean images, population standard deviation (Eq. 5).
 
-    As released (``variant="released"``):
-
-    1. One draw per mini-batch, and mean and standard deviation are drawn independently of each other.
-    2. Statistics of one pass over augmented images (black corners included), sample standard deviation.
+    As released (``variant="released"``): one draw per mini-batch, mean and standard deviation independently of each
+    other. Statistics of one pass over augmented images (black corners included), sample standard deviation.
     """
 
     tasks = EVERY_TASK
@@ -83,7 +80,6 @@ class FedRDN(Method):
 
 
 def refuse_changed(method: Method, methods: list[Method]) -> None:
-    """RecipeError after a method that changes all images, test images too."""
     refuse_after(method, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")
 
 
@@ -103,12 +99,11 @@ class RandomDataNormalise(nn.Module):
     """FedRDN without the loop: the last transform of any pipeline of images (Eq. 6; in evaluation mode Eq. 7). ::
 
         mean, std = statistics(client_images)                       # at each client, once: images in [0, 1]
-        means, stds = torch.stack(all_means), torch.stack(all_stds)  # the server shares all clients' pairs
-        normalise = RandomDataNormalise(means, stds, own=2)          # at client 2, counted from 0
+        normalise = RandomDataNormalise(means, stds, own=2)          # at client 2, from all clients' [K, channels]
         training = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), normalise])
         test = RandomDataNormalise(means, stds, own=2).eval()        # ``v2.Compose`` does not hand ``eval()`` on
 
-    One draw for each image, anew every time it is seen, from torch's global generator. means, stds: ``[K, channels]``.
+    One draw for each image, anew every time it is seen, from torch's global generator.
     """
 
     def __init__(self, means: Tensor, stds: Tensor, own: int):
@@ -151,8 +146,6 @@ def _means(batches: Iterable[Tensor], correction: int, client: str) -> tuple[Ten
         pixels = batch.double().flatten(2)
         mean, std = mean + pixels.mean(2).sum(0), std + pixels.std(2, correction=correction).sum(0)
         count += len(batch)
-    if not count:
-        raise DataError("no images were given; the statistics of a client need at least one.")
     mean, std = mean / count, std / count
     if not std.all():
         constant = ", ".join(map(str, (std == 0).nonzero().flatten().tolist()))

@@ -42,15 +42,13 @@ class FedReg(Method):
         iterations: at least 1. 10 released, everywhere.
 
     Reference: Xu et al., *Acceleration of federated learning with alleviated forgetting in local training*,
-    ICLR 2022, and its code, github.com/Zoesgithub/FedReg (a395cd7), from which all of this is. FRAug prints a row
-    (Table 7), no setting.
+    ICLR 2022, and its code, github.com/Zoesgithub/FedReg (a395cd7), from which all of this is. FRAug has no setting.
 
     As released:
 
     1. The clamp to the values of the batch had no effect; ours has.
     2. A step is plain gradient descent. Ours: the recipe's optimiser, with what other methods add to the gradient.
-    3. Pseudo images are of augmented images, g and h in training mode. Ours: of images as at test time, and in
-       evaluation mode, with the running statistics that came with w'.
+    3. Pseudo images are of augmented images, g and h in training mode. Ours: all as at test time, statistics of w'.
     4. A second projection hides the labels from the server ("mask"): left out.
     """
 

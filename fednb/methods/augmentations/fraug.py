@@ -53,8 +53,8 @@ class FRAug(Method):
             paper prints "exponential" only. Released: exp(g (r - 300)) over 300 rounds, here rescaled to R.
         generator_rate, rtnet_rate: learning rates of g and m, by SGD with momentum 0.5. Not printed; the released ones.
             As printed steps are taken with a C-th of them (7 below).
-        generator_distance, rtnet_distance: "mmd" as printed, or "mse", the mean squared difference: of v to the
-            prototypes of its labels, of synthetic embeddings to those that they started from.
+        generator_distance, rtnet_distance: "mmd" as printed, or "mse": of v to the prototypes of its labels, of
+            synthetic embeddings to those that they started from.
 
     Reference: Chen et al., *FRAug: tackling federated learning with non-IID features via representation
     augmentation*, ICCV 2023, Algorithm 1, Eq. 1 to 6, Tables 4 and 5.
@@ -64,16 +64,14 @@ class FRAug(Method):
     1. z ~ N(0, I), drawn once for all of a step (Algorithm 1, line 6), and one z' for each class.
     2. The server draws g. RTNet takes v alone. Both are "2-layer MLPs" with the released widths (z and m's hidden layer
        half as wide as the features) and layers. Table 4's sizes, 394,240 and 262,912, are theirs without batch
-       normalisation (without which g made one far point of all v in our trials) and without Eq. 3's labels.
-    3. Eq. 2 and 6 sum over all classes; one that the client has never seen has the prototype 0. The kernel's scale is
-       the batch's: with that of an embedding and its prototype their MMD would be constant.
+       normalisation and Eq. 3's labels.
+    3. Eq. 2 and 6 sum over all classes; the prototype of one never seen is 0. The kernel's scale is the batch's.
     4. Eq. 4 to the letter: a class absent from the batch decays, since only there its epsilon matters. Start: 0.
     5. lambda_c is ramped up "as proposed in" Laine and Aila: 0.3 exp(-5 (1 - t)^2), t from 0 to 1 in the first
        80/300 of the rounds, as there. The maximum is not printed; 0.3 is the released constant.
     6. Batch normalisation is local as in FedBN. Equal weights of clients are the recipe's ``weights="equal"``.
     7. The released rates belong to means, and Eq. 6 sums over C classes: with rtnet_rate / C m's steps are as long as
-       the release's. Eq. 5 is a mean in both; by our choice g is slowed down by C, too, as the head follows it C times
-       as closely (Eq. 2). The notebook ``fraug/table5_ablation`` has both with C times the rate.
+       the release's. By our choice g is slowed down by C, too; ``fraug/table5_ablation`` has both at C times the rate.
 
     As released (``variant="released"``):
 
@@ -82,17 +80,14 @@ class FRAug(Method):
     3. L_cls = (1 - a) L_real + a L_syn with a = min(0.5, lambda_syn) and L_syn the mean of its two terms. Here
        a (L_syn - L_real) is added to what the algorithm minimises, with L_real the cross entropy.
     4. The prototypes' terms and g's loss take as many labels as the batch has, all classes in turn from where the last
-       step ended. L_rt is the mean of its two halves, with one distance each, and lambda_syn = 1 in it. The prototypes
-       pass m first.
+       step ended. L_rt is the mean of its two halves (prototypes first), each a distance, and lambda_syn = 1 in it.
     5. lambda_c is 0.3, and a class absent from the batch keeps its prototype.
-    6. Batch normalisation is local as in FedBN, but a ResNet's down-sampling is averaged, as "bn" is not in its layers'
-       names. g's is averaged (on OfficeHome it is local, which is not offered).
+    6. Batch normalisation is local as in FedBN, but a ResNet's down-sampling ("bn" is not in its name) and g's are not.
     7. Clients weigh by their images: the recipe's ``weights="size"``.
     8. Digits: alpha 1, beta one of 0.1, 1, 10, both rates 0.05 or 0.025, generator_distance "mse"; growth 0 here, as
        its 0.002 does not reach Eq. 3. PACS: alpha 10, beta 1, growth 0.01, both rates 0.05, rtnet_distance "mse".
        OfficeHome: alpha and beta of 0, 0.75, 1.25, 1.5, growth 0.01, rates 0.05 and 0.025 (our defaults).
-    9. Not copied: an epoch's batches go on in the next round; the last round's training is never aggregated; each
-       client is scored at its own best round.
+    9. Not copied: the last round's training is never aggregated; each client is scored at its own best round.
     """
 
     tasks = classification_only("it makes one feature vector an image, for a class, for a linear head to train on")
@@ -111,7 +106,6 @@ class FRAug(Method):
     rtnet_distance: str = option("mmd", one_of=("mmd", "mse"))
 
     def lambda_syn(self, round: int, rounds: int) -> float:
-        """The weight of the residuals in a round, from 1."""
         return math.exp(ROUNDS * self.growth * ((round - 1) / rounds - 1))
 
     @property

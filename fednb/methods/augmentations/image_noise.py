@@ -24,8 +24,7 @@ class ImageNoise(Method):
 
     Reference: Chen et al., *FRAug*, ICCV 2023, Sec. 4.3.4 and Table 6. Its code for it is not released.
 
-    As printed: "We add random noise to the client local images when optimizing the classification model": training
-    images alone. Units, draws in every step, after the flow, and that the sum is not cut to [0, 1], are ours.
+    As printed: noise is for training images alone. Units, draws in every step, and that nothing is cut, are ours.
     """
 
     printed = "noise on images"

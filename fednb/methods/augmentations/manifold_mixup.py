@@ -68,7 +68,5 @@ class ManifoldMixup(Method):
 
 
 class Mix(_mixing.MixtureLayer):
-    """Mixes the features after one stage."""
-
     def forward(self, features: Tensor) -> Tensor:
         return features if self.mixture is None else self.mixture.of(features)

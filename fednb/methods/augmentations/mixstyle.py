@@ -66,7 +66,6 @@ class MixStatistics(nn.Module):
         self.shares = torch.distributions.Beta(alpha, alpha)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features ``[n, C, H, W]`` -> the same shape."""
         if not self.training:
             return features
         with drawn_from(self.generator):

@@ -65,7 +65,6 @@ class Exchange(_mixing.MixtureLayer):
         super().__init__(stage=1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features ``[n, C, H, W]`` -> the same shape."""
         if self.mixture is None:
             return features
         precise = features.to(torch.promote_types(features.dtype, torch.float32))

@@ -54,7 +54,6 @@ class Normalise(Method):
 
 
 def refuse_after(method: Method, methods: list[Method], kinds: tuple[str, ...], why: str) -> None:
-    """RecipeError where a method before this one makes images something of these kinds (``images_become``)."""
     for other in methods[: methods.index(method)]:
         if other.images_become in kinds:
             raise RecipeError(

@@ -19,7 +19,7 @@ from fednb.report.plots._axes import (
     titled,
     wrapped,
 )
-from fednb.report.style import styles
+from fednb.report.style import style, styles
 from fednb.report.verdicts import CLAIM, PRINTED, TESTED, VERDICTS
 
 HOLLOW = {"linestyle": "none", "marker": "o", "color": "0.2", "markerfacecolor": "white"}
@@ -38,7 +38,9 @@ def claims(rows, paper: str):
     """
     rows = rows[rows["of"] == paper]
     shown = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
-    reach = max(5, 1.2 * shown[["paper", "ours"]].abs().to_numpy().max(initial=0))
+    values = shown[["paper", "ours"]].abs().to_numpy()
+    reach, wide = max(5, 1.2 * values.max(initial=0)), shown[["paper", "ours", "together_low", "together_high"]]
+    low, high = max(-reach, min(-5, wide.min().min())), min(reach, max(5, wide.max().max()))
     figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(shown)))
     for place, row in enumerate(shown.itertuples()):
         look = VERDICTS[row.verdict].look
@@ -61,7 +63,7 @@ def claims(rows, paper: str):
     where = [f"{place}: " if place else "" for place in where]
     board = shown["setting"].eq(PRINTED).map({True: " (at the paper's setting)", False: ""})
     axes.set_yticks(range(len(shown)), where + shown["effect"] + board, fontsize=8)
-    axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(-reach, reach))
+    axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(low, high))
     words = [word for word in VERDICTS if (shown["verdict"] == word).any()]
     key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
     _legend(figure, key | {PAPER: DIAMOND, "95 % interval": ALONE, "simultaneous interval": TOGETHER}, ncols=4)
@@ -72,7 +74,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     """Test accuracy or Dice with 95 % intervals: dots in rows, one for each method, a panel for each value of ``x``.
 
     chosen: rows of ``fednb.report.selection.selected``.
-    x: ``"client"`` for a panel of each site and one of their average; or a varied field, for example
+    x: ``"client"`` for a panel of the average and one of each site; or a varied field, for example
         ``"local_epochs"`` as in FedRDN's Fig. 2: panels show the average over clients.
     printed: rows of ``fednb.papers.printed``: the paper's numbers as white diamonds, under the settings that the values
         of ``x`` make. A stand-in and other data are never drawn next to them, nor averages over other sites. Where the
@@ -92,7 +94,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
         runs[label] = rows["run"].iloc[0]
         for group, own in found.items() if x == "client" else [(at, found["average"])]:
             values.setdefault(group, {})[label] = own[:3]
-    order = (lambda group: group == "average") if x == "client" else None
+    order = (lambda group: group != "average") if x == "client" else None
     groups, marked, theirs = sorted(values, key=order, reverse=x in wording.DOWNWARDS), wording.mark(chosen), {}
     if printed is not None and not marked:
         same = printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
@@ -114,7 +116,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
 
 
-def effects(tables, title: str = "", printed=None, results=None):
+def effects(tables, title: str = "", printed=None, results=None, turned=False):
     """What one run scores more than another, in points: dots in rows around zero, with their intervals.
 
     The thick line is the 95 % interval, the thin one that of all that are tested together. A dot is filled where the
@@ -122,25 +124,29 @@ def effects(tables, title: str = "", printed=None, results=None):
 
     tables: of ``fednb.report.effects``, or ``{title of a panel: table}``.
     printed: rows of ``fednb.papers.printed`` for the federation of the runs: the printed difference of the averages as
-        a white diamond. A stand-in and other data are never drawn next to it.
+        a white diamond; with several panels these rows by the panel's title. A stand-in and other data are never drawn
+        next to it.
     results: of the runs, needed next to ``printed``: the legend says where the paper's numbers are of another setting.
+    turned: whether each pair has a panel, and each value of the field a row.
     """
     tables = tables if isinstance(tables, dict) else {"": tables}
     against = {run for table in tables.values() for run in table.frame["worse"]}
     panels = {}
     for name, table in tables.items():
-        by = table.frame.columns[2]
+        by, theirs = table.frame.columns[2], printed.get(name) if isinstance(printed, dict) else printed
         for row in table.frame.to_dict("records"):
             panel = ", ".join(filter(None, (name, f"{wording.spaced(by)} {row[by]}" if by != "by" else "")))
             better, worse = (labels.short(row[side]) for side in ("better", "worse"))
-            panels.setdefault(panel, {})[better if len(against) == 1 else wording.minus(better, worse)] = Dot(
+            place = better if len(against) == 1 else wording.minus(better, worse)
+            panel, place = (place, panel) if turned else (panel, place)
+            panels.setdefault(panel, {})[place] = Dot(
                 *(row[column] for column in ("better", "ours", "low", "high", "together_low", "together_high")),
                 filled=row["direction"] in ("above", "below"),
-                printed=None if printed is None or table.mark else _printed_difference(printed, row, by),
+                printed=None if theirs is None or table.mark else _printed_difference(theirs, row, by),
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
     what = f"points above {labels.short(against.pop())}" if len(against) == 1 else "points"
-    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results))
+    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results), turned)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     return as_written(figure)
@@ -169,22 +175,31 @@ class Dot(NamedTuple):
 
 
 def rows_of_dots(
-    panels: dict, x: str, title: str, marked: str, across: int = 5, common: bool = False, theirs: str = PAPER
+    panels: dict,
+    x: str,
+    title: str,
+    marked: str,
+    across: int = 5,
+    common: bool = False,
+    theirs: str = PAPER,
+    by_run: bool = False,
 ):
     """One panel for each ``{title: {row: Dot}}``, rows alike in all.
 
     across: panels next to each other at most. common: whether all have one axis. theirs: what the diamonds are.
+    by_run: whether looks are those of the dots' runs; rows with one run have shades else.
     """
     rows = {row: dot.run for found in panels.values() for row, dot in found.items()}
     dots = [dot for found in panels.values() for dot in found.values()]
-    looks, places, alone = styles(rows), {row: number for number, row in enumerate(rows)}, "" in panels
+    looks = {dot.run: style(dot.run) for dot in dots} if by_run else styles(rows)
+    places, alone = {row: number for number, row in enumerate(rows)}, "" in panels
     across = min(max(1, len(panels)), across)
     down = -(-len(panels) // across)
     size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.9 + 0.3 * len(rows))}
     figure, every = new_figure(len(panels), **size, columns=across, common=common)
     for number, (axes, (name, found)) in enumerate(zip(every, panels.items(), strict=True)):
         for row, dot in found.items():
-            look, place = looks[row], places[row]
+            look, place = looks[dot.run if by_run else row], places[row]
             fill = {"color": look["color"], "markerfacecolor": look["color"] if dot.filled else "white"}
             axes.plot([dot.together_low, dot.together_high], [place] * 2, color=look["color"], linewidth=1)
             axes.plot([dot.low, dot.high], [place] * 2, color=look["color"], linewidth=3)
@@ -201,7 +216,9 @@ def rows_of_dots(
         figure.suptitle(text, fontsize=11, color=colour)
     key = {"95 % interval": ALONE}
     key |= {"simultaneous interval": TOGETHER} if any(dot.together_low == dot.together_low for dot in dots) else {}
-    key |= {} if all(dot.filled for dot in dots) else {"not distinguished from zero": HOLLOW}
+    hollow = [dot for dot in dots if not dot.filled]
+    verdict = any(dot.together_low == dot.together_low for dot in hollow)
+    key |= {"inconclusive" if verdict else "no verdict": HOLLOW} if hollow else {}
     key |= {theirs: DIAMOND} if any(dot.printed is not None for dot in dots) else {}
     _legend(figure, key, ncols=len(key), title="" if alone else x)
     return as_written(figure)

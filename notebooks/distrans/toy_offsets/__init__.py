@@ -40,7 +40,7 @@ Left open, our choice
      this.
 """
 
-from toy_offsets.pictures import figure, findings, table
+from toy_offsets.pictures import answers, figure, sentences, table
 from toy_offsets.training import cosine_study, linear_study
 
-__all__ = ["cosine_study", "figure", "findings", "linear_study", "table"]
+__all__ = ["answers", "cosine_study", "figure", "linear_study", "sentences", "table"]

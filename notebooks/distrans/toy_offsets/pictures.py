@@ -1,5 +1,6 @@
 """What the two toy problems show: a table, sentences, Figure 2."""
 
+from fednb.report.page import Lines
 from toy_offsets.training import Curves, Path
 
 
@@ -11,38 +12,35 @@ def table(rows: list[dict]):
     return pandas.DataFrame(numbers).groupby(["centre", "offset"], sort=False).mean()
 
 
-def findings(cosine, linear, noise: float) -> str:
-    """What the two tables say, in Markdown; ``noise`` is the standard deviation of the noise on y.
-
-    "Lower" and "higher" mean by more than a twentieth.
-    """
-
-    def change(name, before, after):
-        if after != after or before != before:
-            return f"{name} not told (a loss still falls at the end of the grid)"
-        word = "lower" if after < 0.95 * before else "higher" if after > 1.05 * before else "about the same"
-        return f"{name} {before:.3f} → {after:.3f} ({word})"
-
+def answers(cosine: list[dict], linear: list[dict]) -> list[str]:
+    """What became of both parts of the claim, a line for each and each centre of x."""
+    losses, ends = table(cosine), table(linear)["loss at the end"]
     lines = []
-    for centre in cosine.index.unique("centre"):
-        none = cosine.loc[(centre, "none")]
-        for aim, goal in (("gap", "the gap"), ("loss", "one shared w")):
-            parts = [change(name, none[name], cosine.loc[(centre, aim), name]) for name in cosine.columns]
-            lines.append(f"- **(a), x around {centre:g}, q searched for {goal}:** {'; '.join(parts)}.")
-    for centre in linear.index.unique("centre"):
-        none = linear.loc[(centre, "none"), "loss at the end"]
-        for offset, what in (("q", "q learned"), ("p and q", "p and q learned")):
-            end = linear.loc[(centre, offset), "loss at the end"]
-            lines.append(
-                f"- **(b), x around {centre:g}, {what}:** {change('loss of the aggregate', none, end)}; "
-                f"the noise alone is {noise**2:.3f}."
-            )
-    moves = linear.xs("none", level="offset")["restless"].max()
-    lines.append(
-        f"- **(b), no offset:** over the last quarter of the rounds the sum of w varies by {moves:.4f} "
-        "(standard deviation)."
-    )
-    return "\n".join(lines)
+    for centre in losses.index.unique("centre"):
+        none, own = (losses.loc[(centre, offset), "lowest shared loss"] for offset in ("none", "loss"))
+        lines.append(f"(a) x around {centre:g}: the best shared w has a loss of {none:.3f} without, {own:.3f} with q")
+    for centre in ends.index.unique("centre"):
+        none, own = (ends.loc[(centre, offset)] for offset in ("none", "q"))
+        lines.append(f"(b) x around {centre:g}: the average ends at a loss of {none:.3f} without, {own:.3f} with q")
+    return lines
+
+
+def sentences(cosine: list[dict], linear: list[dict], noise: float) -> Lines:
+    """Up to six sentences on both tables; ``noise`` is the standard deviation of the noise on y."""
+    losses, ends, lines = table(cosine), table(linear), []
+    for centre in losses.index.unique("centre"):
+        none, gap = losses.loc[(centre, "none")], losses.loc[(centre, "gap")]
+        alike = f"brings them from {none['gap']:.3f} to {gap['gap']:.3f} apart"
+        cost = f"their lowest shared loss goes from {none['lowest shared loss']:.3f} to {gap['lowest shared loss']:.3f}"
+        lines.append(f"(a) x around {centre:g}: a q searched for alike losses {alike}, and {cost}.")
+    plain = ends.xs("none", level="offset")
+    apart = (plain["loss at the end"] - plain["lowest possible"]).abs().max()
+    still = f"w varies by {plain['restless'].max():.4f} over its last quarter"
+    lines.append(f"(b) without offsets the average converges, too: {still}.")
+    lines.append(f"(b) its loss ends within {apart:.3f} of the best that one shared w can have.")
+    scaled = ends.xs("p and q", level="offset")["loss at the end"].max()
+    lines.append(f"(b) with a learned scale p, too, the loss ends at {scaled:.3f}; the noise alone is {noise**2:.3f}.")
+    return Lines({"": lines})
 
 
 def figure(cosine: list[dict], linear: list[dict]):

@@ -3,7 +3,7 @@
 from pandas import DataFrame
 
 
-def by_method(results) -> DataFrame:
+def table(results) -> DataFrame:
     """A row for each run of the first seed: bytes of a client next to the model and images, once before round 1 and in
     the last round, up and down."""
     rows = {}

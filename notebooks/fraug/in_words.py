@@ -1,0 +1,30 @@
+"""Lines of an answer: a method's place among others, and what many comparisons come to."""
+
+from fednb import papers, report
+from fednb.report import labels
+
+
+def place(results, run: str) -> str:
+    """A run's average test accuracy, which number it has among all, and who is first: a count, no verdict."""
+    chosen = report.selected(results.frame, papers.protocol.rules()["selection"])
+    means = chosen.groupby("run")["accuracy"].mean().sort_values(ascending=False)
+    where, who = labels.federation(chosen["federation"].iloc[0]), labels.short(run)
+    who += "," * (labels.AS_RELEASED in who)
+    number, first = list(means.index).index(run) + 1, means.index[0]
+    ahead = "" if number == 1 else f" ({labels.short(first)} is first, {means[first]:.1f} %)"
+    return f"{where}: {who} has {means[run]:.1f} %, number {number} of {len(means)}{ahead}"
+
+
+def outcome(table) -> list[str]:
+    """Of ``report.effects``, a line for each value of its field: how many comparisons are what, how large they are, and
+    which true effects they could have shown."""
+    frame, lines = table.frame, []
+    field = frame.columns[2]
+    for value, rows in frame.groupby(field, sort=False):
+        counts = ", ".join(f"{count} {word}" for word, count in rows["direction"].value_counts().items())
+        head = "" if field == "by" else f"{field} {value}: "
+        low, high = rows["ours"].min(), rows["ours"].max()
+        least, most = rows["smallest"].min(), rows["smallest"].max()
+        points = f"{low:+.1f} to {high:+.1f} points (detectable: {least:.1f} to {most:.1f})"
+        lines.append(f"{head}{len(rows)} comparisons, {counts}: {points}")
+    return lines
