@@ -33,7 +33,7 @@ class HeldError(StoreError):
 
 
 class DamagedError(StoreError):
-    """A recorded run whose file, or an artefact beside it, is not what was written."""
+    """A recorded run whose file, or an artefact next to it, is not what was written."""
 
 
 class NotebookError(FednbError):

@@ -9,7 +9,7 @@ def main(options) -> int:
         check = tool("check")
     except NotebookError as error:
         raise RunError(
-            "the conformance tests are in the repository, which is not here. Clone it, install your package beside "
+            "the conformance tests are in the repository, which is not here. Clone it, install your package next to "
             "fednb or name your folder, and run the command inside it."
         ) from error
     return check.main(options)

@@ -1,4 +1,4 @@
-"""What a project lacks: said before anything starts where nothing can come of it, else beside what was done."""
+"""What a project lacks: said before anything starts where nothing can come of it, else after what was done."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reads files that come beside images: no code in them is executed, and nothing is reserved that they do not hold."""
+"""Reads files that come next to images: no code in them is executed, and nothing is reserved that they do not hold."""
 
 import csv
 import io

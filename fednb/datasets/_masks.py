@@ -1,4 +1,4 @@
-"""Masks beside images: the mask of each image, decoded and resized, and what its values mean."""
+"""Masks next to images: the mask of each image, decoded and resized, and what its values mean."""
 
 import re
 from collections import Counter

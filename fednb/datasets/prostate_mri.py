@@ -22,7 +22,7 @@ TASK = "segmentation"
 NEEDS = (
     "the multi-site prostate MRI of Liu, Dou and Heng (2020), made from NCI-ISBI 2013 (RUNMC, BMC), I2CVB and "
     "PROMISE12 (UCL, BIDMC, HK). Layout: prostate_mri/<site>/<case>.nii.gz, such as RUNMC/Case00.nii.gz, with the mask "
-    "of the same size beside it in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 "
+    "of the same size next to it in <case>_segmentation.nii.gz or <case>_Segmentation.nii.gz: 0 background, 1 and 2 "
     'prostate. Reading NIfTI needs nibabel: pip install -e ".[prostate]" in a clone of fednb. From '
     "liuquande.github.io/SAML; its size is not stated. Licence: for research, with the terms of the three sources."
 )

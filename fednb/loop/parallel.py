@@ -122,7 +122,7 @@ def _cause(exitcode: int) -> str:
 
 
 def _serve(work, threads: int, pipe) -> None:
-    os.environ.pop("PYTHONSAFEPATH", None)  # a notebook's kernel imports what lies beside the notebook
+    os.environ.pop("PYTHONSAFEPATH", None)  # a notebook's kernel imports what lies next to the notebook
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by who started this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     import torch

@@ -123,7 +123,7 @@ class Method:
         return loss.detach()
 
     def after_step(self, client: Client, batch: Batch) -> None:
-        """Once per training batch, when the optimiser's step is done: trains what the method trains beside."""
+        """Once per training batch, when the optimiser's step is done: trains what the method trains besides."""
 
     def reply(self, client: Client) -> Message:
         """Adds to the client's message for the server. May change ``client.model``, which is sent after it."""

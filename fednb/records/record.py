@@ -44,7 +44,7 @@ class Record:
 
     def scores(self, split: str = "test") -> dict[int, list]:
         """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose, of
-        the split "spare" in the last ten. Empty where none lie beside the record."""
+        the split "spare" in the last ten. Empty where none lie next to the record."""
         from fednb.records.scores import unpacked
 
         if split not in self.images or "scores" not in self.checksums:
@@ -52,7 +52,7 @@ class Record:
         return unpacked(self.artefact("scores"), self.images[split], split)
 
     def artefact(self, name: str) -> dict:
-        """A small file of arrays beside the record, for example ``features``. StoreError where there is none,
+        """A small file of arrays next to the record, for example ``features``. StoreError where there is none,
         DamagedError where it is gone or not what was written."""
         import numpy
 

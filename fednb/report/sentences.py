@@ -122,8 +122,8 @@ def summary(claims: DataFrame) -> list[str]:
     others = ", ".join(f"{reasons[word]} {text}" for word, text in WHY_UNTESTED.items() if word in reasons)
     count = claims["of"].nunique()
     return [
-        f"{len(claims.drop_duplicates(['of', *CLAIM]))} claims of {count} paper{'s' * (count != 1)} compare two runs; a "
-        f"pair that stands in several tables is one. At the paper's setting {outcomes[0]}",
+        f"{len(claims.drop_duplicates(['of', *CLAIM]))} claims of {count} paper{'s' * (count != 1)} compare two runs; "
+        f"a pair that stands in several tables is one. At the paper's setting {outcomes[0]}",
         f"At a smaller setting, which says nothing of what the paper found, {outcomes[1]} On the two boards together "
         f"{turned} have another verdict by the paper's own rule of selection.",
         f"Tested at neither: {others or 'none'}.",

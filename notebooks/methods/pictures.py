@@ -42,7 +42,7 @@ def pairs_of_statistics(means, stds, names):
     for number, (name, mean, std) in enumerate(zip(names, means, stds, strict=True)):
         axes[0].plot(mean, std, linestyle="none", label=name, **_look(number))
     axes[0].set(xlabel="mean of a channel", ylabel="deviation of a channel", title="What each site sends: its pairs")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes[0])
     return as_written(figure)
 
 
@@ -54,10 +54,9 @@ def clouds(panels: dict, x: str, y: str, title: str):
             look = _look(number) | {"markersize": 3, "alpha": 0.5}
             place.plot(across, up, linestyle="none", label=client, **look)
         place.set(xlabel=x, title=name)
-        place.title.set_size(9)
     axes[0].set_ylabel(y)
-    axes[0].legend(frameon=False, fontsize=8, markerscale=2)
-    figure.suptitle(title, fontsize=11)
+    _legend(figure, axes[0], markerscale=2)
+    figure.suptitle(title)
     return as_written(figure)
 
 
@@ -137,8 +136,7 @@ def in_two_axes(panels: dict):
             look = _look(number) | {"markersize": 7 if kind == "prototypes" else 3, "alpha": 0.6}
             place.plot(across, up, linestyle="none", label=kind, **look)
         place.set(title=title, xticks=[], yticks=[])
-        place.title.set_size(10)
-    axes[0].legend(frameon=False, fontsize=8, markerscale=1.5)
+    _legend(figure, axes[0], markerscale=1.5)
     return as_written(figure)
 
 
@@ -166,8 +164,16 @@ def _look(number: int) -> dict:
     return {"color": COLOURS[number % len(COLOURS)], "marker": "osD^v"[number % 5]}
 
 
-def _panels(count: int, width: float = 3.1, common: bool = False):
-    size = (width * count + 0.4, 3.2)
+def _legend(figure, place, **how) -> None:
+    """Below the panels, where no point is."""
+    handles, names = place.get_legend_handles_labels()
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=4 if figure.get_figwidth() > 4.5 else 2, frameon=False, **how
+    )
+
+
+def _panels(count: int, width: float = 2.4, common: bool = False):
+    size = (width * count + 0.4, 3.4)
     figure, axes = pyplot.subplots(1, count, figsize=size, sharex=common, sharey=common, squeeze=False)
     figure.set_layout_engine("constrained")
     pyplot.close(figure)

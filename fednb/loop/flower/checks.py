@@ -121,7 +121,7 @@ def require(
 
 
 def _expected(kind: str, round: int, client: Introduction, server: Server, recipe: Recipe) -> dict[str, Entry]:
-    """The entries of a reply beside ``after`` and what methods add."""
+    """The entries of a reply besides ``after`` and what methods add."""
     images = dict(zip((*SPLITS, "spare"), client.images, strict=False))
     if kind == "offer":
         return {"images": Entry(torch.int64, (), images["train"], images["train"])}

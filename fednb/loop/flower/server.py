@@ -16,7 +16,7 @@ from fednb.methods import Message
 if TYPE_CHECKING:
     from fednb.recipe import Recipe
 
-OF_CLIENTS = ("_tested", "away", "after")  # what the server knows beside their replies
+OF_CLIENTS = ("_tested", "away", "after")  # what the server knows besides their replies
 EVALUATIONS = ("spare", "server")  # that need neither another site's network nor what shows a site's images
 
 Ask = Callable[[str, int, dict[str, Message]], dict[str, Message | str]]

@@ -115,6 +115,9 @@ class RandomDataNormalise(nn.Module):
     def forward(self, images: Tensor, *others):
         """Floats ``[channels, height, width]``, or a batch of them -> the same shape; labels next to them stay."""
         batch = _floats(images) if images.ndim == 4 else _floats(images)[None]
+        if batch.shape[1] != self.means.shape[1]:
+            expected = f"{self.means.shape[1]} channels, as the statistics have"
+            raise DataError(f"images are {list(images.shape)}; expected {expected}. Convert the images first.")
         if self.training:
             chosen = torch.randint(len(self.means), (len(batch),))  # Eq. 6
         else:
