@@ -94,6 +94,12 @@ class Page:
         how = {name.lower(): self.space[name] for name in ("DATA", "DEVICE", "JOBS") if name in self.space}
         return Study(recipes, self.paper, **of_the_study).run(**how)
 
+    def run_each(self, recipes: dict[str, list[Recipe]]) -> dict[str, Results]:
+        """``run`` of several settings in one go: of each that has any run its results, by the same names."""
+        notes = self.aside([recipe for own in recipes.values() for recipe in own]).notes
+        found = {name: Study(own, self.paper).recorded() for name, own in recipes.items()}
+        return {name: self._kept(own.with_notes(*notes)) for name, own in found.items() if own.records}
+
     def at_paper(self, recipes: list[Recipe]) -> Results:
         """What is recorded of these recipes at the paper's setting: what they do not vary is as in its profile
         ``paper``, the seeds are the protocol's. Trains nothing."""
@@ -118,7 +124,7 @@ class Page:
         """The claims of the paper's table on the data that was run, judged by each of the results: frames of
         ``fednb.report.claims.judged``, with paper and federation."""
         frames = []
-        for results in self.shown:
+        for results in self.shown if self.paper else ():
             on = {record.recipe["federation"]["name"] for record in results.records}
             asked = [c for c in papers.claims(self.paper) if self.place in c["tables"] and c["federation"] in on]
             if asked and not results.stand_in:
@@ -130,7 +136,8 @@ class Page:
     def orders(self) -> list["DataFrame"]:
         """The paper's claims on orders and curves in the notebook's figure or table, as ``claims``: of
         ``fednb.report.curves``."""
-        asked = [claim for claim in papers.curves(self.paper) if claim["figure"] == self.place]
+        every = papers.curves(self.paper) if self.paper else ()
+        asked = [claim for claim in every if claim["figure"] == self.place]
         real = [results for results in self.shown if not results.stand_in]
         frames = [curves(results, self.paper, claims=asked) for results in real] if asked else []
         return [frame[frame["setting"] != ""] for frame in frames]
@@ -139,12 +146,11 @@ class Page:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
 
         effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
-        what was found, in the place of both. also: more of it, behind what these say.
+        what was found, before these and in the place of the claims. also: more of it, behind what these say.
         """
         lines = [found] if isinstance(found, str) else list(found)
-        if not lines:
-            named = [each for one in effects for each in (one.items() if isinstance(one, dict) else [("", one)])]
-            lines = [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
+        named = [each for one in effects for each in (one.items() if isinstance(one, dict) else [("", one)])]
+        lines += [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
             lines += [f"{row.claim.rstrip('.')}: {row.verdict}" for frame in self.orders for row in frame.itertuples()]

@@ -1,7 +1,8 @@
-"""Whether anything was learned on data of your own."""
+"""Whether anything was learned on data of your own, and whether its sites differ."""
 
 from statistics import mean
 
+from fednb import report
 from fednb.report.gates import measured
 from fednb.report.wording import number
 
@@ -15,3 +16,15 @@ def at_chance(table, federation) -> str:
     which = "Every row" if len(low) == len(average) else "; ".join(low) or "No row"
     learned = " Nothing was learned: train longer, or look at images and labels." if which == "Every row" else ""
     return f"At the level of a constant answer ({number(bound)} %) by its interval: {which}.{learned}"
+
+
+def at_home(results, run: str = "fedavg") -> list[str]:
+    """How local models of a run with ``evaluation=["cross_site"]`` do on their own site and on the others, in lines."""
+    local = report.cross_site(results).query("run == @run")
+    home = local["source"] == local["client"]
+    own, others = (local[where].groupby("source")["accuracy"].mean() for where in (home, ~home))
+    worse = [f"{site} {number(others[site] - own[site])}" for site in own.index if others[site] > own[site]]
+    return [
+        f"a local model has {number(own.mean())} % on its own site, {number(others.mean())} % on the others",
+        *([f"worse at home than elsewhere, in points: {', '.join(worse)}"] if worse else []),
+    ]

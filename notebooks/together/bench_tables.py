@@ -1,8 +1,13 @@
-"""Tables of the recorded bench (``fednb.report.speed``)."""
+"""Tables and a figure of the recorded bench (``fednb.report.speed``)."""
 
 import pandas
 
-from fednb.report.speed import recorded
+from fednb.report import labels
+from fednb.report.plots._axes import as_written, decorate, new_figure
+from fednb.report.speed import memory, origin, recorded
+from fednb.report.style import style
+
+FOUR = ("fedrdn", "fedfa", "fraug", "distrans")
 
 
 def methods_table() -> pandas.DataFrame:
@@ -27,3 +32,39 @@ def curves(ending: str) -> dict:
     """For ``plots.lines``: the columns of ``clients_table`` with this ending, over the clients."""
     table = clients_table()
     return {name.removesuffix(ending): (table.index, table[name]) for name in table if name.endswith(ending)}
+
+
+def prices() -> list[str]:
+    """What the dearest methods cost, which cost the least, and what many clients do, in lines."""
+    table = methods_table()
+    said = [f"{labels.printed(name)} {times:.1f}" for name, times in table.iloc[:, 0].items()]
+    if not said:
+        return [origin()]
+    return [
+        f"a round in FedAvg's, the dearest: {', '.join(said[:4])}",
+        f"of our four methods: {', '.join(f'{labels.printed(name)} {table.iloc[:, 0][name]:.2f}' for name in FOUR)}",
+        memory(),
+    ]
+
+
+def figure():
+    """Each method's round in FedAvg's, with the lowest and the highest of the pairs of rounds."""
+    table = methods_table().iloc[::-1]
+    figure, (axes,) = new_figure(1, width=8, height=1 + 0.2 * len(table))
+    for place, row in enumerate(table.itertuples(name=None)):
+        color = style(row[0])["color"] if row[0] in FOUR else "0.45"
+        axes.plot(row[2:4], [place] * 2, color=color, linewidth=2)
+        axes.plot(row[1], place, "o", color=color, markersize=6 if row[0] in FOUR else 4)
+    axes.axvline(1, color="0.4", linewidth=1, zorder=1)
+    decorate(
+        axes,
+        "a round in FedAvg's (the line: lowest to highest pair of rounds)",
+        "",
+        "digits_cnn, 32 pixels",
+        grid="both",
+    )
+    axes.set(xscale="log", xticks=(ticks := [1, 2, 4, 8, 16]), ylim=(-0.7, len(table) - 0.3))
+    axes.set_xticks(ticks, map(str, ticks))
+    axes.set_yticks(range(len(table)), [labels.printed(name) for name in table.index], fontsize=8)
+    axes.minorticks_off()
+    return as_written(figure)

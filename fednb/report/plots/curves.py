@@ -41,6 +41,7 @@ def convergence(frame, title: str = "", printed=None):
             lowest = number + 4 >= len(curves)
             decorate(axes, "round" if lowest else "", "" if number % 4 else what, wrapped(label), marked)
             axes.tick_params(labelbottom=lowest)
+            axes.xaxis.label.set_visible(lowest)
         figure.suptitle(f"{title} (mean over clients; grey: {behind})".strip(), fontsize=11)
     axes.xaxis.get_major_locator().set_params(integer=True)
     return as_written(figure)
