@@ -77,7 +77,7 @@ VERBS = {  # verb: its help, an example, its options
     "report": ("write the report again", "--readme", "--report --readme"),
     "check": ("hold a method, yours or ours, to the conformance tests of all of ours", "fedprox", "method"),
     "bench": (
-        "time a round against a bare PyTorch loop, and the four methods against FedAvg; needs the repository",
+        "time rounds against a bare PyTorch loop; needs the repository",
         "--rounds 5",
         "--rounds bench_--record --device",
     ),
@@ -86,11 +86,7 @@ VERBS = {  # verb: its help, an example, its options
         "recipe.json --app app --nodes 4",
         "recipe --nodes --app --timeout --data",
     ),
-    "new": (
-        "write a project that reproduces a paper, or one more paper in the project that you are in",
-        "paper third_way",
-        "what name --algorithm",
-    ),
+    "new": ("write a project for a paper, or one more paper in yours", "paper third_way", "what name --algorithm"),
 }
 
 
@@ -111,10 +107,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """The options of one command; exits with status 2 and the nearest valid name where one is unknown.
-
-    Without any word it prints the help, as git does, and exits with status 2: a script that lost its verb did nothing.
-    """
+    """The options of one command; exits with status 2 and the nearest valid name where one is unknown, or with the help
+    where there is no word at all."""
     parser = argparse.ArgumentParser(
         prog="fednb",
         description="Execute the notebooks, train what they need, and look at what is recorded.",

@@ -151,13 +151,6 @@ def test_only_a_difference_that_the_spread_of_runs_does_not_explain_is_marked():
         assert cell(comparison(made, printed().assign(runs=runs)), "FedAvg", "amazon")["outside"] == outside
 
 
-def test_two_sources_are_joined_where_each_row_has_a_partner():
-    ours, theirs = (pandas.DataFrame({name: [1.0, 2.0]}, ["fedavg", "fedbn"]) for name in ("ours", "paper"))
-    assert report.joined(ours[:1], theirs).to_dict("index") == {"fedavg": {"ours": 1.0, "paper": 1.0}}
-    with pytest.raises(RecipeError, match="fedbn: no such row among FedAvg, FedBN"):
-        report.joined(ours[1:], theirs.set_axis(["FedAvg", "FedBN"]))
-
-
 def test_a_stand_in_is_never_compared_and_other_data_do_not_stand_beside_the_paper():
     for rows in (stand_in(), stand_in().assign(stand_in=False)):  # another federation is one without the mark, too
         made = table(results(rows), printed())

@@ -5,13 +5,13 @@
 
 from fednb.report.board import board, by_paper, curve_board, scoreboard
 from fednb.report.comparison import comparison, cross_site, table
-from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses, over_seeds
+from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
 from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import selected
 from fednb.report.sentences import sentences, summary
-from fednb.report.tables import joined, rules_table, runs_table
+from fednb.report.tables import rules_table, runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN

@@ -48,11 +48,5 @@ def common_seeds(rows, by: str | list[str] = "run"):
     return rows[which.groupby(rows["seed"]).transform("nunique") == which.nunique()]
 
 
-def over_seeds(rows) -> str:
-    """How many seeds a sentence on these rows speaks of."""
-    count = rows["seed"].nunique()
-    return f"over {count} seeds" if count > 1 else "in one seed alone"
-
-
 def _tested(frame):
     return frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]

@@ -1,6 +1,7 @@
 """Dice as others compute it, and the distance of borders, from what a run kept of its predicted masks."""
 
 import numpy
+import pandas
 
 from fednb.report.selection import selected
 from fednb.report.wording import frame_of
@@ -16,23 +17,19 @@ def readings(results):
     - ``slice``: the Dice coefficient :math:`2 |A \cap B| / (|A| + |B|)` of prediction and truth, of each foreground
       class of each image, averaged. It is ``accuracy``, which all tables have.
     - ``slice_with_background``: the background is one of the classes. As released: FedFA's code has this one, as
-      HarmoFL's before it (both with 1e-5 in the denominator, so that a class that neither has counts 0). The
-      background is large and easily found: with 0.99 for it and 0.74 for the organ this is 0.865.
+      HarmoFL's before it (both with 1e-5 in the denominator, so that a class that neither has counts 0).
     - ``volume``, ``volume_with_background``: the pixels of all test slices of a volume are counted together, then as
       before; the mean over volumes. An image without a volume is one by itself. Where slices are dealt out one by one
       (``split="fedfa"`` of ``prostate_mri``), a volume is what the test has of it.
     - ``hd95``: the 95 % Hausdorff distance in pixels (``fednb.loop.evaluate.hausdorff_95``) of each foreground
       class of each image, averaged over those that have one.
-    - ``undefined``: how many have none, as the class is in one of prediction and truth only. A method that finds
-      nothing has few distances: read the two together.
+    - ``undefined``: how many have none, as the class is in one of prediction and truth only.
 
     Dice in per cent; a class that neither has counts 100. NaN for a site without test images. As printed: FedFA and
     FedRDN (Table 2 of both) say "Dice" and not which; FedRDN released no segmentation. Distances are in neither.
 
     Raises StoreError for a run without such an evaluation.
     """
-    import pandas
-
     rows = selected(frame_of(results), "last")
     records = {record.key: record for record in results.records}
     masks = {key: record.artefact("masks") for key, record in records.items()}

@@ -6,7 +6,6 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.convergence import late_rise
@@ -76,16 +75,6 @@ class Table:
         return styler.to_latex(hrules=True, caption=self.caption[0].replace("%", r"\%"))
 
     __repr__, _repr_html_ = text, html
-
-
-def joined(ours: "DataFrame", theirs: "DataFrame") -> "DataFrame":
-    """The columns of ``ours`` and then of ``theirs``; RecipeError for a row of ours without a partner."""
-    if len(alone := ours.index.difference(theirs.index)):
-        raise RecipeError(
-            f"{', '.join(map(str, alone))}: no such row among {', '.join(map(str, theirs.index))}. "
-            "Give both the same index, such as labels of runs."
-        )
-    return ours.join(theirs)
 
 
 def runs_table(results, rule: str | None = None) -> Table:
