@@ -45,6 +45,7 @@ def nifti(*shape: int) -> bytes:
         ("deep.nii.gz", prostate_mri._voxels, nifti(400, 400, 400), ""),
         ("bomb.nii.gz", prostate_mri._voxels, gzip.compress(bytes(2**22)), "unpacks to more than"),
     ],
+    ids=lambda part: part if isinstance(part, str) else "",  # what is packed has the time of its packing
 )
 def test_a_small_file_that_claims_much_is_named(tmp_path, monkeypatch, name, reader, content, said):
     """tests/hard/hostile_files.py measures that no memory is reserved for the claim."""

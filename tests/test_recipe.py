@@ -93,7 +93,6 @@ def test_a_recorded_recipe_gives_the_same_key():
         ({"momentum": 1}, "momentum is 1"),
         ({"seed": 0.5}, "seed is 0.5"),
     ],
-    ids=str,
 )
 def test_what_is_not_known_or_not_possible_is_refused(given, message):
     with pytest.raises(RecipeError, match=message):
