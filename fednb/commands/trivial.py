@@ -13,10 +13,8 @@ from fednb.report.gates import TRIVIAL, measured, place, places
 
 
 def add(file: Path, folders: Iterable[Path]) -> list[str]:
-    """Adds to a JSON file what it lacks of the federations that are recorded in these folders and at hand.
-
-    Where a federation's seed is "run", each recorded seed has an entry, that of the partition that it dealt out.
-    """
+    """Adds to a JSON file what it lacks of the federations that are recorded in these folders and at hand. Where a
+    federation's seed is "run", each recorded seed has an entry, that of the partition that it dealt out."""
     known, ours, found = places(file), places(TRIVIAL), []
     for path in (path for folder in folders for path in sorted(folder.glob("*/*.json"))):
         with suppress(ValueError, KeyError, FednbError):  # damaged, which others tell

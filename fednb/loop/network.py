@@ -22,10 +22,8 @@ _STATES: WeakKeyDictionary[nn.Module, Message] = WeakKeyDictionary()
 
 
 def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") -> tuple[nn.Module, list[Method]]:
-    """The network as it is before round 1, on the device, and the methods, the algorithm first.
-
-    RecipeError where network, method or evaluation is not for the task, or a method has no value for unseen sites.
-    """
+    """The network as it is before round 1, on the device, and the methods, the algorithm first. RecipeError where
+    network, method or evaluation is not for the task, or a method has no value for unseen sites."""
     _keep_freed_memory()
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
     model = models.build(recipe.model, outline.image_shape, len(outline.classes), recipe.seed)
@@ -36,9 +34,7 @@ def build(recipe: Recipe, outline: Outline, device: str | torch.device = "cpu") 
 
 def _keep_freed_memory() -> None:
     """Where the C library is glibc, large blocks are not handed back to the kernel, which would clear them every time.
-
-    AlexNet's step (width 4096, 256 x 256, bf16, batch 32) took 0.51 s instead of 0.65 s on one core with it.
-    """
+    AlexNet's step (width 4096, 256 x 256, bf16, batch 32) took 0.51 s instead of 0.65 s on one core with it."""
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
         mallopt(M_MMAP_MAX, 0)
@@ -79,10 +75,8 @@ def require_same(found: Message, expected: Mapping, sender: str, what: str = "th
 
 
 def all_finite(values: Iterable[Tensor]) -> Tensor:
-    """Whether no number is NaN or infinite, one bool where they lie: a GPU is not waited for.
-
-    By the largest magnitude of each: a sum of squares can overflow where every number is finite.
-    """
+    """Whether no number is NaN or infinite, one bool where they lie: a GPU is not waited for. By the largest magnitude
+    of each: a sum of squares can overflow where every number is finite."""
     alike: dict[tuple, list[Tensor]] = {}
     for value in values:
         if value.is_floating_point() and value.numel():

@@ -81,10 +81,8 @@ def option_values(run: str) -> dict:
 
 
 def printed_for(run: str, labels) -> str | None:
-    """Which of the printed labels a run stands next to: the same methods, and no option that the run has not.
-
-    Of several the one with the most options; None where no label fits.
-    """
+    """Which of the printed labels a run stands next to: the same methods, and no option that the run has not. Of
+    several the one with the most options; None where no label fits."""
     fitting = [label for label in labels if method(label) == method(run) and options(label) <= options(run)]
     return max(fitting, key=lambda label: len(options(label)), default=None)
 
