@@ -18,7 +18,7 @@ from fednb.records.store import Store
 from fednb.report import TESTED, common_seeds, labels, selected
 from fednb.report.judging import read_board, write_board
 from fednb.report.sentences import untested
-from fednb.report.verdicts import CLAIM, PRINTED, SMALL
+from fednb.report.verdicts import CLAIM, PRINTED, SMALL, VERDICTS
 from fednb.report.wording import number, signed
 from fednb.study import Study
 
@@ -92,14 +92,14 @@ def headline(claims: DataFrame) -> str:
     theirs = printed.query("algorithm == 'fedavg' and site == 'average'").set_index("augmentation")["value"].map(number)
     of_the_paper = "of == 'fedrdn' and federation == 'office_caltech10' and effect == 'FedRDN - FedAvg'"
     [claim] = claims.query(f"{of_the_paper} and table == 'table1' and setting == '{PRINTED}'").itertuples()
-    others = f"; by the paper's own rule ({claim.other_rules.replace(': ', ') ')}" if claim.other_rules else ""
+    others = f" (by the paper's own rule, {claim.other_rules})" if claim.other_rules else ""
     released = ours["fedavg+fedrdn(variant=released)"]
     return (
         f"At the paper's setting FedAvg reaches {ours['fedavg']} % (paper: {theirs['']}) and FedRDN "
         f"{ours['fedavg+fedrdn']} % (paper: {theirs['fedrdn']}); the released code's draw, one per batch, gives "
-        f"{released} %. FedRDN's gain of {signed(claim.ours)} points (95 %: {signed(claim.low)} to "
-        f"{signed(claim.high)}) is **{claim.verdict}** than printed{others}. (Office-Caltech-10, four sites, "
-        f"{rows['seed'].nunique()} seeds, mean of the last ten rounds.)"
+        f"{released} %. FedRDN's gain is {signed(claim.ours)} points (95 %: {signed(claim.low)} to "
+        f"{signed(claim.high)}; printed: {signed(claim.paper)}). Verdict: **{VERDICTS[claim.verdict].heading.lower()}**"
+        f"{others}. (Office-Caltech-10, four sites, {rows['seed'].nunique()} seeds, mean of the last ten rounds.)"
     )
 
 
